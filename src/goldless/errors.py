@@ -1,0 +1,110 @@
+"""What can go wrong, as one tree.
+
+GoldlessError
+├── UserError                 the input or the command is wrong (exit code 2)
+│   ├── StudyError            a study cannot be read; carries every problem found
+│   ├── ModelSpecError        a model specification nobody knows
+│   ├── PrerequisiteError     something must be installed, set or downloaded first
+│   ├── CapabilityError       this model cannot do what the metric needs
+│   ├── TextTooLongError      a text does not fit the model's context
+│   ├── MetricError           a metric cannot be computed on this study
+│   └── BudgetError           the budget does not allow a single call
+└── ModelError                a model misbehaves
+    ├── CanaryError           a scorer's log-probabilities cannot be trusted
+    └── CallError             one call failed; carries the typed failure
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from goldless.records import CallFailure
+
+
+class GoldlessError(Exception):
+    """Anything goldless raises on purpose."""
+
+
+class UserError(GoldlessError):
+    """The input or the command is wrong: the message says what came, what is allowed, what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing wrong in a study."""
+
+    message: str
+    """What came and what is allowed."""
+    file: str = ""
+    """The file it stands in, as the user named it; empty for a table given from Python."""
+    line: int | None = None
+    """Line of a text file counted from 1, or row of a Parquet file or frame counted from 1."""
+
+    def __str__(self) -> str:
+        """The problem as ``file:line: message``."""
+        place = self.file if self.line is None else f"{self.file or 'row'}:{self.line}"
+        return f"{place}: {self.message}" if place else self.message
+
+
+class StudyError(UserError):
+    """A study that cannot be read, with every problem found in it."""
+
+    def __init__(self, problems: Sequence[Problem], *, study: str = "study") -> None:
+        """Keep all problems and print the first hundred."""
+        self.problems = tuple(problems)
+        shown = [f"  {problem}" for problem in self.problems[:100]]
+        if len(self.problems) > len(shown):
+            shown.append(f"  … and {len(self.problems) - len(shown)} more")
+        count = len(self.problems)
+        super().__init__("\n".join([f"{study}: {count} problem{'s' * (count != 1)}", *shown]))
+
+
+class ModelSpecError(UserError):
+    """A model specification nobody knows."""
+
+
+class PrerequisiteError(UserError):
+    """Something must be installed, set or downloaded first; the message gives the command."""
+
+
+class CapabilityError(UserError):
+    """The model cannot do what was asked of it."""
+
+
+class TextTooLongError(UserError):
+    """A text does not fit the model's context. Texts are never cut."""
+
+
+class MetricError(UserError):
+    """A metric that is unknown or cannot be computed on this study."""
+
+
+class BudgetError(UserError):
+    """The budget does not allow a single call."""
+
+
+class ModelError(GoldlessError):
+    """A model that misbehaves."""
+
+
+class CanaryError(ModelError):
+    """A scorer whose log-probabilities cannot be trusted."""
+
+
+class CallError(ModelError):
+    """One call that failed."""
+
+    def __init__(self, failure: CallFailure) -> None:
+        """Carry the typed failure."""
+        self.failure = failure
+        super().__init__(f"{failure.kind}: {failure.message}")
+
+
+def nearest(word: str, known: Iterable[str]) -> str:
+    """A hint such as ``; did you mean 'task'?``, or nothing when no known word is near."""
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,101 @@
+"""The rows everything is made of: tasks, agents, responses, labels, and failed calls."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What was asked (w in the papers)."""
+
+    task: str
+    """Its name, unique in the study."""
+    prompt: str | None = None
+    """The question or material the agents were given."""
+    reference: str | None = None
+    """A reference answer, where there is one."""
+    synopses: Mapping[str, str] = field(default_factory=dict)
+    """Named synopses: column ``synopsis_abstract`` is ``synopses["abstract"]``."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Any other columns of the tasks table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """Whoever answered: a model under evaluation, a person, a strategy, a perturbed copy."""
+
+    agent: str
+    """Its name, unique in the study."""
+    group: str | None = None
+    """A group to compare, such as "good faith"."""
+    parameters: float | None = None
+    """Number of parameters."""
+    family: str | None = None
+    """Model family, for self-preference."""
+    cutoff_date: str | None = None
+    """Knowledge cut-off as an ISO date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Response:
+    """One agent's text for one task (x as candidate, y as peer reference)."""
+
+    task: str
+    agent: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rating:
+    """A human rating of one response."""
+
+    task: str
+    agent: str
+    rater: str
+    score: float
+    criterion: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Preference:
+    """A human preference between two responses; positive: the first is better."""
+
+    task: str
+    first: str
+    second: str
+    rater: str
+    preference: float
+    criterion: str | None = None
+
+
+FailureKind = Literal[
+    "rate_limited",
+    "server_error",
+    "timeout",
+    "connection",
+    "rejected",
+    "refused",
+    "bad_reply",
+    "truncated",
+    "too_long",
+    "budget",
+]
+"""Why a call gave nothing.
+
+``rejected``: the server will not take this request (bad request, no such model, bad key).
+``refused``: the model declined to answer. ``bad_reply``: the server's answer cannot be used.
+``truncated``: the answer was cut at its length limit. ``budget``: not sent, it would have gone over the budget.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class CallFailure:
+    """A call that gave nothing: absent, never zero."""
+
+    kind: FailureKind
+    message: str
+    attempts: int = 1
+    """How many times it was tried in a row before it was left open."""

@@ -1,0 +1,138 @@
+"""The labels table: human ratings and preferences, kept as numbers in the order they came."""
+
+from __future__ import annotations
+
+from array import array
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.studies.cells import is_empty
+from goldless.studies.checking import Checking
+from goldless.studies.names import Names
+from goldless.studies.response_table import ResponseColumns, pair_keys
+
+if TYPE_CHECKING:
+    from goldless.studies.problems import Problems
+    from goldless.studies.tables import Row, Source
+
+RATING = ("agent", "score")
+PREFERENCE = ("first", "second", "preference")
+
+
+@dataclass(frozen=True, slots=True)
+class LabelColumns:
+    """All labels; tasks and agents by their numbers in the study."""
+
+    task: npt.NDArray[np.int32]
+    first: npt.NDArray[np.int32]
+    """The agent that was rated, or the first of the two that were compared."""
+    second: npt.NDArray[np.int32]
+    """The second of the two, or -1 for a rating."""
+    value: npt.NDArray[np.float64]
+    """The score, or the preference."""
+    rater: npt.NDArray[np.int32]
+    criterion: npt.NDArray[np.int32]
+    """-1 where there is none."""
+    raters: tuple[str, ...]
+    criteria: tuple[str, ...]
+
+    @property
+    def is_rating(self) -> npt.NDArray[np.bool_]:
+        """Which of them are ratings; the others are preferences."""
+        return self.second < 0
+
+    def take(self, new_task: npt.NDArray[np.int32], new_agent: npt.NDArray[np.int32]) -> LabelColumns:
+        """Those whose task and agents stay, by their new numbers; -1 stands for one that goes."""
+        task, first = new_task[self.task], new_agent[self.first]
+        second = np.where(self.is_rating, -1, new_agent[self.second])
+        keep = (task >= 0) & (first >= 0) & (self.is_rating | (second >= 0))
+        return replace(
+            self,
+            task=task[keep],
+            first=first[keep],
+            second=second[keep].astype(np.int32),
+            value=self.value[keep],
+            rater=self.rater[keep],
+            criterion=self.criterion[keep],
+        )
+
+
+class LabelTable:
+    """The labels while they are being read."""
+
+    def __init__(self, tasks: Names, agents: Names) -> None:
+        self.tasks = tasks
+        self.agents = agents
+        self._raters = Names()
+        self._criteria = Names()
+        self._task, self._first, self._second = array("i"), array("i"), array("i")
+        self._rater, self._criterion = array("i"), array("i")
+        self._value = array("d")
+        self._line = array("q")
+
+    def read(self, source: Source, problems: Problems, responses: ResponseColumns | None) -> None:
+        """Check and keep all labels; each must be for responses that are there, where ``responses`` are given."""
+        check = Checking(source.file, problems)
+        for chunk in source.chunks(problems):
+            check.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                self._add(row, line, check)
+        check.finish()
+        self.tasks.report_strangers("task", source.file, problems)
+        self.agents.report_strangers("agent", source.file, problems)
+        if responses is not None:
+            self._report_unanswered(responses, check)
+
+    def finish(self) -> LabelColumns:
+        """All labels."""
+        return LabelColumns(
+            task=np.array(self._task, np.int32),
+            first=np.array(self._first, np.int32),
+            second=np.array(self._second, np.int32),
+            value=np.array(self._value, np.float64),
+            rater=np.array(self._rater, np.int32),
+            criterion=np.array(self._criterion, np.int32),
+            raters=tuple(self._raters),
+            criteria=tuple(self._criteria),
+        )
+
+    def _add(self, row: Row, line: int, check: Checking) -> None:
+        task = check.name(row, "task", line)
+        rater = check.name(row, "rater", line)
+        criterion = check.optional_name(row, "criterion", line)
+        rated, compared = (any(not is_empty(row.get(c)) for c in columns) for columns in (RATING, PREFERENCE))
+        if rated == compared:
+            which = "both a rating and a preference" if rated else "neither a rating nor a preference"
+            check.add(f"{which}; a label has agent and score, or first, second and preference", line)
+            return
+        agents = [check.name(row, column, line) for column in (RATING if rated else PREFERENCE)[:-1]]
+        value = check.number(row, "score" if rated else "preference", line)
+        if compared and agents[0] is not None and agents[0] == agents[1]:
+            check.add(f"agent {agents[0]!r} is compared with itself", line)
+            return
+        known = task is not None and self.tasks.number(task, line) >= 0
+        for agent in agents:
+            known &= agent is not None and self.agents.number(agent, line) >= 0
+        if not known or task is None or rater is None or value is None:
+            return
+        numbers = [self.agents[agent] for agent in agents if agent is not None]
+        self._task.append(self.tasks[task])
+        self._first.append(numbers[0])
+        self._second.append(numbers[1] if compared else -1)
+        self._value.append(value)
+        self._rater.append(self._raters[rater])
+        self._criterion.append(-1 if criterion is None else self._criteria[criterion])
+        self._line.append(line)
+
+    def _report_unanswered(self, responses: ResponseColumns, check: Checking) -> None:
+        tasks, agents = list(self.tasks), list(self.agents)
+        task = np.array(self._task, np.int64)
+        for column in (self._first, self._second):
+            agent = np.array(column, np.int64)
+            places = np.where(agent < 0, 0, responses.places(pair_keys(task, agent.clip(min=0))))
+            for i in map(int, np.flatnonzero(places < 0)):
+                who = f"agent {agents[agent[i]]!r} to task {tasks[task[i]]!r}"
+                check.add(f"a label for a response that is not there: {who}", self._line[i])

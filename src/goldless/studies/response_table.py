@@ -1,0 +1,214 @@
+"""The responses table: checked a chunk at a time, kept as three numbers each with the texts in the spool."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.studies.checking import Checking
+from goldless.studies.tables import Chunk, Row, Source
+from goldless.studies.task_table import is_task_column, task_record
+
+if TYPE_CHECKING:
+    from goldless.studies.names import Names
+    from goldless.studies.problems import Problems
+    from goldless.studies.spool import Spool
+
+REQUIRED = ("task", "agent", "text")
+Cells = tuple[list[str], ...]
+"""Tasks, agents and texts of some rows."""
+
+
+def pair_keys(tasks: npt.ArrayLike, agents: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """One number for each (task, agent), in the order of tasks and then of agents."""
+    return (np.asarray(tasks, np.int64) << 32) | np.asarray(agents, np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class ResponseColumns:
+    """All responses, in the order of tasks and then of agents."""
+
+    spool: Spool
+    key: npt.NDArray[np.int64]
+    """Number of the task in the high half, number of the agent in the low half; ascending."""
+    offset: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+
+    def agent_at(self, place: int) -> int:
+        """Number of the agent at a place."""
+        return int(self.key[place]) & 0xFFFFFFFF
+
+    def of_task(self, number: int) -> range:
+        """The places of the responses to one task."""
+        first, last = np.searchsorted(self.key, (number << 32, (number + 1) << 32))
+        return range(int(first), int(last))
+
+    def places(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The place of each (task, agent), or -1 where there is no such response."""
+        if not len(self.key):
+            return np.full(len(keys), -1)
+        place = np.searchsorted(self.key, keys).clip(max=len(self.key) - 1)
+        return np.where(self.key[place] == keys, place, -1)
+
+    def data(self, place: int) -> bytes:
+        """The text at a place, in UTF-8."""
+        return self.spool.read(int(self.offset[place]), int(self.length[place]))
+
+    def take(self, keep: npt.NDArray[np.bool_], key: npt.NDArray[np.int64]) -> ResponseColumns:
+        """Those to keep, under new keys."""
+        return ResponseColumns(self.spool, key, self.offset[keep], self.length[keep])
+
+
+class ResponseTable:
+    """The responses while they are being read."""
+
+    def __init__(self, spool: Spool, tasks: Names, agents: Names) -> None:
+        self.tasks = tasks
+        self.agents = agents
+        self._spool = spool
+        self._task = array("i")
+        self._agent = array("i")
+        self._offset = array("q")
+        self._length = array("q")
+        self._line = array("q")
+        self._given: dict[int, dict[str, _Given]] = {}
+
+    def read(self, source: Source, problems: Problems) -> bool:
+        """Whether every row was read, so that labels can be checked against the responses.
+
+        Without a tasks table the tasks are taken from here, without an agents table the agents.
+        """
+        check = Checking(source.file, problems)
+        for chunk in source.chunks(problems, choose=self._choose):
+            check.rows += len(chunk.rows)
+            self._add(chunk, check)
+        check.finish()
+        self.tasks.report_strangers("task", source.file, problems)
+        self.agents.report_strangers("agent", source.file, problems)
+        if not check.rows and not check.broken:
+            check.add("no rows; leave the responses table out where there are none yet")
+        self._report_duplicates(check)
+        if not check.broken:
+            here = source.file or "the responses"
+            self.tasks.listed_in = self.tasks.listed_in or here
+            self.agents.listed_in = self.agents.listed_in or here
+        return not check.broken
+
+    def finish(self) -> ResponseColumns:
+        """All responses, sorted."""
+        key, order = self._sorted()
+        offset, length = np.array(self._offset, np.int64), np.array(self._length, np.int64)
+        return ResponseColumns(self._spool, key, offset[order], length[order])
+
+    def task_records(self) -> Iterator[dict[str, Any] | None]:
+        """What the rows said of each task."""
+        for number in range(len(self.tasks)):
+            given = self._given.get(number, {})
+            texts = {column: self._spool.read(cell.offset, cell.length).decode() for column, cell in given.items()}
+            yield task_record(texts, {})
+
+    def _choose(self, names: Sequence[str]) -> list[str]:
+        if not set(REQUIRED) <= set(names):
+            return list(names)  # the message that one is missing names them all
+        return [name for name in names if name in REQUIRED or (is_task_column(name) and not self.tasks.listed_in)]
+
+    def _add(self, chunk: Chunk, check: Checking) -> None:
+        cells = _regular(chunk.rows)
+        if cells is None or not self._known(cells):
+            chunk = self._sifted(chunk, check)
+            cells = _regular(chunk.rows)
+        if cells is None:
+            return
+        tasks, agents, texts = cells
+        numbers = list(map(self.tasks.__getitem__, tasks))
+        data = [text.encode() for text in texts]
+        length = np.fromiter(map(len, data), np.int64, len(data))
+        offset = self._spool.append(b"".join(data)) + length.cumsum() - length
+        self._task.extend(numbers)
+        self._agent.extend(map(self.agents.__getitem__, agents))
+        self._offset.frombytes(offset.tobytes())
+        self._length.frombytes(length.tobytes())
+        self._line.extend(chunk.lines)
+        if not self.tasks.listed_in and max(map(len, chunk.rows)) > len(REQUIRED):
+            self._note_tasks(chunk, numbers, check)
+
+    def _known(self, cells: Cells) -> bool:
+        """Whether no row names a task or an agent that its table does not list."""
+        pairs = ((self.tasks, cells[0]), (self.agents, cells[1]))
+        return all(not names.listed_in or all(map(names.__contains__, came)) for names, came in pairs)
+
+    def _sifted(self, chunk: Chunk, check: Checking) -> Chunk:
+        """The rows with nothing wrong, names as text; the others are reported."""
+        lines: list[int] = []
+        rows: list[Row] = []
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            task = check.name(row, "task", line)
+            agent = check.name(row, "agent", line)
+            text = check.text(row, "text", line)
+            known = task is not None and self.tasks.number(task, line) >= 0
+            known &= agent is not None and self.agents.number(agent, line) >= 0
+            if known and text is not None:
+                lines.append(line)
+                rows.append({**row, "task": task, "agent": agent})
+        return Chunk(lines, rows)
+
+    def _note_tasks(self, chunk: Chunk, numbers: list[int], check: Checking) -> None:
+        """Keep what the rows say of their tasks; two rows that say different things are a problem."""
+        for column in sorted(filter(is_task_column, set().union(*chunk.rows))):
+            for line, number, row in zip(chunk.lines, numbers, chunk.rows, strict=True):
+                text = check.optional_text(row, column, line)
+                if text is None:
+                    continue
+                given = self._given.setdefault(number, {})
+                if column not in given:
+                    data = text.encode()
+                    given[column] = _Given(line, hash(text), self._spool.append(data), len(data))
+                elif given[column].digest != hash(text):
+                    message = f"another {column} of task {row['task']!r} than on line {given[column].line}"
+                    check.add(f"{message}; one task has one {column}", line)
+
+    def _sorted(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """The keys in ascending order, and for each the place where it was read."""
+        key = pair_keys(self._task, self._agent)
+        order = np.argsort(key, kind="stable")
+        return key[order], order
+
+    def _report_duplicates(self, check: Checking) -> None:
+        key, order = self._sorted()
+        again = np.flatnonzero(key[1:] == key[:-1]) + 1
+        if not len(again):
+            return
+        tasks, agents = list(self.tasks), list(self.agents)
+        start = 0
+        for place in map(int, again):
+            if key[place] != key[start]:
+                start = place - 1
+            row, first = int(order[place]), int(order[start])
+            who = f"agent {agents[self._agent[row]]!r} to task {tasks[self._task[row]]!r}"
+            message = f"a second response of {who}; the first is on line {self._line[first]}"
+            check.duplicate(message, self._line[row])
+
+
+class _Given(NamedTuple):
+    """What a row said of its task in one column."""
+
+    line: int
+    digest: int
+    offset: int
+    length: int
+
+
+def _regular(rows: list[Row]) -> Cells | None:
+    """The tasks, agents and texts of the rows; none where a cell of theirs is absent, blank or no text."""
+    try:
+        columns = tuple([row[column] for row in rows] for column in REQUIRED)
+    except KeyError:
+        return None
+    if any(set(map(type, column)) != {str} or not all(map(str.strip, column)) for column in columns):
+        return None
+    return columns

@@ -1,0 +1,117 @@
+"""The tasks table: each task once, its prompt, reference, synopses and other columns kept in the spool."""
+
+from __future__ import annotations
+
+import math
+from array import array
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import orjson
+
+from goldless.records import Task
+from goldless.studies.cells import as_json, is_empty
+from goldless.studies.checking import Checking
+from goldless.studies.names import Names
+
+if TYPE_CHECKING:
+    from goldless.studies.problems import Problems
+    from goldless.studies.spool import Spool
+    from goldless.studies.tables import Row, Source
+
+SYNOPSIS = "synopsis_"
+
+
+def is_task_column(column: str) -> bool:
+    """Whether the column tells of the task, not of the response, where both stand in one table."""
+    return column in {"prompt", "reference"} or (column.startswith(SYNOPSIS) and column != SYNOPSIS)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskColumns:
+    """Where what is known of each task stands in the spool."""
+
+    spool: Spool
+    offset: npt.NDArray[np.int64]
+    length: npt.NDArray[np.int64]
+    """Zero for a task of which only the name is known."""
+
+    def task(self, name: str, number: int) -> Task:
+        """The task with this number."""
+        if not self.length[number]:
+            return Task(name)
+        record = orjson.loads(self.spool.read(int(self.offset[number]), int(self.length[number])))
+        return Task(name, record["prompt"], record["reference"], record["synopses"], record["extra"])
+
+    def take(self, numbers: npt.NDArray[np.int64]) -> TaskColumns:
+        """The tasks with these numbers, numbered anew."""
+        return TaskColumns(self.spool, self.offset[numbers], self.length[numbers])
+
+
+class TaskTable:
+    """What is known of the tasks while it is being read."""
+
+    def __init__(self, spool: Spool) -> None:
+        self._spool = spool
+        self._offset = array("q")
+        self._length = array("q")
+
+    def read(self, source: Source, problems: Problems) -> Names:
+        """The names of all tasks.
+
+        They are open to others where some rows could not be read, so that no other table is blamed for it.
+        """
+        check = Checking(source.file, problems)
+        names = Names()
+        first: list[int] = []
+        for chunk in source.chunks(problems):
+            check.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                record = self._record(row, line, check)
+                name = check.name(row, "task", line)
+                if name is None:
+                    continue
+                if name in names:
+                    check.duplicate(f"task {name!r} stands here again; it is on line {first[names[name]]}", line)
+                    continue
+                names[name] = len(names)
+                first.append(line)
+                self.keep(record)
+        check.finish()
+        if not check.rows and not check.broken:
+            check.add("no rows; a tasks table names every task, or is left out")
+        names.listed_in = "" if check.broken else source.file
+        return names
+
+    def keep(self, record: dict[str, Any] | None) -> None:
+        """Keep what is known of the next task: none where only its name is."""
+        data = as_json(record) if record else b""
+        self._offset.append(self._spool.append(data))
+        self._length.append(len(data))
+
+    def finish(self) -> TaskColumns:
+        """All that was kept."""
+        return TaskColumns(self._spool, np.array(self._offset, np.int64), np.array(self._length, np.int64))
+
+    @staticmethod
+    def _record(row: Row, line: int, check: Checking) -> dict[str, Any] | None:
+        known = {c: check.optional_text(row, c, line) for c in row if is_task_column(c)}
+        extra = {c: v for c, v in row.items() if c != "task" and c not in known and not is_empty(v)}
+        # JSON has no infinity; as text it is not lost.
+        extra |= {c: str(v) for c, v in extra.items() if type(v) is float and math.isinf(v)}
+        return task_record({c: v for c, v in known.items() if v is not None}, extra)
+
+
+def task_record(columns: dict[str, str], extra: dict[str, Any]) -> dict[str, Any] | None:
+    """A task as it is kept in the spool; none where nothing but its name is known."""
+    if not columns and not extra:
+        return None
+    synopses = {c.removeprefix(SYNOPSIS): v for c, v in columns.items() if c.startswith(SYNOPSIS)}
+    return {
+        "prompt": columns.get("prompt"),
+        "reference": columns.get("reference"),
+        "synopses": synopses,
+        "extra": extra,
+    }

@@ -1,0 +1,117 @@
+"""Writing a study: the whole folder or nothing."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import orjson
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from goldless.errors import UserError
+from goldless.studies import frames
+from goldless.studies.cells import as_text
+from goldless.studies.tables import is_table
+
+if TYPE_CHECKING:
+    import os
+
+    from goldless.studies.study import Study
+
+Format = Literal["jsonl", "csv", "parquet"]
+
+
+def write_study(
+    study: Study,
+    path: str | os.PathLike[str],
+    *,
+    format: Format = "jsonl",  # noqa: A002 - the word the user knows
+    overwrite: bool = False,
+) -> Path:
+    """The folder the study now stands in.
+
+    The folder is written beside its place and renamed when complete. Recorded evidence keeps the format it was
+    recorded in; that of a part of a study is written as Parquet.
+    Of a task's other columns, JSONL keeps every value as it is, Parquet those of a column that holds one plain type,
+    CSV text; the others become JSON text.
+    """
+    path = Path(path)
+    if format not in ("jsonl", "csv", "parquet"):
+        raise UserError(f"no format {format!r}; a study is written as 'jsonl', 'csv' or 'parquet'")
+    _check_target(path, overwrite=overwrite)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+    fresh.mkdir()
+    try:
+        for table in frames.MADE:
+            _write_made(study, table, fresh / f"{table}.{format}")
+        for table in study.recorded:
+            _write_recorded(study, table, fresh)
+        _put(fresh, path)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+    return path
+
+
+def _check_target(path: Path, *, overwrite: bool) -> None:
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} is a file; a study is written as a folder")
+    held = sorted(path.iterdir()) if path.exists() else []
+    if held and not overwrite:
+        raise UserError(f"{path} is not empty; name another folder, or allow overwriting")
+    # Overwriting replaces the folder, so it must hold nothing but a study.
+    if other := next((file for file in held if not is_table(file)), None):
+        raise UserError(f"{path} holds {other.name!r}, which is no table of a study; it is not overwritten")
+
+
+def _put(fresh: Path, path: Path) -> None:
+    """Rename the new folder into place; the old one goes last."""
+    if not path.exists():
+        fresh.rename(path)
+        return
+    old = path.with_name(f"{fresh.name}.old")
+    path.rename(old)
+    try:
+        fresh.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    shutil.rmtree(old)
+
+
+def _write_made(study: Study, table: str, path: Path) -> None:
+    counts = {"responses": study.n_responses, "agents": len(study.agents), "tasks": len(study.tasks)}
+    if not counts.get(table, study.n_ratings + study.n_preferences):
+        return
+    columns = frames.schema(study, table)
+    if path.suffix == ".parquet":
+        with pq.ParquetWriter(path, pa.schema(list(columns.items())), compression="zstd") as parquet:
+            for batch in frames.record_batches(study, table, columns):
+                parquet.write_batch(batch)
+        return
+    if path.suffix == ".jsonl":
+        with path.open("wb") as lines:
+            for row in frames.rows(study, table):
+                lines.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
+        return
+    with path.open("w", encoding="utf-8", newline="") as cells:
+        # Everything quoted: a lone carriage return would else end the row for some readers.
+        writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
+        writer.writerow(columns)
+        for row in frames.rows(study, table):
+            writer.writerow([as_text(row[column]) if column in row else "" for column in columns])
+
+
+def _write_recorded(study: Study, table: str, folder: Path) -> None:
+    file = study.recorded_file(table)
+    if file is not None:
+        shutil.copyfile(file, folder / file.name)
+        return
+    frame = study.table(table)
+    if frame is not None:
+        frame.write_parquet(folder / f"{table}.parquet")

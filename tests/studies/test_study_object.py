@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+from goldless import studies
+from goldless.errors import UserError
+from goldless.records import Response, Task
+from goldless.studies import read_study
+
+TASKS = [{"task": f"t{i}", "prompt": f"p{i}", "synopsis_x": f"s{i}"} for i in range(3)]
+RESPONSES = [
+    {"task": f"t{i}", "agent": a, "text": f"{i}{a} é\n"} for i in range(3) for a in "abc" if (i, a) != (1, "b")
+]
+LABELS = [
+    {"task": "t0", "agent": "a", "rater": "r", "score": 1},
+    {"task": "t0", "first": "b", "second": "c", "rater": "r", "preference": -1},
+    {"task": "t2", "first": "c", "second": "a", "rater": "q", "preference": 0.5, "criterion": "k"},
+]
+JUDGEMENTS = [
+    {"reviewer": 1, "format": "pairwise", "task": "t0", "first": "a", "second": "b", "output": "one"},
+    {"reviewer": 1, "format": "5-level", "task": "t1", "agent": "c", "output": 5, "token_logprobs": [-0.5, 0]},
+]
+EXAMS = [{"reviewer": "1", "exam": "pertinence", "task": "t0", "first": "relevant", "second": "irrelevant"}]
+
+
+@pytest.fixture
+def study(folder):
+    return read_study(
+        folder(name="small", tasks=TASKS, responses=RESPONSES, labels=LABELS, judgements=JUDGEMENTS, exams=EXAMS)
+    )
+
+
+def test_the_public_names_are_sorted_and_there():
+    assert sorted(studies.__all__) == studies.__all__
+    assert all(hasattr(studies, name) for name in studies.__all__)
+
+
+def test_a_response_is_found_by_task_and_agent_and_a_missing_one_is_none(study):
+    assert study.response("t2", "b") == Response("t2", "b", "2b é\n")
+    assert study.response("t1", "b") is None
+    assert study.n_responses == 8
+
+
+def test_iterating_gives_each_task_with_its_responses(study):
+    pairs = list(study)
+    assert [task.task for task, _ in pairs] == ["t0", "t1", "t2"]
+    assert pairs[1] == (
+        Task("t1", "p1", None, {"x": "s1"}),
+        (Response("t1", "a", "1a é\n"), Response("t1", "c", "1c é\n")),
+    )
+
+
+def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest(study):
+    with pytest.raises(UserError, match=r"no task 't00' in the study; did you mean 't0'\?"):
+        study.responses("t00")
+    with pytest.raises(UserError, match="no agent 'x' in the study"):
+        study.response("t0", "x")
+
+
+def test_a_recorded_table_is_a_frame_with_names_as_text(study):
+    frame = study.table("judgements")
+    assert frame.to_dicts() == [
+        {**JUDGEMENTS[0], "reviewer": "1", "agent": None, "token_logprobs": None},
+        {**JUDGEMENTS[1], "reviewer": "1", "output": "5", "first": None, "second": None, "token_logprobs": [-0.5, 0.0]},
+    ]
+    assert study.table("logprobs") is None
+    assert study.recorded == ("judgements", "exams")
+
+
+def test_the_tables_of_the_study_itself_are_frames_too(study):
+    assert study.table("responses").rows() == [tuple(row.values()) for row in RESPONSES]
+    assert study.table("tasks").columns == ["task", "prompt", "synopsis_x"]
+    assert study.table("labels").height == 3
+    assert study.table("agents")["agent"].to_list() == ["a", "b", "c"]
+
+
+def test_a_part_of_a_study_holds_only_what_is_about_its_tasks_and_agents(study):
+    part = study.subset(tasks=["t2", "t0"], agents=["c", "a"])
+    assert part.tasks == ("t0", "t2")
+    assert [agent.agent for agent in part.agents] == ["a", "c"]
+    assert [r for _, responses in part for r in responses] == [
+        Response(task, agent, f"{task[1]}{agent} é\n") for task in ("t0", "t2") for agent in "ac"
+    ]
+    assert [(label.task, label.rater) for label in part.labels()] == [("t0", "r"), ("t2", "q")]
+    assert part.table("judgements").height == 0
+    assert part.table("exams").height == 1
+    assert part.task("t2").prompt == "p2"
+    assert part.response("t2", "c").text == "2c é\n"
+
+
+def test_a_part_keeps_evidence_that_names_no_agent_left_out(study):
+    assert study.subset(agents=["a", "b"]).table("judgements")["task"].to_list() == ["t0"]
+    assert study.subset(tasks=["t1"]).table("exams").height == 0
+
+
+def test_a_part_of_nothing_or_of_strangers_is_an_error(study):
+    with pytest.raises(UserError, match="at least one task"):
+        study.subset(tasks=[])
+    with pytest.raises(UserError, match="no agent 'z'"):
+        study.subset(agents=["a", "z"])
+
+
+def test_the_fingerprint_is_the_same_for_the_same_content_in_every_format(tmp_path):
+    tasks = pl.DataFrame([{**task, "year": 2000 + i} for i, task in enumerate(TASKS)])
+    responses = pl.DataFrame(RESPONSES)
+    prints = set()
+    for suffix, write in (("jsonl", "write_ndjson"), ("csv", "write_csv"), ("parquet", "write_parquet")):
+        (tmp_path / suffix).mkdir()
+        getattr(tasks, write)(tmp_path / suffix / f"tasks.{suffix}")
+        getattr(responses, write)(tmp_path / suffix / f"responses.{suffix}")
+        prints.add(read_study(tmp_path / suffix).fingerprint)
+    assert len(prints) == 1
+    assert len(prints.pop()) == 64
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tasks, responses: tasks[0].update(prompt="another"),
+        lambda tasks, responses: tasks[0].update(synopsis_x="another"),
+        lambda tasks, responses: tasks[0].update(year=2001),
+        lambda tasks, responses: responses[0].update(text="another"),
+        lambda tasks, responses: responses[0].update(agent="z"),
+        lambda tasks, responses: responses.pop(),
+        lambda tasks, responses: tasks.reverse(),
+    ],
+)
+def test_the_fingerprint_changes_with_the_content(folder, study, change):
+    tasks, responses = json.loads(json.dumps([TASKS, RESPONSES]))
+    assert read_study(folder(name="same", tasks=tasks, responses=responses)).fingerprint == study.fingerprint
+    change(tasks, responses)
+    assert read_study(folder(name="other", tasks=tasks, responses=responses)).fingerprint != study.fingerprint
+
+
+def test_the_fingerprint_does_not_change_with_the_order_of_agents_or_labels(folder, study):
+    agents = [{"agent": agent, "group": "g"} for agent in "cba"]
+    other = read_study(folder(name="other", tasks=TASKS, responses=RESPONSES, agents=agents))
+    assert other.fingerprint == study.fingerprint

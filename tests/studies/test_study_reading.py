@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import functools
+import json
+import random
+import tracemalloc
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from goldless.errors import StudyError, UserError
+from goldless.records import Agent, Preference, Rating, Response, Task
+from goldless.studies import Study, as_study, read_study, reading, study_from_frame
+from goldless.studies.spool import Spool
+
+ROWS = [
+    {"task": "t2", "agent": "b", "text": "two b"},
+    {"task": "t1", "agent": "b", "text": "one b"},
+    {"task": "t2", "agent": "a", "text": "two a"},
+]
+
+
+def test_tasks_and_agents_come_in_order_of_first_appearance_without_their_tables(folder):
+    study = read_study(folder(responses=ROWS))
+    assert study.tasks == ("t2", "t1")
+    assert study.agents == (Agent("b"), Agent("a"))
+    assert study.responses("t2") == (Response("t2", "b", "two b"), Response("t2", "a", "two a"))
+
+
+def test_tasks_and_agents_come_in_order_of_their_tables(folder):
+    study = read_study(
+        folder(
+            tasks=[{"task": "t1"}, {"task": "t2"}, {"task": "t3"}],
+            agents=[{"agent": "a", "group": "g", "parameters": 7e9}, {"agent": "b", "cutoff_date": "2023-09-30"}],
+            responses=ROWS,
+        )
+    )
+    assert study.tasks == ("t1", "t2", "t3")
+    assert study.agents == (Agent("a", "g", 7e9), Agent("b", cutoff_date="2023-09-30"))
+    assert [response.agent for response in study.responses("t2")] == ["a", "b"]
+    assert study.responses("t3") == ()
+    assert study.n_responses == 3
+
+
+def test_columns_of_a_task_go_to_prompt_reference_synopses_and_extra(folder):
+    study = read_study(
+        folder(
+            tasks=[
+                {"task": "t1", "prompt": "p", "reference": "r", "synopsis_abstract": "s", "year": 2016, "tags": ["x"]},
+                {"task": "t2", "prompt": None, "synopsis_abstract": None, "year": None},
+            ],
+            responses=ROWS,
+        )
+    )
+    assert study.task("t1") == Task("t1", "p", "r", {"abstract": "s"}, {"year": 2016, "tags": ["x"]})
+    assert study.task("t2") == Task("t2")
+    assert study.synopses == ("abstract",)
+
+
+def test_an_empty_cell_is_absent_in_every_format(folder):
+    for name, files in {
+        "csv": {"tasks_csv": "task,prompt,synopsis_x,note\nt1,,,\nt2,p,,\n"},
+        "jsonl": {"tasks": [{"task": "t1", "prompt": "", "synopsis_x": "", "note": ""}, {"task": "t2", "prompt": "p"}]},
+    }.items():
+        study = read_study(folder(name=name, responses=ROWS, **files))
+        assert [study.task(task) for task in study.tasks] == [Task("t1"), Task("t2", "p")]
+        assert study.synopses == ()
+
+
+def test_one_file_holds_the_tasks_too(tmp_path):
+    rows = [{**row, "prompt": f"about {row['task']}", "reference": "r"} for row in ROWS]
+    pl.DataFrame(rows).write_parquet(tmp_path / "one.parquet")
+    pl.DataFrame(rows).write_csv(tmp_path / "one.csv")
+    pl.DataFrame(rows).write_ndjson(tmp_path / "one.jsonl")
+    for suffix in ("parquet", "csv", "jsonl"):
+        study = read_study(tmp_path / f"one.{suffix}")
+        assert study.name == "one"
+        assert study.task("t1") == Task("t1", "about t1", "r")
+        assert study.response("t2", "a") == Response("t2", "a", "two a")
+
+
+def test_whole_numbers_as_names_become_text(folder, tmp_path):
+    rows = [{"task": 17, "agent": 3, "text": "x"}, {"task": "17", "agent": "4", "text": "y"}]
+    study = read_study(folder(responses=rows))
+    assert study.tasks == ("17",)
+    assert [agent.agent for agent in study.agents] == ["3", "4"]
+    pl.DataFrame({"task": [17], "agent": [3], "text": ["x"]}).write_parquet(tmp_path / "n.parquet")
+    assert read_study(tmp_path / "n.parquet").response("17", "3") == Response("17", "3", "x")
+
+
+def test_a_byte_order_mark_is_passed_over(folder):
+    bom = b"\xef\xbb\xbf"
+    study = read_study(folder(tasks_csv=bom + b"task\nt1\nt2\n", responses=bom + json.dumps(ROWS[0]).encode()))
+    assert study.tasks == ("t1", "t2")
+    assert study.n_responses == 1
+
+
+def test_csv_lines_are_counted_by_line_feeds_also_inside_quotes(folder, problems):
+    text = 'task,agent,text\r\nt1,a,"one\ntwo\r\nthree\rstill three"\r\nt2,a,\r\n\r\nt3,a,"x"\r\n'
+    assert [(line, message.split(";")[0]) for _, line, message in problems(folder(responses_csv=text))] == [
+        (5, "text is empty")
+    ]
+    study = read_study(folder(name="good", responses_csv=text.replace("t2,a,\r\n", "")))
+    assert study.response("t1", "a").text == "one\ntwo\r\nthree\rstill three"
+
+
+def test_a_text_longer_than_the_csv_module_allows_by_itself_is_read(folder):
+    study = read_study(folder(responses_csv=f"task,agent,text\nt,a,{'x' * 200_000}\n"))
+    assert len(study.response("t", "a").text) == 200_000
+
+
+def test_labels_are_ratings_and_preferences(folder):
+    labels = "task,agent,first,second,rater,score,preference,criterion\nt2,b,,,r1,4,,style\nt2,,b,a,7,,-0.5,\n"
+    study = read_study(folder(responses=ROWS, labels_csv=labels))
+    assert list(study.ratings()) == [Rating("t2", "b", "r1", 4.0, "style")]
+    assert list(study.preferences()) == [Preference("t2", "b", "a", "7", -0.5)]
+    assert (study.n_ratings, study.n_preferences) == (1, 1)
+
+
+def test_a_study_may_hold_labels_alone(folder):
+    study = read_study(folder(labels=[{"task": "t", "first": "x", "second": "y", "rater": "r", "preference": 2}]))
+    assert study.tasks == ("t",)
+    assert [agent.agent for agent in study.agents] == ["x", "y"]
+    assert study.n_responses == 0
+    assert study.responses("t") == ()
+
+
+def test_a_study_may_hold_tasks_alone(folder):
+    study = read_study(folder(tasks=[{"task": "t", "prompt": "answer me"}]))
+    assert study.agents == ()
+    assert list(study) == [(Task("t", "answer me"), ())]
+
+
+def test_a_study_may_hold_recorded_evidence_alone(folder):
+    study = read_study(
+        folder(
+            contrasts_csv="task,first,second,contrast\n01,x,y,0.5\n02,y,x,1\n",
+            exams=[{"reviewer": "r", "exam": "e", "task": "01", "first": "relevant", "second": "irrelevant"}],
+        )
+    )
+    assert study.tasks == ("01", "02")
+    assert [agent.agent for agent in study.agents] == ["x", "y"]
+    assert study.table("contrasts").to_dicts() == [
+        {"task": "01", "first": "x", "second": "y", "contrast": 0.5},
+        {"task": "02", "first": "y", "second": "x", "contrast": 1.0},
+    ]
+
+
+FRAMES = {
+    "pandas": pd.DataFrame,
+    "polars": pl.DataFrame,
+    "lazy": pl.LazyFrame,
+    "pyarrow": pa.Table.from_pylist,
+}
+
+
+@pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
+def test_a_frame_of_any_kind_gives_the_study_of_the_file(folder, make):
+    labels = [{"task": "t1", "agent": "b", "rater": "r", "score": 3}]
+    tasks = [{"task": "t1", "prompt": "p"}, {"task": "t2", "prompt": None}]
+    agents = [{"agent": "a", "group": "g"}, {"agent": "b", "group": None}]
+    study = study_from_frame(make(ROWS), tasks=make(tasks), agents=make(agents), labels=make(labels))
+    file = read_study(folder(responses=ROWS, tasks=tasks, agents=agents, labels=labels))
+    assert list(study) == list(file)
+    assert study.agents == file.agents
+    assert list(study.labels()) == list(file.labels())
+    assert study.fingerprint == file.fingerprint
+    assert study.path is None
+
+
+def test_problems_of_a_frame_give_the_row():
+    with pytest.raises(StudyError, match=r"row:2: text is empty"):
+        study_from_frame(pl.DataFrame({"task": ["t", "u"], "agent": ["a", "a"], "text": ["x", ""]}))
+
+
+def test_a_study_may_come_as_path_frame_or_study(folder):
+    path = folder(responses=ROWS)
+    study = read_study(path)
+    assert as_study(study) is study
+    assert isinstance(as_study(str(path)), Study)
+    assert as_study(path).fingerprint == as_study(pl.DataFrame(ROWS)).fingerprint == study.fingerprint
+
+
+def test_what_is_no_study_says_what_is_allowed():
+    with pytest.raises(UserError, match=r"path or a pandas, polars or pyarrow frame; this is a builtins\.int"):
+        as_study(3)
+    with pytest.raises(UserError, match="not of one type"):
+        as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_texts_are_not_held_in_memory_while_a_study_is_read(tmp_path, monkeypatch, suffix):
+    """A study of 16 MB of text is read within 6 MB, its spool on disk, and every text comes back."""
+    monkeypatch.setattr(reading, "Spool", functools.partial(Spool, memory_bytes=1 << 16))
+    source = random.Random(0)
+    texts = [source.randbytes(1000).hex() for _ in range(100)]
+    rows = {
+        "task": [f"t{i // 10}" for i in range(8000)],
+        "agent": [f"a{i % 10}" for i in range(8000)],
+        "text": [f"{i} {texts[i % 100]}" for i in range(8000)],
+    }
+    path = tmp_path / f"big.{suffix}"
+    frame = pl.DataFrame(rows)
+    {"jsonl": frame.write_ndjson, "csv": frame.write_csv, "parquet": frame.write_parquet}[suffix](path)
+    tracemalloc.start()
+    study = read_study(path)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 6_000_000
+    assert [r.text for _, responses in study for r in responses] == rows["text"]
+
+
+def test_a_chunk_with_one_bad_row_keeps_its_good_rows_in_place(folder, problems):
+    """Rows before and after a problem are still checked: the second duplicate is seen across it."""
+    rows = [ROWS[0], {"task": "t9", "agent": "a", "text": ""}, ROWS[1], ROWS[0]]
+    assert [line for _, line, _ in problems(folder(responses=rows))] == [2, 4]

@@ -1,0 +1,302 @@
+"""A model behind an HTTP server: a chat model, and a scorer where the server gives log-probabilities of a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import anyio
+
+from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
+from goldless.models.http_api.chat import Wording, payload, read_reply, written_steps
+from goldless.models.http_api.client import Client, Timeouts
+from goldless.models.http_api.dialects import Dialect, first_choice
+from goldless.models.http_api.failures import ApiKey, AttemptError
+from goldless.models.http_api.limiter import DEFAULT_MAXIMUM, DEFAULT_START, Limiter, Pace
+from goldless.models.http_api.listing import Listing, list_models
+from goldless.models.http_api.probing import Finding, find_dialect
+from goldless.models.http_api.retrying import Answer, Calls, RetryPolicy
+from goldless.models.interface import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+)
+from goldless.records import CallFailure
+
+Use = Literal["both", "chat", "scoring"]
+
+_CHAT_PROBE = ChatRequest(
+    (Message("user", "Answer with yes or no: is water wet?"),),
+    max_tokens=16,
+    seed=0,
+    choices=("yes", "no"),
+    logprobs=True,
+)
+_YES_NO = {True: "yes", False: "no"}
+
+
+class HttpModel:
+    """One model on one OpenAI-compatible server.
+
+    ``prepare`` connects and probes what the model is wanted for (``use``): chat by one short question, scoring by
+    asking each dialect in turn to score a few words. ``capabilities`` then says what was found; what was not probed
+    counts as absent until ``probe``, ``encode`` or ``score`` has looked. ``identity`` is complete after ``prepare``.
+    """
+
+    def __init__(
+        self,
+        *,
+        provider: Literal["openai", "http"],
+        base_url: str,
+        name: str = "",
+        key: ApiKey | None = None,
+        key_variable: str = "GOLDLESS_HTTP_API_KEY",
+        public_address: bool = False,
+        use: Use = "both",
+        concurrency: int | None = None,
+        max_concurrency: int = DEFAULT_MAXIMUM,
+        retry: RetryPolicy | None = None,
+        timeouts: Timeouts | None = None,
+    ) -> None:
+        """Nothing is sent yet.
+
+        ``name``: empty takes the only model the server has. ``public_address``: the provider's own, which says nothing
+        about the model. ``concurrency``: begin with so many calls and never exceed it; otherwise begin with 20 and let
+        the server's replies decide, up to ``max_concurrency``.
+        """
+        self._provider = provider
+        self._name = name
+        self._key_variable = key_variable
+        self._public_address = public_address
+        self._use: Use = use
+        self._client = Client(base_url, key or ApiKey(), timeouts=timeouts or Timeouts())
+        pace = Pace(start=concurrency or DEFAULT_START, maximum=concurrency or max_concurrency)
+        self._limiter = Limiter(pace)
+        policy = retry or RetryPolicy()
+        self._calls = Calls(self._client, self._limiter, policy)
+        self._hasty_calls = Calls(self._client, self._limiter, policy.hasty())
+        self._lock = anyio.Lock()
+        self._wording = Wording()
+        self._listing: Listing | None = None
+        self._dialect: Dialect | None = None
+        self._scoring_probed = False
+        self._revision = ""
+        self._capabilities = Capabilities()
+        self._findings: tuple[Finding, ...] = ()
+
+    def __repr__(self) -> str:
+        """Provider, address and name; never the key."""
+        return f"HttpModel({self._provider!r}, {self._client.base_url!r}, {self._name!r})"
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who computes: the name, what the server says of itself, and the dialect where scoring was probed."""
+        settings = {} if self._public_address else {"server": self._client.base_url}
+        settings |= self._wording.settings()
+        if self._dialect is not None:
+            settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
+        return ModelIdentity(self._provider, self._name, self._revision, settings=settings)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What was found so far."""
+        return self._capabilities
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of context and target together; one is left for the token a server insists on writing."""
+        longest = self._listing.context_tokens(self._name) if self._listing else None
+        return None if longest is None else longest - 1
+
+    @property
+    def positions(self) -> str:
+        """``target``: the end-of-turn token is not summed."""
+        return "target"
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """What each probe found, in the order asked."""
+        return self._findings
+
+    async def prepare(self) -> None:
+        """Connect, and probe what the model is wanted for. Raises a UserError where it cannot be used."""
+        await self._connect()
+        if self._use != "scoring":
+            await self._probe_chat()
+        if self._use != "chat":
+            await self._probe_scoring()
+        self._require_known_model()
+
+    async def probe(self) -> tuple[Finding, ...]:
+        """Probe everything, wanted or not, and return what was found."""
+        await self._connect()
+        await self._probe_chat()
+        await self._probe_scoring()
+        return self._findings
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    # --- scoring -----------------------------------------------------------------------------------------------
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request for log p(target as the assistant's turn | messages).
+
+        Raises CapabilityError where the server cannot score, CallError where its tokenizer does not answer.
+        """
+        dialect = await self._scoring_dialect()
+        try:
+            return await dialect.encode(self._calls, messages, target)
+        except AttemptError as failure:
+            raise CallError(failure.record()) from None
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests, those with a common context next to each other; deliver each reply as it comes.
+
+        Raises CapabilityError where the server cannot score. An empty target has no positions: its sum is over
+        nothing, and nothing is asked.
+        """
+        dialect = await self._scoring_dialect()
+        # Servers with a prefix cache compute a context once when its targets come together.
+        order = sorted(range(len(requests)), key=lambda index: _context_order(requests[index]))
+        queue = iter(order)
+        async with anyio.create_task_group() as tasks:
+            for _ in range(min(len(requests), self._limiter.pace.maximum)):
+                tasks.start_soon(self._score_from, queue, dialect, requests, deliver)
+
+    async def _score_from(
+        self, queue: Iterator[int], dialect: Dialect, requests: Sequence[ScoreRequest], deliver: Deliver
+    ) -> None:
+        for index in queue:
+            deliver({index: await self._score_one(dialect, requests[index])})
+
+    async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
+        if not request.target:
+            return TokenLogprobs(())
+        longest = self.context_length
+        if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
+            return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which takes {longest}")
+        try:
+            return await dialect.score(self._calls, request)
+        except AttemptError as failure:
+            return failure.record()
+
+    # --- chat --------------------------------------------------------------------------------------------------
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply, or why there is none.
+
+        With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer where the text
+        holds exactly one, else the most probable one. Where neither can be told, the text is as the model wrote it and
+        ``choice_logprobs`` is None. How probabilities are read stands in ``choosing``.
+        """
+        if not self._name:
+            await self._connect()
+        try:
+            return read_reply(await self._ask(request), request)
+        except AttemptError as failure:
+            return failure.record()
+
+    async def _ask(self, request: ChatRequest) -> Answer:
+        """The server's answer, in the wording it takes; a wording that works is kept for the next call."""
+        wording = self._wording
+        while True:
+            try:
+                answer = await self._calls.post(
+                    "/v1/chat/completions", payload(request, model=self._name, wording=wording)
+                )
+            except AttemptError as failure:
+                other = wording.after(failure)
+                if other is None:
+                    raise
+                wording = other
+            else:
+                self._wording = wording
+                return answer
+
+    # --- probing -----------------------------------------------------------------------------------------------
+
+    async def _connect(self) -> None:
+        """Reach the server, learn its models, and settle the name."""
+        async with self._lock:
+            if self._listing is not None:
+                return
+            listing = await list_models(self._hasty_calls, url=self._client.base_url, key_variable=self._key_variable)
+            if not self._name:
+                self._name = listing.only_model(self._client.base_url)
+            self._revision = listing.revision(self._name)
+            self._listing = listing
+
+    async def _probe_chat(self) -> None:
+        async with self._lock:
+            if any(finding.ability == "chat" for finding in self._findings):
+                return
+            tokens = choice = False
+            try:
+                steps = written_steps(first_choice((await self._ask(_CHAT_PROBE)).data))
+            except AttemptError as failure:
+                self._require_key(failure)
+                # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
+                works = failure.kind not in {"rejected", "bad_reply"} or "limit was reached" in failure.message
+                answer = failure.message
+            else:
+                works, tokens = True, bool(steps)
+                choice = any(len(step.alternatives) > 1 for step in steps)
+                answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
+            self._findings += (Finding("chat", works=works, answer=answer),)
+            self._capabilities = Capabilities(self._capabilities.scoring, works, choice, tokens)
+
+    async def _probe_scoring(self) -> None:
+        async with self._lock:
+            if self._scoring_probed:
+                return
+            self._dialect, info, findings = await find_dialect(self._hasty_calls, self._name)
+            if self._dialect is not None and info is not None:
+                self._revision = info.revision(self._name)
+            self._findings += findings
+            found = self._capabilities
+            self._capabilities = Capabilities(self._dialect is not None, found.chat, found.choice, found.token_logprobs)
+            self._scoring_probed = True
+
+    async def _scoring_dialect(self) -> Dialect:
+        if not self._scoring_probed:
+            await self._connect()
+            await self._probe_scoring()
+        if self._dialect is None:
+            raise CapabilityError(self._no_scoring())
+        return self._dialect
+
+    def _no_scoring(self) -> str:
+        asked = "\n".join(f"  {finding.ability}: {finding.answer}" for finding in self._findings if not finding.works)
+        return (
+            f"{self._client.base_url} gives no log-probabilities of a given text for {self._name}. It was asked:\n"
+            f"{asked}\nScorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)."
+        )
+
+    def _require_key(self, failure: AttemptError) -> None:
+        if failure.status in {401, 403}:
+            raise PrerequisiteError(f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}.")
+
+    def _require_known_model(self) -> None:
+        """A name that is not listed is an error only when the server does not take it either."""
+        names = self._listing.names if self._listing else ()
+        works = self._capabilities.chat or self._capabilities.scoring
+        if works or not names or self._name in names:
+            return
+        answers = "; ".join(finding.answer for finding in self._findings[:1])
+        raise ModelSpecError(
+            f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
+            f"It has: {', '.join(names[:20])}"
+        )
+
+
+def _context_order(request: ScoreRequest) -> tuple[bool, tuple[int, ...] | str]:
+    """A sorting key under which equal and similar contexts stand together; ids and text do not compare."""
+    return isinstance(request.context, str), request.context

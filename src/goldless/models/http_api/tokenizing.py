@@ -1,0 +1,92 @@
+"""The server's own tokenizer, asked over HTTP, with what it said kept for the next request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from goldless.models.http_api.dialects import Layout, first_choice, plain_layout
+from goldless.models.http_api.failures import AttemptError, bad_reply
+from goldless.models.interface import Message, ScoreRequest
+
+if TYPE_CHECKING:
+    from goldless.models.http_api.retrying import Calls
+
+_KEPT = 8192
+"""Token lists kept. Every candidate of a task is scored against the same peers: each text comes many times."""
+
+
+class ServerTokenizer:
+    """Token ids of contexts and targets.
+
+    Contexts are tokenised with the server's chat template where it offers that: through ``/tokenize`` with messages
+    (vLLM), or through ``/v1/chat/completions`` returning the prompt's ids (SGLang). A server with neither gets the
+    plain layout. Which of the three it is, is found on the first context and kept.
+    """
+
+    def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
+        """``ask_chat_for_ids``: also try the chat endpoint's ``return_prompt_token_ids``."""
+        self._model = model
+        self._ways = [self._chat_by_tokenize, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
+        self._found = False
+        self._ids: dict[Any, tuple[int, ...]] = {}
+
+    @property
+    def layout(self) -> Layout:
+        """How messages become a context."""
+        return "plain" if self._ways[0] == self._plain else "chat"
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request as ids: context and target tokenised apart, so that a token boundary stands between them."""
+        context_ids = await self._kept(calls, tuple(messages))
+        return ScoreRequest(context_ids, await self._kept(calls, target) if target else ())
+
+    async def _kept(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
+        known = self._ids.get(text)
+        if known is None:
+            if isinstance(text, str):
+                known = await self._tokenize(calls, {"prompt": text, "add_special_tokens": False})
+            else:
+                known = await self._context(calls, text)
+            if len(self._ids) >= _KEPT:
+                self._ids.clear()
+            self._ids[text] = known
+        return known
+
+    async def _context(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        if self._found:
+            return await self._ways[0](calls, messages)
+        for position, way in enumerate(self._ways):
+            try:
+                ids = await way(calls, messages)
+            except AttemptError as failure:
+                # Only a server that says no is asked in another way; one that is down is not.
+                if failure.kind not in {"rejected", "bad_reply"} or way == self._ways[-1]:
+                    raise
+            else:
+                self._ways = self._ways[position:]
+                self._found = True
+                return ids
+        raise AssertionError("the last way either returns or raises")  # pragma: no cover
+
+    async def _chat_by_tokenize(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await self._tokenize(calls, {"messages": messages, "add_generation_prompt": True})
+
+    async def _chat_by_reply(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
+        data = (await calls.post("/v1/chat/completions", payload)).data
+        return _checked_ids(first_choice(data).get("prompt_token_ids") or data.get("prompt_token_ids"))
+
+    async def _plain(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        return await self._tokenize(calls, {"prompt": plain_layout(messages), "add_special_tokens": True})
+
+    async def _tokenize(self, calls: Calls, question: dict[str, Any]) -> tuple[int, ...]:
+        data = (await calls.post("/tokenize", {"model": self._model, **question})).data
+        return _checked_ids(data.get("tokens") if isinstance(data, dict) else None)
+
+
+def _checked_ids(ids: Any) -> tuple[int, ...]:
+    """The ids. Raises AttemptError where the server gave none: one that does not know our question gives []."""
+    if not isinstance(ids, list) or not ids or not all(type(token) is int for token in ids):
+        raise bad_reply("the server gave no token ids")
+    return tuple(ids)

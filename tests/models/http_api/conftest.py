@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, ExitStack
+from pathlib import Path
+
+import pytest
+
+# The loopback server stands beside the tests, which are no package.
+sys.path.insert(0, str(Path(__file__).parents[2] / "servers"))
+
+from loopback import Behaviour, LoopbackServer
+
+from goldless.models.http_api import HttpModel, RetryPolicy, Timeouts, http_model
+
+FAST = RetryPolicy(attempts=4, wait_initial_seconds=0.01, wait_max_seconds=0.05, wait_jitter_seconds=0.01)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GOLDLESS_HTTP_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., LoopbackServer]]:
+    """Starts a server of the given behaviour, and stops it at the end."""
+    with ExitStack() as stack:
+        yield lambda **behaviour: stack.enter_context(LoopbackServer(Behaviour(**behaviour)))
+
+
+@pytest.fixture
+async def connect(anyio_backend: str) -> AsyncIterator[Callable[..., HttpModel]]:
+    """Makes a model on a server, and closes it at the end."""
+    async with AsyncExitStack() as stack:
+
+        def make(server: LoopbackServer | str, name: str = "toy", **options: object) -> HttpModel:
+            url = server if isinstance(server, str) else server.url
+            options = {"retry": FAST, "timeouts": Timeouts(connect_seconds=1.0, total_seconds=5.0), **options}
+            model = http_model(f"{url}#{name}" if name else url, **options)
+            stack.push_async_callback(model.aclose)
+            return model
+
+        yield make

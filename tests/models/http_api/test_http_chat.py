@@ -1,0 +1,186 @@
+"""What is asked of a chat endpoint, and what its replies mean."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from loopback import chat_reply, rejection
+
+from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+MESSAGES = (Message("system", "Be brief."), Message("user", "Hello?"))
+ASK = ChatRequest(MESSAGES, max_tokens=50, temperature=0.3, seed=7)
+
+
+async def test_a_request_is_worded_as_openai_words_it(serve, connect):
+    server = serve()
+    await connect(server).chat(ASK)
+    assert server.bodies("/v1/chat/completions") == [
+        {
+            "model": "toy",
+            "messages": [{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hello?"}],
+            "max_tokens": 50,
+            "temperature": 0.3,
+            "seed": 7,
+        }
+    ]
+
+
+async def test_a_reply_carries_text_and_usage(serve, connect):
+    reply = await connect(serve()).chat(ASK)
+    assert reply == ChatReply("A fine reply.", "stop", usage=Usage(11, 4))
+
+
+async def test_a_reply_cut_at_its_limit_says_so(serve, connect):
+    reply = await connect(serve(chat=lambda _: chat_reply("A fine", finish="length"))).chat(ASK)
+    assert (reply.text, reply.finish) == ("A fine", "length")
+
+
+async def test_a_reply_that_is_all_hidden_reasoning_is_an_empty_text_cut_at_its_limit(serve, connect):
+    reply = await connect(serve(chat=lambda _: chat_reply(None, finish="length"))).chat(ASK)
+    assert (reply.text, reply.finish) == ("", "length")
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        chat_reply("Some of it", finish="content_filter"),
+        chat_reply(None, refusal="I cannot help with that."),
+    ],
+)
+async def test_a_refusal_is_a_failure_of_its_own_kind(serve, connect, reply):
+    failure = await connect(serve(chat=lambda _: reply)).chat(ASK)
+    assert isinstance(failure, CallFailure)
+    assert failure.kind == "refused"
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [{}, {"choices": []}, {"choices": [{}]}, {"choices": ["text"]}, {"choices": [{"message": {"content": None}}]}],
+)
+async def test_a_reply_without_text_is_a_bad_reply(serve, connect, reply):
+    failure = await connect(serve(chat=lambda _: reply)).chat(ASK)
+    assert isinstance(failure, CallFailure)
+    assert failure.kind == "bad_reply"
+
+
+async def test_max_tokens_is_renamed_when_rejected_by_name_and_the_new_name_is_kept(serve, connect):
+    def chat(body):
+        if "max_tokens" in body:
+            raise rejection(400, "Unsupported parameter: use 'max_completion_tokens' instead.", "max_tokens")
+        return chat_reply("fine")
+
+    server = serve(chat=chat)
+    model = connect(server)
+    assert (await model.chat(ASK)).text == "fine"
+    assert (await model.chat(ASK)).text == "fine"
+    bodies = server.bodies("/v1/chat/completions")
+    assert [("max_tokens" in body, body.get("max_completion_tokens")) for body in bodies] == [
+        (True, None),
+        (False, 50),
+        (False, 50),
+    ]
+
+
+async def test_a_new_name_that_does_not_help_is_not_kept(serve, connect):
+    def chat(body):
+        raise rejection(400, f"max_tokens is too large: {sorted(body)}")
+
+    server = serve(chat=chat)
+    model = connect(server)
+    assert isinstance(await model.chat(ASK), CallFailure)
+    server.behaviour.chat = None
+    await model.chat(ASK)
+    assert "max_tokens" in server.bodies("/v1/chat/completions")[-1]
+
+
+async def test_a_temperature_the_server_does_not_take_is_left_out_and_stands_in_the_identity(serve, connect):
+    def chat(body):
+        if "temperature" in body:
+            raise rejection(400, "Unsupported value: 'temperature' does not support 0.", "temperature")
+        return chat_reply("fine")
+
+    model = connect(serve(chat=chat))
+    await model.prepare()
+    assert model.identity.settings["temperature"] == "server default"
+    assert (await model.chat(ASK)).text == "fine"
+
+
+async def test_log_probabilities_of_written_tokens_come_when_asked_for(serve, connect):
+    content = [{"token": "A", "logprob": -0.25}, {"token": " fine", "logprob": -1.5}]
+    server = serve(chat=lambda body: chat_reply("A fine", logprobs=content if body.get("logprobs") else None))
+    model = connect(server)
+    asked = await model.chat(ChatRequest(MESSAGES, logprobs=True))
+    plain = await model.chat(ChatRequest(MESSAGES))
+    assert asked.token_logprobs == (("A", -0.25), (" fine", -1.5))
+    assert plain.token_logprobs is None
+
+
+async def test_a_server_that_gives_no_log_probabilities_leaves_them_absent(serve, connect):
+    reply = await connect(serve()).chat(ChatRequest(MESSAGES, logprobs=True, choices=("fine", "poor")))
+    assert reply.token_logprobs is None
+    assert reply.choice_logprobs is None
+    assert (reply.text, reply.finish) == ("fine", "choice")
+
+
+async def test_a_choice_is_asked_for_with_alternatives_and_few_tokens(serve, connect):
+    server = serve()
+    await connect(server).chat(ChatRequest(MESSAGES, choices=("one", "two", "tie")))
+    [body] = server.bodies("/v1/chat/completions")
+    assert (body["logprobs"], body["top_logprobs"]) == (True, 20)
+    assert body["max_tokens"] < 20
+
+
+def listed(**probabilities):
+    return [{"token": token, "logprob": math.log(p)} for token, p in probabilities.items()]
+
+
+async def test_a_choice_carries_the_written_answer_and_normalised_probabilities(serve, connect):
+    content = [{"token": "one", "logprob": math.log(0.6), "top_logprobs": listed(one=0.6, two=0.2, The=0.2)}]
+    model = connect(serve(chat=lambda _: chat_reply("one", logprobs=content)))
+    reply = await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
+    assert (reply.text, reply.finish) == ("one", "choice")
+    assert {answer: math.exp(value) for answer, value in reply.choice_logprobs.items()} == pytest.approx(
+        {"one": 0.75, "two": 0.25}
+    )
+
+
+async def test_without_a_written_answer_the_most_probable_one_is_chosen(serve, connect):
+    content = [{"token": "one", "logprob": math.log(0.3), "top_logprobs": listed(one=0.3, two=0.5)}]
+    model = connect(serve(chat=lambda _: chat_reply("one or two", logprobs=content)))
+    reply = await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
+    assert (reply.text, reply.finish) == ("two", "choice")
+
+
+async def test_where_neither_text_nor_tokens_tell_the_text_is_returned_as_it_is(serve, connect):
+    reply = await connect(serve(chat=lambda _: chat_reply("Both are fine."))).chat(
+        ChatRequest(MESSAGES, choices=("one", "two"))
+    )
+    assert (reply.text, reply.finish, reply.choice_logprobs) == ("Both are fine.", "stop", None)
+
+
+async def test_fewer_alternatives_are_asked_for_when_the_server_takes_fewer(serve, connect):
+    def chat(body):
+        if body.get("top_logprobs", 0) > 5:
+            raise rejection(400, "top_logprobs must be at most 5", "top_logprobs")
+        return chat_reply("one")
+
+    server = serve(chat=chat)
+    model = connect(server)
+    for _ in range(2):
+        await model.chat(ChatRequest(MESSAGES, choices=("one", "two")))
+    assert [body["top_logprobs"] for body in server.bodies("/v1/chat/completions")] == [20, 5, 5]
+
+
+async def test_a_server_that_rejects_logprobs_is_asked_without_them(serve, connect):
+    def chat(body):
+        if "logprobs" in body:
+            raise rejection(400, "logprobs are not supported with this model", "logprobs")
+        return chat_reply("one")
+
+    reply = await connect(serve(chat=chat)).chat(ChatRequest(MESSAGES, choices=("one", "two")))
+    assert (reply.text, reply.choice_logprobs) == ("one", None)

@@ -1,0 +1,138 @@
+"""What a server can do is found by asking it, never by trusting it."""
+
+from __future__ import annotations
+
+import pytest
+from loopback import chat_reply
+
+from goldless.errors import CapabilityError
+from goldless.models.interface import Message
+
+pytestmark = pytest.mark.anyio
+
+MESSAGES = (Message("user", "The first review says"),)
+
+
+async def failing(model) -> str:
+    with pytest.raises(CapabilityError) as caught:
+        await model.encode(MESSAGES, "that the method is new.")
+    with pytest.raises(CapabilityError):
+        await model.score([], lambda _: None)
+    return str(caught.value)
+
+
+async def test_a_chat_only_server_cannot_score_and_the_message_says_what_was_asked(serve, connect):
+    model = connect(serve())
+    await model.prepare()
+    assert (model.capabilities.chat, model.capabilities.scoring) == (True, False)
+    message = await failing(model)
+    for word in (
+        "scoring as sglang",
+        "scoring as vllm",
+        "scoring as completions-echo",
+        "404",
+        "embedded",
+        "gguf:",
+        "hf:",
+    ):
+        assert word in message
+
+
+async def test_a_server_that_ignores_echo_silently_is_found_out(serve, connect):
+    model = connect(serve(speaks={"echo"}, ignores_prompt_logprobs=True))
+    await model.prepare()
+    assert not model.capabilities.scoring
+    assert "took echo and did not return the prompt" in await failing(model)
+
+
+async def test_a_server_that_ignores_prompt_logprobs_silently_is_found_out(serve, connect):
+    model = connect(serve(speaks={"vllm"}, ignores_prompt_logprobs=True))
+    await model.prepare()
+    assert not model.capabilities.scoring
+    assert "took prompt_logprobs and returned none" in await failing(model)
+
+
+async def test_a_tokenizer_that_merges_at_the_probe_is_not_trusted_with_text(serve, connect):
+    model = connect(serve(speaks={"echo"}, tokenizing="merging"))
+    await model.prepare()
+    assert not model.capabilities.scoring
+    assert "merges across the join" in await failing(model)
+
+
+@pytest.mark.parametrize(
+    ("speaks", "dialect"),
+    [
+        ({"sglang", "vllm", "echo"}, "sglang"),
+        ({"vllm", "echo"}, "vllm"),
+        ({"echo"}, "completions-echo"),
+    ],
+)
+async def test_the_most_exact_dialect_a_server_speaks_is_used(serve, connect, speaks, dialect):
+    model = connect(serve(speaks=speaks))
+    await model.prepare()
+    assert model.identity.settings["dialect"] == dialect
+
+
+async def test_scoring_is_probed_once_and_on_first_use(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server, use="chat")
+    await model.prepare()
+    assert not model.capabilities.scoring
+    await model.encode(MESSAGES, "target")
+    assert model.capabilities.scoring
+    probes = server.paths().count("/v1/completions")
+    await model.encode(MESSAGES, "another target")
+    await model.probe()
+    assert server.paths().count("/v1/completions") == probes == 1
+
+
+async def test_probe_reports_every_finding(serve, connect):
+    model = connect(serve(speaks={"vllm"}), use="scoring")
+    findings = await model.probe()
+    assert [(finding.ability, finding.works) for finding in findings] == [
+        ("chat", True),
+        ("scoring as sglang", False),
+        ("scoring as vllm", True),
+    ]
+    assert model.findings == findings
+
+
+async def test_a_chat_probe_takes_one_small_question(serve, connect):
+    server = serve()
+    await connect(server).prepare()
+    [body] = server.bodies("/v1/chat/completions")
+    assert body["max_tokens"] <= 16
+
+
+@pytest.mark.parametrize(
+    ("logprobs", "choice", "tokens"),
+    [
+        (None, False, False),
+        ([{"token": "yes", "logprob": -0.1, "top_logprobs": []}], False, True),
+        (
+            [{"token": "yes", "logprob": -0.1, "top_logprobs": [{"token": "no", "logprob": -2.4}]}],
+            True,
+            True,
+        ),
+    ],
+)
+async def test_log_probabilities_of_written_tokens_count_only_when_they_come(serve, connect, logprobs, choice, tokens):
+    server = serve(chat=lambda _: chat_reply("yes", logprobs=logprobs))
+    model = connect(server)
+    await model.prepare()
+    assert (model.capabilities.choice, model.capabilities.token_logprobs) == (choice, tokens)
+
+
+async def test_a_server_without_chat_says_so_in_its_capabilities(serve, connect):
+    server = serve(speaks={"vllm"})
+    server.behaviour.faults.append((400, {}, "you must provide a chat template"))
+    model = connect(server)
+    await model.prepare()
+    assert (model.capabilities.chat, model.capabilities.scoring) == (False, True)
+
+
+async def test_a_busy_server_is_not_taken_for_one_that_cannot_chat(serve, connect):
+    server = serve(faults=[(500, {}, "boom")] * 4)
+    model = connect(server, use="chat")
+    await model.prepare()
+    assert model.capabilities.chat

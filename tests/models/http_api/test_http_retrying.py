@@ -1,0 +1,179 @@
+"""A failed call is tried again where that can help, and is a typed record where it cannot."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
+
+import anyio
+import pytest
+
+from goldless.models.http_api import RetryPolicy, Timeouts
+from goldless.models.interface import ChatReply, ChatRequest, Message
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+ASK = ChatRequest((Message("user", "Hello?"),))
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind"),
+    [
+        ((429, {"Retry-After": "0.05"}, "slow down"), "rate_limited"),
+        ((429, {}, "slow down"), "rate_limited"),
+        ((500, {}, "boom"), "server_error"),
+        ((502, {}, "boom"), "server_error"),
+        ((503, {"Retry-After": "0.05"}, "loading"), "server_error"),
+        ((504, {}, "boom"), "server_error"),
+        ((529, {}, "overloaded"), "server_error"),
+        ("cut", "connection"),
+        ("truncated", "bad_reply"),
+        ("invalid", "bad_reply"),
+    ],
+)
+async def test_a_passing_fault_is_tried_again_and_recorded_with_the_success(serve, connect, fault, kind):
+    server = serve(faults=[fault])
+    reply = await connect(server).chat(ASK)
+    assert isinstance(reply, ChatReply)
+    assert reply.text == "A fine reply."
+    assert [failure.kind for failure in reply.retries] == [kind]
+    assert len(server.asked) == 2
+
+
+async def test_a_stalled_server_is_a_timeout_and_is_asked_again(serve, connect):
+    server = serve(faults=["stall"])
+    reply = await connect(server, timeouts=Timeouts(total_seconds=0.5)).chat(ASK)
+    assert isinstance(reply, ChatReply)
+    assert [failure.kind for failure in reply.retries] == ["timeout"]
+
+
+async def test_after_the_last_attempt_the_failure_carries_how_often_it_was_tried(serve, connect):
+    server = serve(faults=[(500, {}, "boom")] * 10)
+    failure = await connect(server).chat(ASK)
+    assert isinstance(failure, CallFailure)
+    assert (failure.kind, failure.attempts) == ("server_error", 4)
+    assert "boom" in failure.message
+    assert len(server.asked) == 4
+
+
+async def test_failures_of_different_kinds_are_all_recorded_in_order(serve, connect):
+    server = serve(faults=["cut", (429, {"Retry-After": "0.02"}, ""), "invalid"])
+    reply = await connect(server).chat(ASK)
+    assert [failure.kind for failure in reply.retries] == ["connection", "rate_limited", "bad_reply"]
+
+
+@pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
+async def test_a_rejected_call_is_not_tried_again(serve, connect, status):
+    server = serve(faults=[(status, {}, "no")])
+    failure = await connect(server).chat(ASK)
+    assert isinstance(failure, CallFailure)
+    assert (failure.kind, failure.attempts) == ("rejected", 1)
+    assert len(server.asked) == 1
+
+
+async def test_an_error_inside_a_200_is_an_error(serve, connect):
+    replies = iter([{"error": {"code": 502, "message": "provider down"}}])
+    server = serve()
+    fine = {"choices": [{"message": {"content": "ok"}, "finish_reason": "stop"}]}
+    server.behaviour.chat = lambda _: next(replies, fine)
+    reply = await connect(server).chat(ASK)
+    assert reply.text == "ok"
+    assert [failure.kind for failure in reply.retries] == ["server_error"]
+
+
+async def test_retry_after_as_a_number_is_waited_out(serve, connect):
+    server = serve(faults=[(429, {"Retry-After": "0.2"}, "")])
+    began = anyio.current_time()
+    await connect(server).chat(ASK)
+    assert anyio.current_time() - began >= 0.2
+
+
+async def test_retry_after_as_a_date_is_waited_out(serve, connect):
+    # A date has whole seconds: between one and two seconds from now is the least that is surely in the future.
+    then = datetime.now(UTC).replace(microsecond=0) + timedelta(seconds=2)
+    server = serve(faults=[(429, {"Retry-After": format_datetime(then, usegmt=True)}, "")])
+    await connect(server).chat(ASK)
+    assert datetime.now(UTC) >= then
+
+
+async def test_a_server_that_says_at_once_is_still_waited_for_longer_each_time(serve, connect):
+    server = serve(faults=[(429, {"Retry-After": "0"}, "")] * 3)
+    model = connect(server, retry=RetryPolicy(wait_initial_seconds=0.03, wait_jitter_seconds=0.0))
+    began = anyio.current_time()
+    await model.chat(ASK)
+    assert anyio.current_time() - began >= 0.03 + 0.06 + 0.12
+
+
+async def test_a_pause_longer_than_allowed_leaves_the_call_open_at_once(serve, connect):
+    server = serve(faults=[(429, {"Retry-After": "3600"}, "")])
+    model = connect(server, retry=RetryPolicy(longest_retry_after_seconds=60))
+    with anyio.fail_after(2):
+        failure = await model.chat(ASK)
+    assert isinstance(failure, CallFailure)
+    assert (failure.kind, failure.attempts) == ("rate_limited", 1)
+    with anyio.fail_after(2):  # nor does it hold up the others
+        assert isinstance(await model.chat(ASK), ChatReply)
+
+
+async def test_retry_after_holds_back_calls_that_were_not_refused(serve, connect):
+    server = serve(faults=[(429, {"Retry-After": "0.4"}, "")])
+    model = connect(server)
+    began = anyio.current_time()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(model.chat, ASK)
+        await anyio.sleep(0.2)  # the refusal is back by now
+        assert len(server.asked) == 1
+        await model.chat(ASK)
+        assert anyio.current_time() - began >= 0.4
+
+
+async def test_a_waiting_retry_gives_its_slot_to_others(serve, connect):
+    server = serve(faults=[(500, {}, "boom")])
+    patient = RetryPolicy(wait_initial_seconds=0.5, wait_jitter_seconds=0.0)
+    model = connect(server, concurrency=1, retry=patient)
+    finished: list[str] = []
+
+    async def ask(name: str) -> None:
+        await model.chat(ASK)
+        finished.append(name)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(ask, "failed first")
+        await anyio.sleep(0.05)
+        tasks.start_soon(ask, "came later")
+    assert finished == ["came later", "failed first"]
+
+
+async def test_a_given_concurrency_is_never_exceeded(serve, connect):
+    server = serve(delay_seconds=0.02)
+    model = connect(server, concurrency=7)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(60):
+            tasks.start_soon(model.chat, ASK)
+    assert server.most_seen_at_once == 7
+
+
+async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve, connect):
+    server = serve(most_at_once=8, retry_after="0.02", delay_seconds=0.01)
+    model = connect(server, retry=RetryPolicy(attempts=30, wait_initial_seconds=0.01, wait_jitter_seconds=0.02))
+    replies = []
+
+    async def ask() -> None:
+        replies.append(await model.chat(ASK))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(120):
+            tasks.start_soon(ask)
+    assert len(replies) == 120
+    assert all(isinstance(reply, ChatReply) for reply in replies)
+    assert any(reply.retries for reply in replies)
+    # Started at 20 and fell: the second half of the calls was not sent as the first was.
+    assert model._limiter.pace.limit < 20
+
+
+async def test_a_closed_model_can_be_used_again(serve, connect):
+    model = connect(serve())
+    await model.chat(ASK)
+    await model.aclose()
+    assert isinstance(await model.chat(ASK), ChatReply)

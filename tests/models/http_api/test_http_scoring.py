@@ -1,0 +1,290 @@
+"""Log-probabilities are those of the target's tokens and no other, in every dialect.
+
+Expected values come from the toy model's definition, computed here in plain Python.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+import anyio
+import pytest
+from toy_language import CORPUS
+
+from goldless.errors import CallError
+from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+MESSAGES = (Message("system", "Judge the review."), Message("user", "The first review says that the method is new."))
+TARGET = "The second review says that the experiments are small. Ünïcode, too."
+CONTEXT_TOKENS = 6 + 18 + 6
+"""Words, spaces and full stops of both messages, and <s>, <system>, <end>, <user>, <end>, <assistant>."""
+
+
+def expected(before: str, target: str) -> list[float]:
+    """Log p of each target token after the token before the target: add-one bigram over 4096 words."""
+    words = re.findall(r"\w+|\s+|[^\w\s]", CORPUS)
+    pairs, singles = Counter(pairwise(words)), Counter(words[:-1])
+    tokens = [before, *re.findall(r"\w+|\s+|[^\w\s]", target)]
+    return [math.log((pairs[a, b] + 1) / (singles[a] + 4096)) for a, b in pairwise(tokens)]
+
+
+async def scored(model, *requests: ScoreRequest):
+    replies = {}
+    await model.score(requests, replies.update)
+    assert sorted(replies) == list(range(len(requests)))
+    return [replies[index] for index in range(len(requests))]
+
+
+DIALECTS = [
+    ({"speaks": {"sglang"}}, ("sglang", "chat", "<assistant>")),
+    ({"speaks": {"sglang"}, "chat_ids": "reply"}, ("sglang", "chat", "<assistant>")),
+    ({"speaks": {"sglang"}, "chat_ids": "none"}, ("sglang", "plain", "\n\n")),
+    ({"speaks": {"vllm"}}, ("vllm", "chat", "<assistant>")),
+    ({"speaks": {"vllm"}, "least_alternatives": 1}, ("vllm", "chat", "<assistant>")),
+    ({"speaks": {"vllm"}, "chat_ids": "none"}, ("vllm", "plain", "\n\n")),
+    ({"speaks": {"echo"}}, ("completions-echo", "plain", "\n\n")),
+    ({"speaks": {"echo"}, "least_written_tokens": 1}, ("completions-echo", "plain", "\n\n")),
+    ({"speaks": {"echo"}, "counts_begin_mark": True}, ("completions-echo", "plain", "\n\n")),
+]
+
+
+@pytest.mark.parametrize(("behaviour", "found"), DIALECTS)
+async def test_each_dialect_returns_the_values_of_exactly_the_target(serve, connect, behaviour, found):
+    dialect, layout, before = found
+    model = connect(serve(**behaviour))
+    await model.prepare()
+    [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
+    assert isinstance(reply, TokenLogprobs)
+    assert reply.logprobs == pytest.approx(expected(before, TARGET), abs=1e-12)
+    assert reply.usage.input_tokens > len(reply.logprobs)
+    assert model.identity.settings["dialect"] == dialect
+    assert model.identity.settings["layout"] == layout
+    assert model.positions == "target"
+
+
+async def test_ids_of_context_and_target_are_joined_and_sent_as_they_are(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server)
+    request = await model.encode(MESSAGES, TARGET)
+    await scored(model, request)
+    sent = server.bodies("/v1/completions")[-1]["prompt"]
+    assert sent == [*request.context, *request.target]
+    assert len(request.context) == CONTEXT_TOKENS
+    assert server.bodies("/tokenize")[-1]["add_special_tokens"] is False
+
+
+async def test_sglang_is_asked_from_one_token_before_the_target(serve, connect):
+    server = serve(speaks={"sglang"})
+    model = connect(server)
+    request = await model.encode(MESSAGES, TARGET)
+    await scored(model, request)
+    assert server.bodies("/generate")[-1]["logprob_start_len"] == len(request.context) - 1
+
+
+async def test_a_plain_layout_joins_contents_by_blank_lines_and_ends_in_one(serve, connect):
+    model = connect(serve(speaks={"echo"}))
+    request = await model.encode(MESSAGES, TARGET)
+    assert request.context == "Judge the review.\n\nThe first review says that the method is new.\n\n"
+    assert request.target == TARGET
+
+
+async def test_a_text_is_tokenised_once(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server)
+    await model.encode(MESSAGES, TARGET)
+    asked = len(server.bodies("/tokenize"))
+    for _ in range(3):
+        await model.encode(MESSAGES, TARGET)
+    assert len(server.bodies("/tokenize")) == asked
+
+
+async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_number(serve, connect):
+    # The probe's target begins a word after a blank line, so this server's merging shows already there.
+    server = serve(speaks={"echo"})
+    model = connect(server)
+    await model.prepare()
+    server.behaviour.tokenizing = "merging"
+    [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
+    assert isinstance(reply, CallFailure)
+    assert reply.kind == "bad_reply"
+    assert "merges across the join" in reply.message
+
+
+def without_last_row(reply):
+    reply["meta_info"]["input_token_logprobs"].pop()
+    return reply
+
+
+def with_other_id(reply):
+    reply["meta_info"]["input_token_logprobs"][-1][1] += 1
+    return reply
+
+
+def without_last_position(reply):
+    reply["choices"][0]["prompt_logprobs"].pop()
+    return reply
+
+
+def with_other_key(reply):
+    entry = reply["choices"][0]["prompt_logprobs"][-1]
+    reply["choices"][0]["prompt_logprobs"][-1] = {"7": next(iter(entry.values()))}
+    return reply
+
+
+def with_clamped_value(reply):
+    entry = reply["choices"][0]["prompt_logprobs"][-1]
+    next(iter(entry.values()))["logprob"] = -9999.0
+    return reply
+
+
+def with_probability(reply):
+    reply["choices"][0]["logprobs"]["token_logprobs"][-1] = 0.7
+    return reply
+
+
+def with_missing_value(reply):
+    reply["choices"][0]["logprobs"]["token_logprobs"][-1] = None
+    return reply
+
+
+def with_shifted_offsets(reply):
+    logprobs = reply["choices"][0]["logprobs"]
+    logprobs["tokens"] = [*logprobs["tokens"][1:], "?"]
+    return reply
+
+
+@pytest.mark.parametrize(
+    ("dialect", "damage"),
+    [
+        ("sglang", without_last_row),
+        ("sglang", with_other_id),
+        ("vllm", without_last_position),
+        ("vllm", with_other_key),
+        ("vllm", with_clamped_value),
+        ("echo", with_probability),
+        ("echo", with_missing_value),
+        ("echo", with_shifted_offsets),
+        ("vllm", lambda _: {"choices": []}),
+        ("echo", lambda _: {"choices": [{"text": "something else"}]}),
+        ("sglang", lambda _: {}),
+    ],
+)
+async def test_a_reply_that_is_not_about_the_tokens_sent_is_a_failure(serve, connect, dialect, damage):
+    server = serve(speaks={dialect})
+    model = connect(server)
+    await model.prepare()
+    server.behaviour.damage = damage
+    [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
+    assert isinstance(reply, CallFailure)
+    assert reply.kind == "bad_reply"
+
+
+async def test_a_text_longer_than_the_model_takes_is_not_sent(serve, connect):
+    server = serve(speaks={"vllm"}, models=[{"id": "toy", "max_model_len": 50}])
+    model = connect(server)
+    fits = await model.encode(MESSAGES, "small")
+    assert model.context_length == 49
+    too_long = ScoreRequest(fits.context, fits.target * 40)
+    asked = len(server.bodies("/v1/completions"))
+    first, second = await scored(model, fits, too_long)
+    assert isinstance(first, TokenLogprobs)
+    assert isinstance(second, CallFailure)
+    assert second.kind == "too_long"
+    assert len(server.bodies("/v1/completions")) == asked + 1
+
+
+async def test_a_server_that_finds_the_text_too_long_is_understood(serve, connect):
+    server = serve(speaks={"echo"})
+    model = connect(server)
+    request = await model.encode(MESSAGES, TARGET)
+    server.behaviour.faults.append((400, {}, "This model's maximum context length is 10 tokens."))
+    [reply] = await scored(model, request)
+    assert isinstance(reply, CallFailure)
+    assert reply.kind == "too_long"
+
+
+async def test_an_empty_target_has_no_values_and_costs_no_call(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server)
+    request = await model.encode(MESSAGES, "")
+    asked = len(server.asked)
+    [reply] = await scored(model, request)
+    assert reply == TokenLogprobs(())
+    assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("dialect", "request_"),
+    [
+        ("vllm", ScoreRequest("text", "text")),
+        ("echo", ScoreRequest((1, 2), (3,))),
+        ("vllm", ScoreRequest((), (3,))),
+        ("echo", ScoreRequest("", "text")),
+    ],
+)
+async def test_a_request_of_the_wrong_form_is_a_failure(serve, connect, dialect, request_):
+    [reply] = await scored(connect(serve(speaks={dialect})), request_)
+    assert isinstance(reply, CallFailure)
+    assert reply.kind == "rejected"
+
+
+async def test_a_hundred_requests_are_each_delivered_once_with_their_own_values(serve, connect):
+    targets = [f"The {word} review says {number}." for number in range(25) for word in ("first", "second", "a", "b")]
+    model = connect(serve(speaks={"sglang"}))
+    requests = [await model.encode(MESSAGES, target) for target in targets]
+    replies = await scored(model, *requests)
+    for target, reply in zip(targets, replies, strict=True):
+        assert reply.logprobs == pytest.approx(expected("<assistant>", target), abs=1e-12)
+
+
+async def test_replies_are_delivered_as_they_come(serve, connect):
+    server = serve(speaks={"sglang"}, delay_seconds=0.03)
+    model = connect(server, concurrency=1)
+    requests = [await model.encode(MESSAGES, f"target {number}") for number in range(3)]
+    times = []
+    await model.score(requests, lambda _: times.append(anyio.current_time()))
+    assert times[2] - times[0] > 0.04
+
+
+async def test_requests_with_the_same_context_are_sent_next_to_each_other(serve, connect):
+    server = serve(speaks={"sglang"})
+    model = connect(server, concurrency=1)
+    one, two = [await model.encode((Message("user", text),), "target") for text in ("one", "two")]
+    await scored(model, one, two, one, two, one, two)
+    contexts = [tuple(body["input_ids"]) for body in server.bodies("/generate")[-6:]]
+    assert sum(a != b for a, b in pairwise(contexts)) == 1
+
+
+async def test_a_failed_score_is_retried_and_the_retry_is_recorded(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server)
+    request = await model.encode(MESSAGES, TARGET)
+    server.behaviour.faults.append((500, {}, "boom"))
+    [reply] = await scored(model, request)
+    assert isinstance(reply, TokenLogprobs)
+    assert [failure.kind for failure in reply.retries] == ["server_error"]
+
+
+async def test_one_failing_request_does_not_stop_the_others(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server, concurrency=1)
+    requests = [await model.encode(MESSAGES, f"target {number}") for number in range(3)]
+    server.behaviour.faults.append((400, {}, "no"))
+    replies = await scored(model, *requests)
+    assert sorted(type(reply).__name__ for reply in replies) == ["CallFailure", "TokenLogprobs", "TokenLogprobs"]
+
+
+async def test_encode_raises_the_typed_failure_when_the_tokenizer_does_not_answer(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server)
+    await model.prepare()
+    server.behaviour.faults += [(500, {}, "boom")] * 4
+    with pytest.raises(CallError) as caught:
+        await model.encode(MESSAGES, TARGET)
+    assert (caught.value.failure.kind, caught.value.failure.attempts) == ("server_error", 4)

@@ -1,0 +1,181 @@
+"""How messages become token ids, for models whose tokenizer is at hand.
+
+Texts of people and models are encoded with special tokens switched off, so a response that contains ``<|im_end|>`` is
+read as those characters and cannot end its turn. Only the template's own words may become special tokens.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from jinja2 import TemplateError
+from jinja2.ext import Extension
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from goldless.errors import CapabilityError
+from goldless.models.interface import Message
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TEMPLATE_DATE = dt.date(2024, 7, 26)
+"""The day templates are told it is. A prompt must not change overnight; this is the day the Llama 3 templates assume
+where nobody tells them."""
+
+
+class TextTokenizer(Protocol):
+    """A tokenizer that keeps the words of a template and the words of people apart."""
+
+    @property
+    def control(self) -> frozenset[int]:
+        """Ids of special tokens, which a text of people or models never becomes."""
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text of people or models: never a special token."""
+
+    def template_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a template's own words: special tokens are honoured, none is added."""
+
+    def token_id(self, token: str) -> int | None:
+        """The id of one token of the vocabulary, or None where it has no such token."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of token ids."""
+
+
+class FastTokenizer:
+    """A tokenizer of the ``tokenizers`` library."""
+
+    def __init__(self, tokenizer: Tokenizer, *, for_texts: Tokenizer | None = None) -> None:
+        """``for_texts`` encodes texts of people and models, where it knows more special tokens than ``tokenizer``."""
+        self._tokenizer = tokenizer
+        self._for_texts = for_texts or tokenizer
+        added = self._for_texts.get_added_tokens_decoder()
+        self.control = frozenset(i for i, token in added.items() if token.special)
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text of people or models: never a special token."""
+        self._for_texts.encode_special_tokens = True
+        return tuple(self._for_texts.encode(text, add_special_tokens=False).ids)
+
+    def template_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a template's own words: special tokens are honoured, none is added."""
+        self._tokenizer.encode_special_tokens = False
+        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+
+    def token_id(self, token: str) -> int | None:
+        """The id of one token of the vocabulary, or None where it has no such token."""
+        found: int | None = self._tokenizer.token_to_id(token)
+        return found
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of token ids."""
+        return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class ChatLayout:
+    """How messages become token ids: by the model's chat template, or plainly where it has none."""
+
+    tokenizer: TextTokenizer
+    template: str | None
+    begin: str
+    """Beginning-of-sequence token."""
+    end: str
+    """End-of-sequence token."""
+    add_begin: bool
+    """Whether a sequence without template starts with the beginning token."""
+
+    @property
+    def name(self) -> str:
+        """``chat`` or ``plain``."""
+        return "plain" if self.template is None else "chat"
+
+    def context(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Token ids up to where the assistant's turn begins."""
+        if self.template is None:
+            begin = self.tokenizer.token_id(self.begin) if self.add_begin else None
+            text = self.text("".join(f"{message.content}\n\n" for message in messages))
+            return text if begin is None else (begin, *text)
+        try:
+            return self._ids(self._pieces(messages, open_turn=True), messages)
+        except CapabilityError:
+            if len(messages) < 2 or messages[0].role != "system":
+                raise
+        # some templates know no system role: its words then open the first turn
+        merged = Message(messages[1].role, f"{messages[0].content}\n\n{messages[1].content}")
+        return self.context([merged, *messages[2:]])
+
+    def text(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text of people or models: never a special token."""
+        return self.tokenizer.text_ids(text)
+
+    def target(self, text: str) -> tuple[int, ...]:
+        """Token ids of a whole assistant's turn: the text, and the end-of-turn token where there is one."""
+        end = self.end_of_turn()
+        return self.text(text) if end is None else (*self.text(text), end)
+
+    def end_of_turn(self) -> int | None:
+        """The token that closes the assistant's turn, or None without template."""
+        if self.template is None:
+            return None
+        closing = self._pieces((Message("user", ""), Message("assistant", "")), open_turn=False)[-1]
+        ids = self.tokenizer.template_ids(closing)
+        # a template may write a blank before the token that closes the turn
+        special = [i for i in ids if i in self.tokenizer.control]
+        if special:
+            return special[0]
+        return ids[0] if ids else self.tokenizer.token_id(self.end)
+
+    def stop_tokens(self) -> frozenset[int]:
+        """The tokens that end what a model writes."""
+        return frozenset(t for t in (self.end_of_turn(), self.tokenizer.token_id(self.end)) if t is not None)
+
+    def _ids(self, pieces: list[str], messages: Sequence[Message]) -> tuple[int, ...]:
+        ids = self.tokenizer.template_ids(pieces[0])
+        for message, piece in zip(messages, pieces[1:], strict=True):
+            ids += self.text(message.content) + self.tokenizer.template_ids(piece)
+        return ids
+
+    def _pieces(self, messages: Sequence[Message], *, open_turn: bool) -> list[str]:
+        """The template's own text before, between and after the messages' contents."""
+        if self.template is None:
+            raise CapabilityError("this model has no chat template")
+        mark = "\ue000{}\ue001"
+        stand_ins = [{"role": m.role, "content": mark.format(i)} for i, m in enumerate(messages)]
+        environment = ImmutableSandboxedEnvironment(
+            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+        )
+        environment.globals["raise_exception"] = _refuse
+        environment.globals["strftime_now"] = TEMPLATE_DATE.strftime
+        try:
+            text = environment.from_string(self.template).render(
+                messages=stand_ins, add_generation_prompt=open_turn, bos_token=self.begin, eos_token=self.end
+            )
+        except TemplateError as error:
+            raise CapabilityError(f"the model's chat template cannot take these messages: {error}") from error
+        pieces = []
+        for i in range(len(messages)):
+            before, found, text = text.partition(mark.format(i))
+            if not found:
+                raise CapabilityError("the model's chat template drops or reorders messages")
+            pieces.append(before)
+        return [*pieces, text]
+
+
+class _Generation(Extension):
+    """``{% generation %}``, by which some templates mark the assistant's words for training: here it does nothing."""
+
+    tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
+
+    def parse(self, parser: Any) -> Any:
+        """What stands between the tags."""
+        next(parser.stream)
+        return parser.parse_statements(("name:endgeneration",), drop_needle=True)
+
+
+def _refuse(message: str) -> None:
+    raise TemplateError(message)

@@ -1,0 +1,3 @@
+"""GGUF models on this machine: checkpoint, graphs, tokenizer, engine."""
+
+from __future__ import annotations

@@ -1,0 +1,195 @@
+"""The engine: onnxruntime sessions, the walk over the prefix tree, and generation.
+
+One call of the body computes several siblings of the tree under the keys and values of their common path. So a shared
+part is computed once, and no position attends to a token that is not its own past.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import onnxruntime
+
+from goldless.models.gguf.checkpoint import Architecture, FloatArray
+from goldless.models.gguf.graph import mask_names, past_names
+from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, Pair, draw, single_branch, wanted_positions
+from goldless.models.prefix_tree import Node, build_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+MOST_TOKENS_A_CALL = 512
+BLOCKED = np.float32(-1e30)
+"""Added to the score of a position that must not be seen."""
+
+Past = list[FloatArray]
+"""Keys and values of a path, layer by layer: [key-value heads, tokens, head size]."""
+
+
+class Engine:
+    """Computes log-probabilities and continuations of token ids."""
+
+    def __init__(self, architecture: Architecture, folder: Path, *, threads: int | None = None) -> None:
+        self.architecture = architecture
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads or available_cores()
+        options.log_severity_level = 3
+        providers = ["CPUExecutionProvider"]
+        self._body = onnxruntime.InferenceSession(folder / "body.onnx", options, providers=providers)
+        self._head = onnxruntime.InferenceSession(folder / "head.onnx", options, providers=providers)
+        self._past_names = past_names(architecture)
+        self._lock = threading.Lock()
+
+    def score(
+        self,
+        requests: Sequence[Pair],
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        share: bool = True,
+    ) -> list[FloatArray]:
+        """Log p of each target token given context and earlier target tokens, for every (context, target).
+
+        ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
+        """
+        results = [np.zeros(len(target), np.float32) for _, target in requests]
+        # the last token of a target is predicted, never read: it need not be computed
+        sequences = [context + target[:-1] for context, target in requests]
+        with self._lock:
+            if share:
+                self._score_tree(build_tree(sequences), requests, results, cancelled)
+            else:
+                for i, sequence in enumerate(sequences):
+                    self._score_tree(single_branch(i, sequence), requests, results, cancelled)
+        return results
+
+    def _score_tree(self, root: Node, requests: Any, results: list[FloatArray], cancelled: Callable[[], bool]) -> None:
+        stack = [(pack, self._empty_past()) for pack in _packs(root.children)]
+        while stack:
+            if cancelled():
+                raise Cancelled
+            nodes, past = stack.pop()
+            hidden, new = self._run_siblings(nodes, past)
+            self._read(nodes, hidden, requests, results)
+            row = 0
+            for node in nodes:
+                if node.children:
+                    path = _extended(past, new, row, row + len(node.tokens))
+                    stack.extend((pack, path) for pack in _packs(node.children))
+                row += len(node.tokens)
+
+    def _run_siblings(self, nodes: Sequence[Node], past: Past) -> tuple[FloatArray, Past]:
+        """Hidden states of all tokens of sibling nodes, and their keys and values, packed."""
+        lengths = [len(node.tokens) for node in nodes]
+        ids = np.concatenate([np.asarray(node.tokens, np.int64) for node in nodes])
+        positions = np.concatenate([np.arange(node.start, node.end, dtype=np.int64) for node in nodes])
+        longest, before = max(lengths), past[0].shape[1]
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+        column = np.arange(longest)
+        inside = column[None, :] < np.asarray(lengths)[:, None]
+        rows = np.where(inside, starts[:, None] + column[None, :], 0).astype(np.int64)
+        feed: dict[str, Any] = {
+            "ids": ids,
+            "positions": positions,
+            "rows": rows,
+            "places": np.flatnonzero(inside).astype(np.int64),
+            **{f"past_{name}": array for name, array in zip(self._past_names, past, strict=True)},
+        }
+        for local, name in mask_names(self.architecture).items():
+            window = self.architecture.window if local else None
+            # padding stands at the end of a row, so the causal mask alone keeps it out of every real position
+            feed[name] = np.broadcast_to(_mask(before, longest, window), (len(nodes), longest, before + longest))
+        hidden, *new = self._body.run(None, feed)
+        return hidden, new
+
+    def _read(self, nodes: Sequence[Node], hidden: FloatArray, requests: Any, results: list[FloatArray]) -> None:
+        """Run the head on the positions whose next token is scored, and put the results where they belong."""
+        starts = np.cumsum([0, *(len(node.tokens) for node in nodes)])
+        wanted = list(wanted_positions(nodes, requests))
+        size = max(1, HEAD_ELEMENTS // self.architecture.vocabulary)
+        for begin in range(0, len(wanted), size):
+            some = wanted[begin : begin + size]
+            feed = {
+                "hidden": hidden[[starts[w.sibling] + w.place for w in some]],
+                "targets": np.asarray([w.token for w in some], np.int64),
+            }
+            (chosen,) = self._head.run(["chosen"], feed)
+            for w, value in zip(some, chosen, strict=True):
+                results[w.request][w.offset] = value
+
+    def generate(
+        self,
+        context: tuple[int, ...],
+        *,
+        most: int,
+        stop: frozenset[int],
+        temperature: float = 0.0,
+        seed: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[int, float]]:
+        """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
+        random = np.random.default_rng(seed)
+        with self._lock:
+            past, hidden = self._empty_past(), np.zeros((1, 1), np.float32)
+            for begin in range(0, len(context), MOST_TOKENS_A_CALL):
+                hidden, past = self._step(context[begin : begin + MOST_TOKENS_A_CALL], begin, past)
+            for count in range(most):
+                if cancelled():
+                    raise Cancelled
+                token, logprob = self._next(hidden, temperature, random)
+                if token in stop:
+                    return
+                yield token, logprob
+                hidden, past = self._step((token,), len(context) + count, past)
+
+    def _step(self, tokens: tuple[int, ...], start: int, past: Past) -> tuple[FloatArray, Past]:
+        hidden, new = self._run_siblings([Node(start, tokens, [])], past)
+        return hidden[-1:], _extended(past, new, 0, len(tokens))
+
+    def _next(self, hidden: FloatArray, temperature: float, random: np.random.Generator) -> tuple[int, float]:
+        (logprobs,) = self._head.run(["logprobs"], {"hidden": hidden, "targets": np.zeros(1, np.int64)})
+        return draw(logprobs[0], temperature, random)
+
+    def _empty_past(self) -> Past:
+        shape = (self.architecture.key_value_heads, 0, self.architecture.head_size)
+        return [np.zeros(shape, np.float32) for _ in self._past_names]
+
+
+def available_cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _packs(nodes: Sequence[Node]) -> Iterator[list[Node]]:
+    """Siblings in groups of like length that fill a call."""
+    pack: list[Node] = []
+    size = 0
+    for node in sorted(nodes, key=lambda n: len(n.tokens)):
+        if pack and size + len(node.tokens) > MOST_TOKENS_A_CALL:
+            yield pack
+            pack, size = [], 0
+        pack.append(node)
+        size += len(node.tokens)
+    if pack:
+        yield pack
+
+
+def _mask(before: int, length: int, window: int | None) -> npt.NDArray[np.float32]:
+    """What new positions must not see: their future and, with a window, what is too far back."""
+    query = np.arange(before, before + length)[:, None]
+    key = np.arange(before + length)[None, :]
+    blocked = key > query
+    if window is not None:
+        blocked |= query - key >= window
+    return np.where(blocked, BLOCKED, np.float32(0))[None]
+
+
+def _extended(past: Past, new: Past, begin: int, end: int) -> Past:
+    """The past with some of the new tokens behind it."""
+    return [
+        np.concatenate([old, fresh[begin:end].transpose(1, 0, 2)], axis=1) for old, fresh in zip(past, new, strict=True)
+    ]

@@ -1,0 +1,260 @@
+"""ONNX graphs of a decoder-only transformer, built from a checkpoint's weights.
+
+Two graphs. The *body* takes new tokens and the keys and values of the path above them, under any mask, and gives the
+final hidden states and the new keys and values. The *head* turns chosen hidden states into log-probabilities. Kept
+apart, the head runs on scored positions only.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from onnx import TensorProto, helper, numpy_helper
+
+from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, Checkpoint, FloatArray
+
+Kernel = Literal["float32", "blocks", "blocks-int8"]
+"""How matrix products run: on weights expanded to float32, on the file's own blocks with float32 arithmetic, or on
+the file's own blocks with activations rounded to 8 bits."""
+
+OPSET = 21
+SMALL_WEIGHT = 1024
+"""Weights below this many bytes stand in the graph itself."""
+PAGE = 4096
+"""Larger weights start at a page of their own, so that the runtime can map the file."""
+ACCURACY_LEVEL = {"blocks": 1, "blocks-int8": 4}
+
+
+class Sight(NamedTuple):
+    """What layers of one kind share: rotary angles, and which positions they see."""
+
+    cos: str
+    sin: str
+    mask: str
+
+
+class GraphBuilder:
+    """Nodes and weights of one graph, added step by step. Each method returns the name of what it computed."""
+
+    def __init__(self, path: Path, kernel: Kernel) -> None:
+        """Weights go to a file beside ``path`` as they come: the whole model never lies in memory."""
+        self.kernel = kernel
+        self.nodes: list[Any] = []
+        self.weights: list[Any] = []
+        self._path = path
+        self._data = path.with_suffix(".data").open("wb")
+        self._count = 0
+
+    def op(self, kind: str, *inputs: str, domain: str = "", outputs: int = 1, **attributes: Any) -> Any:
+        """Add a node; the name of its output, or a list of names."""
+        names = [f"{kind}_{self._count + i}" for i in range(outputs)]
+        self._count += outputs
+        self.nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
+        return names[0] if outputs == 1 else names
+
+    def constant(self, value: Any, dtype: Any = np.int64) -> str:
+        """Add a small constant."""
+        return self.weight(np.asarray(value, dtype=dtype))
+
+    def weight(self, array: np.ndarray[Any, Any]) -> str:
+        """Add an initialiser."""
+        name = f"w{len(self.weights)}"
+        if array.nbytes < SMALL_WEIGHT:
+            self.weights.append(numpy_helper.from_array(np.ascontiguousarray(array), name))
+            return name
+        self._data.seek(-(-self._data.tell() // PAGE) * PAGE)
+        tensor = TensorProto(name=name, dims=array.shape, data_location=TensorProto.EXTERNAL)
+        tensor.data_type = helper.np_dtype_to_tensor_dtype(array.dtype)
+        where = {"location": self._path.with_suffix(".data").name, "offset": self._data.tell(), "length": array.nbytes}
+        for key, value in where.items():
+            tensor.external_data.add(key=key, value=str(value))
+        np.ascontiguousarray(array).tofile(self._data)
+        self.weights.append(tensor)
+        return name
+
+    def reshape(self, x: str, *shape: int) -> str:
+        """X with another shape."""
+        return str(self.op("Reshape", x, self.constant(shape)))
+
+    def linear(self, x: str, matrix: Blocks | FloatArray, bias: FloatArray | None = None) -> str:
+        """X times the transpose of a weight matrix [outputs, inputs], plus a bias."""
+        if isinstance(matrix, Blocks) and self.kernel != "float32":
+            rows, blocks, _ = matrix.codes.shape
+            out = self.op(
+                "MatMulNBits",
+                x,
+                self.weight(matrix.codes),
+                self.weight(matrix.scales),
+                *([] if matrix.zeros is None else [self.weight(matrix.zeros)]),
+                domain="com.microsoft",
+                K=blocks * BLOCK,
+                N=rows,
+                bits=4,
+                block_size=BLOCK,
+                accuracy_level=ACCURACY_LEVEL[self.kernel],
+            )
+        else:
+            dense = matrix.expand() if isinstance(matrix, Blocks) else matrix
+            out = self.op("MatMul", x, self.weight(dense.T))
+        return str(out if bias is None else self.op("Add", out, self.weight(bias)))
+
+    def norm(self, x: str, gain: FloatArray, epsilon: float) -> str:
+        """Root-mean-square normalisation along the last axis."""
+        return str(self.op("SimplifiedLayerNormalization", x, self.weight(gain), axis=-1, epsilon=epsilon))
+
+    def save(self, inputs: list[Any], outputs: list[Any]) -> None:
+        """Write the finished model."""
+        self._data.close()
+        graph = helper.make_graph(self.nodes, "goldless", inputs, outputs, initializer=self.weights)
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("com.microsoft", 1)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        self._path.write_bytes(model.SerializeToString())
+
+
+def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
+    """Write the body graph.
+
+    New tokens stand packed, one after the other: ``ids`` and ``positions`` [n]. For attention alone they are laid out
+    as ``rows`` [b, l] of indices into them, one row a sequence, padded at the end; ``places`` [n] leads back from the
+    flattened rows. Every row sees the whole past, as far as ``mask`` [b, l, p + l] lets it.
+    """
+    arch = checkpoint.architecture
+    g = GraphBuilder(path, kernel)
+    x = str(g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids"))
+    if arch.name == "gemma3":
+        x = str(g.op("Mul", x, g.constant(np.sqrt(arch.width), np.float32)))
+    sights = {
+        local: Sight(*_rotation(g, checkpoint, local=local), str(g.op("Unsqueeze", name, g.constant([1, 2]))))
+        for local, name in mask_names(arch).items()
+    }
+    inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("ids", "positions", "places")]
+    inputs.append(helper.make_tensor_value_info("rows", TensorProto.INT64, ["b", "l"]))
+    inputs += [helper.make_tensor_value_info(m, TensorProto.FLOAT, ["b", "l", "t"]) for m in mask_names(arch).values()]
+    outputs = [helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width])]
+    for layer in range(arch.layers):
+        x = _layer(g, checkpoint, layer, x, sights[arch.is_local(layer)])
+    for name in past_names(arch):
+        shape = [arch.key_value_heads, "p", arch.head_size]
+        inputs.append(helper.make_tensor_value_info(f"past_{name}", TensorProto.FLOAT, shape))
+        outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, ["n", arch.key_value_heads, shape[2]]))
+    x = g.norm(x, checkpoint.dense("output_norm.weight"), arch.norm_epsilon)
+    g.nodes.append(helper.make_node("Identity", [x], ["hidden"]))
+    g.save(inputs, outputs)
+
+
+def save_head(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
+    """Write the head graph: hidden states [n, width] and targets [n] → log p of everything and of the targets."""
+    arch = checkpoint.architecture
+    g = GraphBuilder(path, kernel)
+    name = "output.weight" if "output.weight" in checkpoint else "token_embd.weight"
+    logits = g.linear("hidden", checkpoint.matrix(name))
+    g.nodes.append(helper.make_node("LogSoftmax", [logits], ["logprobs"], axis=-1))
+    chosen = g.op("GatherElements", "logprobs", g.op("Unsqueeze", "targets", g.constant([1])), axis=1)
+    g.nodes.append(helper.make_node("Squeeze", [chosen, g.constant([1])], ["chosen"]))
+    inputs = [
+        helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width]),
+        helper.make_tensor_value_info("targets", TensorProto.INT64, ["n"]),
+    ]
+    outputs = [
+        helper.make_tensor_value_info("logprobs", TensorProto.FLOAT, ["n", arch.vocabulary]),
+        helper.make_tensor_value_info("chosen", TensorProto.FLOAT, ["n"]),
+    ]
+    g.save(inputs, outputs)
+
+
+def _rotation(g: GraphBuilder, checkpoint: Checkpoint, *, local: bool) -> tuple[str, str]:
+    """Cosine and sine of the rotary angles: [n, head_size / 2] each, shared by all layers of a kind."""
+    arch = checkpoint.architecture
+    base = arch.rope_base_local if local else arch.rope_base
+    exponents = np.arange(0, arch.head_size, 2, dtype=np.float64) / arch.head_size
+    frequencies = base**-exponents
+    if "rope_freqs.weight" in checkpoint and not local:
+        frequencies = frequencies / checkpoint.dense("rope_freqs.weight").astype(np.float64)
+    positions = g.op("Unsqueeze", g.op("Cast", "positions", to=TensorProto.FLOAT), g.constant([1]))
+    angles = g.op("Mul", positions, g.weight(frequencies.astype(np.float32)[None, :]))
+    return str(g.op("Cos", angles)), str(g.op("Sin", angles))
+
+
+def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
+    """One transformer layer: attention and feed-forward, each around a residual."""
+    arch = checkpoint.architecture
+    prefix = f"blk.{layer}."
+
+    def norm(value: str, name: str) -> str:
+        full = f"{prefix}{name}.weight"
+        return g.norm(value, checkpoint.dense(full), arch.norm_epsilon) if full in checkpoint else value
+
+    attended = _attention(g, checkpoint, layer, norm(x, "attn_norm"), sight)
+    x = str(g.op("Add", x, norm(attended, "post_attention_norm")))
+    h = norm(x, "ffn_norm")
+    gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
+    gate = _gelu(g, gate) if arch.name == "gemma3" else g.op("Mul", gate, g.op("Sigmoid", gate))
+    up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
+    down = g.linear(str(g.op("Mul", gate, up)), checkpoint.matrix(f"{prefix}ffn_down.weight"))
+    return str(g.op("Add", x, norm(down, "post_ffw_norm")))
+
+
+def _gelu(g: GraphBuilder, x: str) -> str:
+    return str(g.op("Gelu", x, approximate="tanh"))
+
+
+def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
+    """Grouped-query attention over the past and the new tokens, without repeating keys or values for each head."""
+    arch = checkpoint.architecture
+    heads, shared, size = arch.heads, arch.key_value_heads, arch.head_size
+
+    def project(part: str, count: int) -> str:
+        """New queries, keys or values: [n, heads, head_size]."""
+        name = f"blk.{layer}.attn_{part}"
+        bias = checkpoint.dense(f"{name}.bias") if f"{name}.bias" in checkpoint else None
+        y = g.linear(x, checkpoint.matrix(f"{name}.weight"), bias)
+        if f"{name}_norm.weight" in checkpoint:
+            y = g.norm(g.reshape(y, -1, count, size), checkpoint.dense(f"{name}_norm.weight"), arch.norm_epsilon)
+        if part != "v":
+            y = _rotate(g, g.reshape(y, 1, -1, count * size), sight, interleaved=not arch.rope_half_split)
+        return g.reshape(y, -1, count, size)
+
+    def in_rows(y: str) -> str:
+        """Packed [n, heads, head_size] laid out as [b, heads, l, head_size]."""
+        return str(g.op("Transpose", g.op("Gather", y, "rows"), perm=[0, 2, 1, 3]))
+
+    def with_past(part: str, y: str) -> str:
+        """The past before each row: [b, key-value heads, p + l, head_size]."""
+        g.nodes.append(helper.make_node("Identity", [y], [f"{part}_{layer}"]))
+        batch = g.op("Shape", "rows", start=0, end=1)
+        past = g.op("Expand", f"past_{part}_{layer}", g.op("Concat", batch, g.constant([1, 1, 1]), axis=0))
+        return str(g.op("Concat", past, in_rows(y), axis=2))
+
+    query, key, value = project("q", heads), project("k", shared), project("v", shared)
+    keys, values = with_past("key", key), with_past("value", value)
+    # queries that share a key stand below each other, so that one product serves them all
+    grouped = g.reshape(in_rows(query), 0, shared, -1, size)
+    scaled = g.op("Mul", grouped, g.constant(size**-0.5, np.float32))
+    scores = g.op("MatMul", scaled, g.op("Transpose", keys, perm=[0, 1, 3, 2]))
+    by_head = g.op("Concat", g.constant([0, shared, heads // shared]), g.op("Shape", sight.mask, start=-2), axis=0)
+    weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), sight.mask), axis=-1)
+    mixed = g.op("MatMul", g.op("Reshape", weights, g.op("Shape", scores)), values)
+    packed = g.op("Transpose", g.reshape(str(mixed), 0, heads, -1, size), perm=[0, 2, 1, 3])
+    joined = g.op("Gather", g.reshape(str(packed), -1, heads * size), "places")
+    return g.linear(joined, checkpoint.matrix(f"blk.{layer}.attn_output.weight"))
+
+
+def _rotate(g: GraphBuilder, x: str, sight: Sight, *, interleaved: bool) -> str:
+    """Rotary embedding of packed tokens; row i of the tables belongs to token i."""
+    each = g.op("Range", g.constant(0), g.op("Squeeze", g.op("Shape", "ids")), g.constant(1))
+    rows = g.op("Unsqueeze", each, g.constant([0]))
+    return str(
+        g.op("RotaryEmbedding", x, rows, sight.cos, sight.sin, domain="com.microsoft", interleaved=int(interleaved))
+    )
+
+
+def past_names(arch: Architecture) -> list[str]:
+    """What the past consists of, in order: key and value of layer 0, of layer 1 and so on."""
+    return [f"{part}_{layer}" for layer in range(arch.layers) for part in ("key", "value")]
+
+
+def mask_names(arch: Architecture) -> dict[bool, str]:
+    """Mask inputs by whether the layers that use them attend within the sliding window only."""
+    return {False: "mask"} if arch.window is None else {False: "mask", True: "mask_local"}

@@ -1,0 +1,94 @@
+"""What the engines that compute on this machine have in common, whatever they compute with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.models.prefix_tree import Node, build_tree, walk
+
+HEAD_ELEMENTS = 1 << 24
+"""Most logits at once: 64 MiB in float32."""
+
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+"""Token ids of a context and of the target that follows it."""
+
+
+class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
+    """The caller asked to stop."""
+
+
+class LocalEngine(Protocol):
+    """Computes log-probabilities and continuations of token ids."""
+
+    def score(
+        self,
+        requests: Sequence[Pair],
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        share: bool = True,
+    ) -> list[npt.NDArray[np.float32]]:
+        """Log p of each target token given context and earlier target tokens, for every (context, target).
+
+        ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
+        """
+
+    def generate(
+        self,
+        context: tuple[int, ...],
+        *,
+        most: int,
+        stop: frozenset[int],
+        temperature: float = 0.0,
+        seed: int | None = None,
+        cancelled: Callable[[], bool] = lambda: False,
+    ) -> Iterator[tuple[int, float]]:
+        """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """A position whose next token is scored."""
+
+    request: int
+    offset: int
+    """Place of the scored token in the request's target."""
+    token: int
+    """The scored token."""
+    sibling: int
+    """Which of the nodes computed together the position is in."""
+    place: int
+    """Which token of that node it is."""
+
+
+def wanted_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterator[Wanted]:
+    """The positions of sibling nodes at which the head must be read, node by node."""
+    for sibling, node in enumerate(nodes):
+        for request in node.requests:
+            context, target = requests[request]
+            first = max(node.start, len(context) - 1)
+            last = min(node.end, len(context) + len(target) - 1)
+            for position in range(first, last):
+                offset = position - len(context) + 1
+                yield Wanted(request, offset, target[offset], sibling, position - node.start)
+
+
+def single_branch(request: int, sequence: tuple[int, ...], **limits: Any) -> Node:
+    """One request as a tree of its own."""
+    (branch,) = build_tree([sequence], **limits).children
+    for node in walk(branch):
+        node.requests = [request]
+    return Node(0, (), [request], [branch])
+
+
+def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:
+    """A token drawn at a temperature (0: the likeliest), and its log p before tempering."""
+    row = logprobs.astype(np.float64)
+    # the largest of (log p / temperature + Gumbel noise) is a draw from the tempered distribution
+    ranked = row / temperature + random.gumbel(size=row.shape) if temperature > 0 else row
+    token = int(np.argmax(ranked))
+    return token, float(row[token])

@@ -1,0 +1,209 @@
+"""A model computed on this machine as scorer and chat model; its backend only loads it and brings the engine."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+import anyio.to_thread
+import numpy as np
+
+from goldless.errors import CapabilityError
+from goldless.models.interface import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    Usage,
+)
+from goldless.records import CallFailure
+
+if TYPE_CHECKING:
+    from goldless.models.chat_layout import ChatLayout
+    from goldless.models.local_engine import LocalEngine, Pair
+
+Result = TypeVar("Result")
+DECIMALS = 6
+"""Log-probabilities are kept to a millionth of a nat, far below any engine's own noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedModel:
+    """What a backend has after loading."""
+
+    identity: ModelIdentity
+    layout: ChatLayout
+    context_length: int | None
+    """Most tokens of context and target together; None where the model sets no limit."""
+    stop: frozenset[int]
+    """Tokens that end what the model writes."""
+    engine: LocalEngine | None
+    """None once the model was closed."""
+
+
+class LocalModel(ABC):
+    """Scorer and chat model over an engine that runs in a thread of this process."""
+
+    def __init__(self) -> None:
+        self._loaded: LoadedModel | None = None
+        self._closing = threading.Event()
+        self._loading = anyio.Lock()
+
+    @abstractmethod
+    def _load(self) -> LoadedModel:
+        """Find, check and load the model; runs in a thread."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Provider, name, hash of the weights, hash of tokenizer and template; known after ``prepare``."""
+        return self._model().identity
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """Everything."""
+        return Capabilities(scoring=True, chat=True, choice=True, token_logprobs=True)
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of context and target together."""
+        return self._model().context_length
+
+    @property
+    def positions(self) -> str:
+        """With the end-of-turn token where the model has a chat template."""
+        return "target" if self._model().layout.template is None else "target+end"
+
+    @property
+    def engine(self) -> LocalEngine:
+        """The engine under the model."""
+        engine = self._model().engine
+        if engine is None:
+            raise CapabilityError("the model is closed: call prepare() first")
+        return engine
+
+    async def prepare(self) -> None:
+        """Find the model and load it, where that was not done yet."""
+        async with self._loading:
+            if self._loaded is None or self._loaded.engine is None:
+                self._closing = threading.Event()
+                self._loaded = await anyio.to_thread.run_sync(self._load)
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """Token ids of context and target; the target ends with the end-of-turn token where there is one."""
+        layout = self._model().layout
+        return ScoreRequest(layout.context(messages), layout.target(target))
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests over their common prefix tree and deliver them together."""
+        replies: dict[int, ScoreReply] = {}
+        pairs: dict[int, Pair] = {}
+        for i, request in enumerate(requests):
+            pair = _ids(request)
+            failure = self._unfit(pair)
+            if failure is None:
+                pairs[i] = pair
+            else:
+                replies[i] = failure
+        engine = self.engine
+        values = await self._in_thread(lambda cancelled: engine.score(list(pairs.values()), cancelled=cancelled))
+        for i, logprobs in zip(pairs, values, strict=True):
+            replies[i] = TokenLogprobs(
+                tuple(round(float(value), DECIMALS) for value in logprobs),
+                Usage(input_tokens=requests[i].tokens),
+            )
+        deliver(replies)
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """A written text, or the likeliest of the given answers."""
+        context = self._model().layout.context(request.messages)
+        if request.choices:
+            return await self._choose(context, request.choices)
+        if not context:
+            return CallFailure("rejected", "there is no message to continue, and this model has no beginning token")
+        length = self.context_length
+        if length is not None and len(context) >= length:
+            return self._too_long(len(context) + 1)
+        most = request.max_tokens if length is None else min(request.max_tokens, length - len(context))
+        engine, stop = self.engine, self._model().stop
+        tokens = await self._in_thread(
+            lambda cancelled: list(
+                engine.generate(
+                    context,
+                    most=most,
+                    stop=stop,
+                    temperature=request.temperature,
+                    seed=request.seed,
+                    cancelled=cancelled,
+                )
+            )
+        )
+        decode = self._model().layout.tokenizer.decode
+        return ChatReply(
+            text=decode([token for token, _ in tokens]),
+            finish="length" if len(tokens) == most else "stop",
+            token_logprobs=tuple((decode([t]), round(p, DECIMALS)) for t, p in tokens) if request.logprobs else None,
+            usage=Usage(len(context), len(tokens)),
+        )
+
+    async def aclose(self) -> None:
+        """Drop the engine; a computation under way stops at its next step."""
+        self._closing.set()
+        if self._loaded is not None:
+            self._loaded = replace(self._loaded, engine=None)
+
+    async def _choose(self, context: tuple[int, ...], choices: tuple[str, ...]) -> ChatReply | CallFailure:
+        layout, engine = self._model().layout, self.engine
+        pairs = [(context, layout.target(choice)) for choice in choices]
+        for pair in pairs:
+            failure = self._unfit(pair)
+            if failure is not None:
+                return failure
+        values = await self._in_thread(lambda cancelled: engine.score(pairs, cancelled=cancelled))
+        sums = np.asarray([value.sum(dtype=np.float64) for value in values])
+        logprobs = sums - np.logaddexp.reduce(sums)
+        return ChatReply(
+            text=choices[int(np.argmax(logprobs))],
+            finish="choice",
+            choice_logprobs={c: round(float(p), DECIMALS) for c, p in zip(choices, logprobs, strict=True)},
+            usage=Usage(len(context), 1),
+        )
+
+    def _model(self) -> LoadedModel:
+        if self._loaded is None:
+            raise CapabilityError("the model is not loaded: call prepare() first")
+        return self._loaded
+
+    def _unfit(self, pair: Pair) -> CallFailure | None:
+        context, target = pair
+        if not context or not target:
+            return CallFailure("rejected", "context and target must have at least one token each")
+        length, limit = len(context) + len(target), self.context_length
+        return self._too_long(length) if limit is not None and length > limit else None
+
+    def _too_long(self, length: int) -> CallFailure:
+        return CallFailure("too_long", f"{length} tokens, but the model's context is {self.context_length}")
+
+    async def _in_thread(self, work: Callable[[Callable[[], bool]], Result]) -> Result:
+        """The work's result; it is told to stop when this call is cancelled or the model is closed."""
+        stopping, closing = threading.Event(), self._closing
+        try:
+            return await anyio.to_thread.run_sync(
+                lambda: work(lambda: stopping.is_set() or closing.is_set()), abandon_on_cancel=True
+            )
+        finally:
+            stopping.set()
+
+
+def _ids(request: ScoreRequest) -> Pair:
+    if isinstance(request.context, str) or isinstance(request.target, str):
+        raise CapabilityError("this model is asked by token ids: make the request with its encode()")
+    return request.context, request.target

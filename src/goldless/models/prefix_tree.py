@@ -1,0 +1,121 @@
+"""What is to be scored, as a tree: requests that begin alike share their beginning.
+
+The tree is found in the token ids themselves, so a shared part is computed once wherever it comes from (instructions,
+synopsis, candidate), and every position sees exactly the tokens it would see if its request were scored alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+SHORTEST_SHARED = 32
+"""A shared stretch below this many tokens is repeated in each branch: one more step costs more than it saves."""
+LONGEST_NODE = 512
+"""A longer stretch is cut into a chain, to bound the memory of attention."""
+
+
+@dataclass(slots=True)
+class Node:
+    """A stretch of tokens on the way from the root."""
+
+    start: int
+    """Position of its first token."""
+    tokens: tuple[int, ...]
+    requests: list[int]
+    """Indices of the sequences that pass through it."""
+    children: list[Node] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        """Position after its last token."""
+        return self.start + len(self.tokens)
+
+
+def build_tree(
+    sequences: Sequence[tuple[int, ...]], *, shortest_shared: int = SHORTEST_SHARED, longest_node: int = LONGEST_NODE
+) -> Node:
+    """The prefix tree of token sequences, under a root that has no tokens."""
+    order = sorted((i for i, sequence in enumerate(sequences) if sequence), key=sequences.__getitem__)
+    root = Node(0, (), order, [Node(0, (), group) for group in _by_next_token(sequences, order, 0)])
+    open_nodes = list(root.children)
+    while open_nodes:
+        node = open_nodes.pop()
+        first, last = sequences[node.requests[0]], sequences[node.requests[-1]]
+        node.tokens = first[node.start : _common_length(first, last, node.start)]
+        rest = [i for i in node.requests if len(sequences[i]) > node.end]
+        node.children = [Node(node.end, (), group) for group in _by_next_token(sequences, rest, node.end)]
+        open_nodes.extend(node.children)
+    _repeat_short(root, shortest_shared)
+    _cut_long(root, longest_node)
+    return root
+
+
+def walk(root: Node) -> Iterator[Node]:
+    """Every node that has tokens, parents first."""
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if node.tokens:
+            yield node
+        stack.extend(reversed(node.children))
+
+
+def computed_tokens(root: Node) -> int:
+    """Tokens that go through the model."""
+    return sum(len(node.tokens) for node in walk(root))
+
+
+def _common_length(a: tuple[int, ...], b: tuple[int, ...], start: int) -> int:
+    limit = min(len(a), len(b))
+    while start < limit and a[start] == b[start]:
+        start += 1
+    return start
+
+
+def _by_next_token(sequences: Sequence[tuple[int, ...]], requests: list[int], position: int) -> Iterator[list[int]]:
+    """Requests in order, grouped by the token they have at a position."""
+    group: list[int] = []
+    for request in requests:
+        if group and sequences[group[0]][position] != sequences[request][position]:
+            yield group
+            group = []
+        group.append(request)
+    if group:
+        yield group
+
+
+def _repeat_short(root: Node, shortest: int) -> None:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        node.children = [kept for child in node.children for kept in _dissolved(child, shortest)]
+        stack.extend(node.children)
+
+
+def _is_short(node: Node, shortest: int) -> bool:
+    return bool(node.children) and len(node.tokens) < shortest
+
+
+def _dissolved(node: Node, shortest: int) -> list[Node]:
+    """The node itself, or, where it is short, its children with its tokens before theirs."""
+    if not _is_short(node, shortest):
+        return [node]
+    through = {i for child in node.children for i in child.requests}
+    parts = [
+        part
+        for child in node.children
+        for part in _dissolved(Node(node.start, node.tokens + child.tokens, child.requests, child.children), shortest)
+    ]
+    ending = [i for i in node.requests if i not in through]
+    return parts + ([Node(node.start, node.tokens, ending)] if ending else [])
+
+
+def _cut_long(root: Node, longest: int) -> None:
+    stack = [root]
+    while stack:
+        node = stack.pop()
+        if len(node.tokens) > longest:
+            rest = Node(node.start + longest, node.tokens[longest:], list(node.requests), node.children)
+            node.tokens, node.children = node.tokens[:longest], [rest]
+        stack.extend(node.children)

@@ -1,0 +1,109 @@
+"""Canaries: can this scorer's log-probabilities be trusted? Asked before any number is made from them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from goldless.errors import CanaryError
+from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
+from goldless.models.journal import Journal
+from goldless.records import CallFailure
+
+TEXTS = (
+    "The survey covers forty farms in two valleys, but the winter counts are missing for nine of them.",
+    "A slow valve, not the pump, explains why the pressure falls whenever the second boiler starts.",
+    "Her translation keeps the rhyme of every stanza and loses, in the third, the joke about the ferry.",
+)
+REPEATS = 4
+INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryReport:
+    """What the canaries showed."""
+
+    tokens_counted: bool
+    """As many finite values at or below zero came back as the target has tokens."""
+    copied_nats: float
+    """Mean log p of a text, given that same text."""
+    shuffled_nats: float
+    """Mean log p of a text, given another one: must be lower."""
+    noise_nats: float
+    """Largest change of a sum when the same texts are scored alone, together, and in another order."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether the scorer may be used."""
+        return self.tokens_counted and self.copied_nats > self.shuffled_nats
+
+
+async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> CanaryReport:
+    """The scorer's report, from the journal where it is known. Raises CanaryError where it must not be used."""
+    kept = None if journal is None else journal.canary_report(scorer.identity)
+    report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer)
+    if not report.passed:
+        raise CanaryError(_explain(scorer, report))
+    if journal is not None and kept is None:
+        journal.keep_canary_report(scorer.identity, json.dumps(asdict(report)))
+    return report
+
+
+async def _fly(scorer: Scorer) -> CanaryReport:
+    # what is given is longer than what is predicted, as in real work: noise grows with length
+    requests = [
+        await scorer.encode([INSTRUCTION, Message("user", " ".join([given] * REPEATS))], target)
+        for given in TEXTS
+        for target in TEXTS
+    ]
+    together = await _scored(scorer, requests)
+    backwards = (await _scored(scorer, requests[::-1]))[::-1]
+    alone = [(await _scored(scorer, [request]))[0] for request in requests[: len(TEXTS)]]
+    size = len(TEXTS)
+    sums = [reply.total for reply in together]
+    copied = [sums[i * size + i] for i in range(size)]
+    shuffled = [sums[i * size + j] for i in range(size) for j in range(size) if i != j]
+    changes = [abs(a.total - b.total) for a, b in zip(together, backwards, strict=True)]
+    changes += [abs(a.total - b.total) for a, b in zip(together, alone, strict=False)]
+    return CanaryReport(
+        tokens_counted=all(map(_counted, requests, together)),
+        copied_nats=sum(copied) / len(copied),
+        shuffled_nats=sum(shuffled) / len(shuffled),
+        noise_nats=max(changes),
+    )
+
+
+async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[TokenLogprobs]:
+    replies: dict[int, ScoreReply] = {}
+    await scorer.score(requests, replies.update)
+    good = []
+    for i in range(len(requests)):
+        reply = replies[i]
+        if isinstance(reply, CallFailure):
+            raise CanaryError(
+                f"{scorer.identity.short} could not score a short test text ({reply.kind}: {reply.message}). "
+                "Run goldless doctor on it."
+            )
+        good.append(reply)
+    return good
+
+
+def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
+    # a text target's token count is the server's own; that it is not empty is all that can be asked
+    expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
+    return len(reply.logprobs) == expected > 0 and all(math.isfinite(v) and v <= 0 for v in reply.logprobs)
+
+
+def _explain(scorer: Scorer, report: CanaryReport) -> str:
+    if not report.tokens_counted:
+        return (
+            f"{scorer.identity.short} gave back another number of log-probabilities than the text has tokens, or "
+            "values that are none. Its numbers cannot be used: choose another scorer."
+        )
+    return (
+        f"{scorer.identity.short} finds a text no likelier after that same text ({report.copied_nats:.1f} nats) than "
+        f"after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. Check that the server "
+        "returns log-probabilities of the prompt and that the right model and chat template are loaded."
+    )

@@ -1,0 +1,183 @@
+"""The call journal: every reply ever paid for, found again by content.
+
+A call's key is a hash of everything that makes it the same call: who computes (model identity), the exact token ids or
+messages, the parameters, and the replicate. Replies go into ``calls`` once and stay. Failures go into ``failures`` and
+are tried again. ``attempts`` notes each call before it is made, so that the journal itself shows what was called twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.models.interface import ModelIdentity, Usage, content_hash
+from goldless.records import CallFailure
+
+SCHEMA = """
+create table if not exists models (model text primary key, identity text not null) without rowid;
+create table if not exists bodies (hash text primary key, body text not null) without rowid;
+create table if not exists calls (
+    key text primary key, model text not null, kind text not null, request text not null, reply text not null,
+    input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null
+) without rowid;
+create table if not exists failures (
+    key text not null, model text not null, kind text not null, message text not null, attempts integer not null,
+    created_at real not null
+);
+create table if not exists attempts (key text not null, started_at real not null);
+create table if not exists canaries (model text primary key, report text not null, created_at real not null)
+    without rowid;
+"""
+FORMAT = 1
+MOST_VARIABLES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A reply to be kept."""
+
+    key: str
+    kind: str
+    """``score`` or ``chat``."""
+    request: str
+    """What was asked, as JSON; long shared parts by the hash under which ``bodies`` keeps them."""
+    reply: str
+    """What came, as JSON."""
+    usage: Usage
+    cost_usd: float | None
+    """None: price unknown."""
+
+
+class Journal:
+    """A journal file, usable by several threads and processes at once."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Open or create the file; only its owner may read it."""
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            self._connection = sqlite3.connect(
+                self.path, timeout=60, isolation_level=None, check_same_thread=False, cached_statements=64
+            )
+            self._connection.execute("pragma journal_mode=wal")
+            # in WAL mode a killed process loses nothing that was committed, and the file stays whole
+            self._connection.execute("pragma synchronous=normal")
+            self._check_format()
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"{self.path}: cannot be used as a journal ({error}). Give another file with --journal, or set "
+                "GOLDLESS_HOME to a folder you may write to."
+            ) from error
+        self._lock = threading.Lock()
+
+    def find(self, keys: Sequence[str]) -> dict[str, str]:
+        """Replies by key, for those keys that have one."""
+        found: dict[str, str] = {}
+        with self._lock:
+            for begin in range(0, len(keys), MOST_VARIABLES):
+                some = keys[begin : begin + MOST_VARIABLES]
+                marks = ",".join("?" * len(some))
+                query = f"select key, reply from calls where key in ({marks})"  # noqa: S608 - marks are only "?,?"
+                found.update(self._connection.execute(query, some).fetchall())
+        return found
+
+    def begin(self, keys: Iterable[str]) -> None:
+        """Note that these calls are about to be made."""
+        now = time.time()
+        with self._transaction() as run:
+            run.executemany("insert into attempts values (?, ?)", [(key, now) for key in keys])
+
+    def record(
+        self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
+    ) -> None:
+        """Keep replies: all of them or, if the process dies, none. A reply that is there already stays."""
+        model, now = model_hash(identity), time.time()
+        rows = [
+            (e.key, model, e.kind, e.request, e.reply, e.usage.input_tokens, e.usage.output_tokens, e.cost_usd, now)
+            for e in entries
+        ]
+        with self._transaction() as run:
+            run.execute("insert or ignore into models values (?, ?)", (model, _json(identity.as_dict())))
+            run.executemany("insert or ignore into bodies values (?, ?)", list((bodies or {}).items()))
+            run.executemany("insert or ignore into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
+        """Note failed calls, apart from replies."""
+        model, now = model_hash(identity), time.time()
+        rows = [(key, model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
+        with self._transaction() as run:
+            run.executemany("insert into failures values (?, ?, ?, ?, ?, ?)", rows)
+
+    def canary_report(self, identity: ModelIdentity) -> str | None:
+        """The report kept for a model, as JSON."""
+        with self._lock:
+            row = self._connection.execute(
+                "select report from canaries where model = ?", (model_hash(identity),)
+            ).fetchone()
+        return None if row is None else str(row[0])
+
+    def keep_canary_report(self, identity: ModelIdentity, report: str) -> None:
+        """Keep a model's report."""
+        with self._transaction() as run:
+            run.execute("insert or replace into canaries values (?, ?, ?)", (model_hash(identity), report, time.time()))
+
+    def counts(self) -> dict[str, int]:
+        """Rows per table."""
+        tables = ("calls", "failures", "attempts")
+        with self._lock:
+            return {
+                table: self._connection.execute(f"select count(*) from {table}").fetchone()[0]  # noqa: S608 - fixed names
+                for table in tables
+            }
+
+    def called_after_reply(self) -> list[str]:
+        """Keys of calls that were made again although their reply was there already. Empty, or something is wrong."""
+        query = (
+            "select attempts.key from attempts join calls on calls.key = attempts.key "
+            "where attempts.started_at > calls.created_at"
+        )
+        with self._lock:
+            return [row[0] for row in self._connection.execute(query)]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        with self._lock:
+            self._connection.execute("begin immediate")
+            try:
+                yield self._connection
+            except BaseException:
+                self._connection.execute("rollback")
+                raise
+            self._connection.execute("commit")
+
+    def _check_format(self) -> None:
+        found = self._connection.execute("pragma user_version").fetchone()[0]
+        if found not in {0, FORMAT}:
+            raise UserError(
+                f"{self.path}: journal of format {found}, this goldless reads format {FORMAT}. "
+                "Use the version that wrote it, or another file with --journal."
+            )
+        self._connection.executescript(SCHEMA)
+        self._connection.execute(f"pragma user_version={FORMAT}")
+
+
+def model_hash(identity: ModelIdentity) -> str:
+    """A short name for a model's identity."""
+    return content_hash(identity.as_dict())[:16]
+
+
+def _json(data: Any) -> str:
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,207 @@
+"""A scorer or chat model whose every call goes through the journal and the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from goldless.models.interface import (
+    Capabilities,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    Scorer,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    Usage,
+    content_hash,
+)
+from goldless.models.journal import Entry, Journal, model_hash
+from goldless.models.usage import Ledger
+from goldless.records import CallFailure
+
+OVER_BUDGET = CallFailure("budget", "not sent: it could have gone over the budget", attempts=0)
+
+
+class JournalledScorer:
+    """A scorer that asks only for what the journal does not have."""
+
+    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
+        self.scorer = scorer
+        """The scorer itself: canaries must not be answered from the journal."""
+        self._journal = journal
+        self.ledger = ledger
+        self.reused = 0
+        """Replies that came from the journal."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who computes."""
+        return self.scorer.identity
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        return self.scorer.capabilities
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of context and target together."""
+        return self.scorer.context_length
+
+    @property
+    def positions(self) -> str:
+        """Which positions are summed."""
+        return self.scorer.positions
+
+    async def prepare(self) -> None:
+        """Load, connect or probe."""
+        await self.scorer.prepare()
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request for log p(target | messages)."""
+        return await self.scorer.encode(messages, target)
+
+    async def aclose(self) -> None:
+        """Give back what the scorer holds."""
+        await self.scorer.aclose()
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Deliver what the journal has, then ask for the rest, each different call once."""
+        model = model_hash(self.identity)
+        keys = [score_key(model, request) for request in requests]
+        places: dict[str, list[int]] = {}
+        for i, key in enumerate(keys):
+            places.setdefault(key, []).append(i)
+        found = self._journal.find(list(places))
+        self.reused += len(found)
+        _spread({key: _read_score(reply) for key, reply in found.items()}, places, deliver)
+        await self._ask([key for key in places if key not in found], places, requests, deliver)
+
+    async def _ask(
+        self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
+    ) -> None:
+        aside = {key: self.ledger.set_aside(Usage(requests[places[key][0]].tokens, 1)) for key in keys}
+        open_keys = [key for key in keys if aside[key] is not None]
+        _spread({key: OVER_BUDGET for key in keys if aside[key] is None}, places, deliver)
+        if not open_keys:
+            return
+        asked = [requests[places[key][0]] for key in open_keys]
+        self._journal.begin(open_keys)
+
+        def keep(replies: Mapping[int, ScoreReply]) -> None:
+            by_key = {open_keys[i]: reply for i, reply in replies.items()}
+            self._keep(by_key, {open_keys[i]: asked[i] for i in replies}, aside)
+            _spread(by_key, places, deliver)
+
+        await self.scorer.score(asked, keep)
+
+    def _keep(
+        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float | None]
+    ) -> None:
+        entries, bodies, failures = [], {}, []
+        for key, reply in replies.items():
+            usage = reply.usage if isinstance(reply, TokenLogprobs) else None
+            cost = self.ledger.book(aside[key] or 0.0, usage)
+            if isinstance(reply, CallFailure):
+                failures.append((key, reply))
+                continue
+            failures.extend((key, earlier) for earlier in reply.retries)
+            context, target = asked[key].context, asked[key].target
+            bodies[context_hash(context)] = _json(context)
+            request = _json({"context": context_hash(context), "target": target})
+            entries.append(Entry(key, "score", request, _json({"logprobs": reply.logprobs}), reply.usage, cost))
+        if entries:
+            self._journal.record(self.identity, entries, bodies)
+        if failures:
+            self._journal.record_failures(self.identity, failures)
+
+
+class JournalledChat:
+    """A chat model that asks only for what the journal does not have."""
+
+    def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger) -> None:
+        self._model = model
+        self._journal = journal
+        self.ledger = ledger
+        self.reused = 0
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who answers."""
+        return self._model.identity
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        return self._model.capabilities
+
+    async def prepare(self) -> None:
+        """Load, connect or probe."""
+        await self._model.prepare()
+
+    async def aclose(self) -> None:
+        """Give back what the model holds."""
+        await self._model.aclose()
+
+    async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
+        """The reply. Another ``replicate`` is another call of the same request."""
+        key = content_hash("chat", model_hash(self.identity), dataclasses.asdict(request), replicate)
+        found = self._journal.find([key])
+        if found:
+            self.reused += 1
+            return _read_chat(found[key])
+        words = sum(len(message.content) for message in request.messages)
+        # a token is never longer than its text in bytes, so this cannot be too low by much even for other scripts
+        aside = self.ledger.set_aside(Usage(words // 2 + 16, request.max_tokens))
+        if aside is None:
+            return OVER_BUDGET
+        self._journal.begin([key])
+        reply = await self._model.chat(request)
+        cost = self.ledger.book(aside, reply.usage if isinstance(reply, ChatReply) else None)
+        if isinstance(reply, CallFailure):
+            self._journal.record_failures(self.identity, [(key, reply)])
+            return reply
+        body = {k: v for k, v in dataclasses.asdict(reply).items() if k not in {"retries", "usage"}}
+        entry = Entry(key, "chat", _json(dataclasses.asdict(request)), _json(body), reply.usage, cost)
+        self._journal.record(self.identity, [entry])
+        if reply.retries:
+            self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
+        return reply
+
+
+def score_key(model: str, request: ScoreRequest) -> str:
+    """The journal's key of a scoring call."""
+    return content_hash("score", model, context_hash(request.context), request.target)
+
+
+@functools.lru_cache(maxsize=4096)
+def context_hash(context: tuple[int, ...] | str) -> str:
+    """Hash of a context, which many calls share."""
+    return content_hash(context)
+
+
+def _spread(replies: Mapping[str, ScoreReply], places: Mapping[str, list[int]], deliver: Deliver) -> None:
+    if replies:
+        deliver({i: reply for key, reply in replies.items() for i in places[key]})
+
+
+def _read_score(text: str) -> TokenLogprobs:
+    return TokenLogprobs(tuple(json.loads(text)["logprobs"]))
+
+
+def _read_chat(text: str) -> ChatReply:
+    body = json.loads(text)
+    if body["token_logprobs"] is not None:
+        body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])
+    return ChatReply(**body)
+
+
+_json: Callable[[Any], str] = functools.partial(json.dumps, ensure_ascii=False, separators=(",", ":"))

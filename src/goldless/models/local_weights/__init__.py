@@ -1,0 +1,7 @@
+"""Hugging Face causal language models as scorer and chat model: ``hf:NAME_OR_PATH``."""
+
+from __future__ import annotations
+
+from goldless.models.local_weights.model import HfModel
+
+__all__ = ["HfModel"]

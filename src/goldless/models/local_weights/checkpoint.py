@@ -1,0 +1,180 @@
+"""Weights, tokenizer and settings of a Hugging Face model, from a local folder, the local cache or the hub."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+import transformers
+
+from goldless.errors import CapabilityError, PrerequisiteError
+from goldless.models.interface import content_hash
+from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
+
+if TYPE_CHECKING:
+    from goldless.models.chat_layout import ChatLayout
+
+WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")
+"""What decides over a local model's numbers, its tokenizer apart."""
+PROBE_TEXT = "The quick brown fox jumps over the lazy dog; 12 boxes of liquor jugs were packed for him, he said. "
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A model in memory, ready to compute."""
+
+    model: Any
+    """The transformers model, on its device."""
+    name: str
+    revision: str
+    """The commit of a hub model; of a local folder, the hash of its files."""
+    layout: ChatLayout
+    tokenizer_hash: str
+    context_length: int | None
+    stop: frozenset[int]
+    """Tokens that the model's generation settings name as ends."""
+    probe: tuple[int, ...]
+    """A few ordinary tokens, to try the model with."""
+    settings: dict[str, str]
+    """Device, precision, attention and layout, for the identity."""
+
+
+def load_checkpoint(name_or_path: str, *, device: str | None, dtype: str | None, revision: str | None) -> Checkpoint:
+    """The model with its tokenizer, on its device. Code that comes with a model is never run."""
+    chosen = _device(device)
+    source, folder = _source(name_or_path)
+    with _explained(name_or_path), _no_progress_bars():
+        config = transformers.AutoConfig.from_pretrained(source, revision=revision)
+        commit = getattr(config, "_commit_hash", None)
+        pinned = commit if folder is None and commit else revision
+        tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
+        layout = chat_layout(tokenizer)
+        precision = dtype or ("float32" if chosen.type == "cpu" else "auto")
+        model = transformers.AutoModelForCausalLM.from_pretrained(
+            source, revision=pinned, dtype=precision if precision == "auto" else getattr(torch, precision)
+        )
+    _check_vocabulary(name_or_path, model, tokenizer)
+    # a quantised model was put on its device while it was loaded, and cannot be moved
+    if getattr(model, "quantization_method", None) is None:
+        model = model.to(chosen)
+    words = layout.text(PROBE_TEXT)
+    return Checkpoint(
+        model=model.eval(),
+        name=name_or_path if folder is None else folder.name,
+        revision=str(pinned or "") if folder is None else folder_hash(folder),
+        layout=layout,
+        tokenizer_hash=tokenizer_hash(tokenizer),
+        context_length=getattr(model.config.get_text_config(), "max_position_embeddings", None),
+        stop=_stop_tokens(model),
+        probe=words or (0,),
+        settings={
+            "device": chosen.type,
+            "dtype": str(model.dtype).removeprefix("torch."),
+            "attention": str(getattr(model.config, "_attn_implementation", None) or "model's own"),
+            "layout": layout.name,
+        },
+    )
+
+
+def folder_hash(folder: Path) -> str:
+    """Hash over names and whole contents of a folder's weight files and its config.
+
+    Samples would be faster, but a merged fine-tuning may differ from its base in a few layers only, and two models
+    must never share their evidence.
+    """
+    files = sorted({path for pattern in WEIGHT_FILES for path in folder.glob(pattern)})
+    with ThreadPoolExecutor(4) as threads:
+        return content_hash([path.name for path in files], list(threads.map(_file_hash, files)))
+
+
+def _file_hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _device(device: str | None) -> torch.device:
+    cuda = torch.cuda.is_available()
+    try:
+        chosen = torch.device(device or ("cuda" if cuda else "cpu"))
+    except RuntimeError as error:
+        raise PrerequisiteError(f"device {device!r} is not one torch knows: use 'cpu' or 'cuda'") from error
+    if chosen.type == "cuda" and not cuda:
+        raise PrerequisiteError("device 'cuda' was asked for, but torch sees no CUDA device here: use device='cpu'")
+    return chosen
+
+
+def _source(name_or_path: str) -> tuple[str, Path | None]:
+    """What transformers is to load, and the folder where it is a local one."""
+    path = Path(name_or_path).expanduser()
+    if path.is_dir():
+        if not (path / "config.json").is_file():
+            raise PrerequisiteError(f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model")
+        return str(path), path.resolve()
+    if path.suffix == ".gguf":
+        raise PrerequisiteError(f"hf:{name_or_path}: a GGUF file is opened with gguf:{name_or_path}")
+    if path.is_file() or path.is_absolute() or name_or_path.startswith((".", "~")) or name_or_path.count("/") > 1:
+        raise PrerequisiteError(
+            f"hf:{name_or_path}: there is no such folder. A local model is a folder with config.json, weights and "
+            "tokenizer; a hub model is named OWNER/MODEL."
+        )
+    return name_or_path, None
+
+
+@contextlib.contextmanager
+def _explained(name_or_path: str) -> Iterator[None]:
+    """Turn what transformers raises while loading into errors that say what to do."""
+    try:
+        yield
+    except OSError as error:
+        what_to_do = (
+            "the folder is not complete"
+            if Path(name_or_path).expanduser().is_dir()
+            else "no such folder, not in the local Hugging Face cache, and the hub did not give it. Check the name; "
+            f"without a network, run 'hf download {name_or_path}' where there is one (gated models need HF_TOKEN)"
+        )
+        raise PrerequisiteError(f"hf:{name_or_path}: {what_to_do}. transformers says: {_first_line(error)}") from error
+    except ImportError as error:
+        raise PrerequisiteError(f"hf:{name_or_path}: loading needs another package: {_first_line(error)}") from error
+    except torch.OutOfMemoryError:
+        raise
+    except (ValueError, KeyError, RuntimeError) as error:
+        raise CapabilityError(
+            f"hf:{name_or_path}: not a causal language model that transformers {transformers.__version__} can load "
+            f"(code that comes with a model is never run): {_first_line(error)}"
+        ) from error
+
+
+@contextlib.contextmanager
+def _no_progress_bars() -> Iterator[None]:
+    """Silence the bar of the weights; printing is the command line's part. Downloads still show theirs."""
+    shown = transformers.utils.logging.is_progress_bar_enabled()
+    transformers.utils.logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            transformers.utils.logging.enable_progress_bar()
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def _check_vocabulary(name_or_path: str, model: Any, tokenizer: Any) -> None:
+    known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
+    if largest >= known:
+        raise CapabilityError(
+            f"hf:{name_or_path}: the tokenizer gives ids up to {largest}, but the model knows {known} tokens only. "
+            "The tokenizer is not this model's."
+        )
+
+
+def _stop_tokens(model: Any) -> frozenset[int]:
+    end = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    return frozenset(end if isinstance(end, list) else [] if end is None else [end])

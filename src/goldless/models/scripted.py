@@ -1,0 +1,136 @@
+"""A model whose answers and log-probabilities are written down: for tests, examples and recorded runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from goldless.errors import CapabilityError, UserError
+from goldless.models.interface import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    Usage,
+    content_hash,
+)
+from goldless.records import CallFailure
+
+Answers = Mapping[str, str] | Callable[[ChatRequest], str | ChatReply | CallFailure]
+Logprobs = Mapping[tuple[str, str], Sequence[float]] | Callable[[str, str], Sequence[float] | CallFailure]
+
+
+class ScriptedModel:
+    """A scorer and chat model that says what it is told to.
+
+    ``answers`` maps the last message to a reply, or is a function of the request. ``logprobs`` maps (context, target)
+    to log-probabilities in nats, or is a function of the two; the context is the messages' contents joined by blank
+    lines. What is not written down is a failed call, as with any other model.
+    """
+
+    def __init__(
+        self, *, answers: Answers | None = None, logprobs: Logprobs | None = None, name: str = "scripted"
+    ) -> None:
+        self._answers = answers
+        self._logprobs = logprobs
+        self._name = name
+        self.calls: list[ChatRequest | ScoreRequest] = []
+        """Every request that reached the model, in order."""
+
+    @classmethod
+    def from_file(cls, path: Path | str) -> ScriptedModel:
+        """Read JSON lines ``{"prompt", "answer"}`` and ``{"context", "target", "logprobs"}``."""
+        answers: dict[str, str] = {}
+        logprobs: dict[tuple[str, str], Sequence[float]] = {}
+        problems = []
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise UserError(f"{path}: cannot be read as a script ({error})") from error
+        for number, line in enumerate(text.splitlines(), 1):
+            try:
+                row = json.loads(line)
+                if "prompt" in row:
+                    answers[row["prompt"]] = row["answer"]
+                else:
+                    logprobs[row["context"], row["target"]] = row["logprobs"]
+            except (ValueError, KeyError, TypeError) as error:
+                problems.append(f"  {path}:{number}: {error!r}")
+        if problems:
+            raise UserError(
+                "\n".join(["a script has lines {prompt, answer} and {context, target, logprobs}:", *problems])
+            )
+        return cls(answers=answers or None, logprobs=logprobs or None, name=content_hash(text)[:8])
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """The name given."""
+        return ModelIdentity("scripted", self._name)
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What was written down."""
+        chat = self._answers is not None
+        return Capabilities(scoring=self._logprobs is not None, chat=chat, choice=chat, token_logprobs=False)
+
+    @property
+    def context_length(self) -> int | None:
+        """Unbounded."""
+        return None
+
+    @property
+    def positions(self) -> str:
+        """The target alone."""
+        return "target"
+
+    async def prepare(self) -> None:
+        """Nothing to do."""
+
+    async def aclose(self) -> None:
+        """Nothing to do."""
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The messages' contents joined by blank lines, and the target, as text."""
+        return ScoreRequest("\n\n".join(message.content for message in messages), target)
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Deliver one reply after the other."""
+        for i, request in enumerate(requests):
+            self.calls.append(request)
+            deliver({i: self._score_one(str(request.context), str(request.target))})
+
+    def _score_one(self, context: str, target: str) -> ScoreReply:
+        if self._logprobs is None:
+            raise CapabilityError("this scripted model has no log-probabilities")
+        if callable(self._logprobs):
+            values = self._logprobs(context, target)
+        elif (context, target) in self._logprobs:
+            values = self._logprobs[context, target]
+        else:
+            values = CallFailure("rejected", f"the script has no log-probabilities of {target[:60]!r} in this context")
+        if isinstance(values, CallFailure):
+            return values
+        return TokenLogprobs(tuple(map(float, values)), Usage(input_tokens=len(context.split()) + len(values)))
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply written down for the last message."""
+        self.calls.append(request)
+        if self._answers is None:
+            raise CapabilityError("this scripted model has no answers")
+        prompt = request.messages[-1].content
+        if callable(self._answers):
+            answer = self._answers(request)
+        elif prompt in self._answers:
+            answer = self._answers[prompt]
+        else:
+            return CallFailure("rejected", f"the script has no answer to {prompt[:60]!r}")
+        if isinstance(answer, str):
+            chosen = answer in request.choices
+            return ChatReply(answer, "choice" if chosen else "stop", usage=Usage(len(prompt.split()), 1))
+        return answer

@@ -1,0 +1,124 @@
+"""What calls cost, and the budget they must stay within."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+
+from goldless.errors import BudgetError, UserError
+from goldless.models.interface import ModelIdentity, Usage
+
+FREE_PROVIDERS = {"embedded", "gguf", "hf", "scripted"}
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """US dollars per million tokens."""
+
+    input_usd: float
+    output_usd: float
+
+    def cost(self, usage: Usage) -> float:
+        """What a usage costs, in US dollars."""
+        return (usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd) / MILLION
+
+
+def price_of(identity: ModelIdentity) -> Price | None:
+    """The model's price, or None where it is unknown. Models on this machine are free."""
+    if identity.provider in FREE_PROVIDERS:
+        return Price(0.0, 0.0)
+    if "server" in identity.settings:
+        return None  # somebody's own server: a public price of the same name says nothing
+    try:
+        of = {
+            kind: float(calc_price(PricedUsage(**{kind: MILLION}), identity.name, provider_id="openai").total_price)
+            for kind in ("input_tokens", "output_tokens")
+        }
+    except LookupError:
+        return None
+    return Price(of["input_tokens"], of["output_tokens"])
+
+
+def parse_price(text: str) -> Price:
+    """``IN,OUT`` in US dollars per million tokens, as given on the command line."""
+    try:
+        given, out = (float(part) for part in text.split(","))
+    except ValueError:
+        raise UserError(f"--price {text!r}: give two numbers, IN,OUT in US dollars per million tokens") from None
+    if given < 0 or out < 0:
+        raise UserError(f"--price {text!r}: a price is not negative")
+    return Price(given, out)
+
+
+def parse_budget(text: str) -> float:
+    """US dollars from ``2USD``, ``0.5`` or ``$3``."""
+    match = re.fullmatch(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:USD)?", text.strip(), flags=re.IGNORECASE)
+    if match is None:
+        raise UserError(f"--budget {text!r}: give an amount in US dollars, such as 2USD or 0.50USD")
+    return float(match.group(1))
+
+
+class Budget:
+    """The most that all models of a run may cost together."""
+
+    def __init__(self, limit_usd: float) -> None:
+        self.limit_usd = limit_usd
+        self._committed_usd = 0.0
+
+    def commit(self, usd: float) -> bool:
+        """Take an amount out of the budget, or say that it is not there."""
+        if self._committed_usd + usd > self.limit_usd:
+            return False
+        self._committed_usd += usd
+        return True
+
+    def release(self, usd: float) -> None:
+        """Put an amount back."""
+        self._committed_usd -= usd
+
+
+class Ledger:
+    """Counts what one model's calls cost and keeps them within the budget.
+
+    Before a call its greatest possible cost is set aside; afterwards what it did not cost is put back. So the budget
+    is never exceeded, however many calls are under way.
+    """
+
+    def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
+        if budget is not None and price is None:
+            raise BudgetError(
+                f"the price of {model} is unknown, so a budget cannot be kept. Give its price with "
+                "--price IN,OUT (US dollars per million tokens), or leave --budget out."
+            )
+        if budget is not None and budget.limit_usd <= 0 and price != Price(0.0, 0.0):
+            raise BudgetError(
+                f"a budget of {budget.limit_usd:g} USD allows no call to {model}. "
+                "Raise --budget, or use a free model such as embedded."
+            )
+        self.price = price
+        self.spent_usd = 0.0
+        self.usage = Usage()
+        self.calls = 0
+        self._budget = budget
+
+    def set_aside(self, most: Usage) -> float | None:
+        """Reserve the greatest cost of a call; None where the budget does not allow it."""
+        cost = 0.0 if self.price is None else self.price.cost(most)
+        if self._budget is not None and not self._budget.commit(cost):
+            return None
+        return cost
+
+    def book(self, set_aside: float, usage: Usage | None) -> float | None:
+        """Replace a reservation by what the call used (None: it failed). Returns its cost, None where unknown."""
+        cost = None if usage is None or self.price is None else self.price.cost(usage)
+        if self._budget is not None:
+            self._budget.release(set_aside - (cost or 0.0))
+        if usage is not None:
+            self.usage += usage
+            self.calls += 1
+            self.spent_usd += cost or 0.0
+        return cost

@@ -1,0 +1,75 @@
+"""Where the command line prints: results on standard output, everything else on standard error."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Self
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import Progress as Bars
+
+from goldless.runs.pipeline import Progress
+
+out = Console(emoji=False, highlight=False)
+err = Console(emoji=False, highlight=False, stderr=True)
+
+
+def say(message: str, *, style: str = "") -> None:
+    """Print a message of ours on standard error, its text taken literally."""
+    printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
+    err.print(escape(printable), style=style, soft_wrap=True)
+
+
+@contextmanager
+def warnings_as_messages() -> Iterator[None]:
+    """Show Python warnings as one line each."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        say(f"note: {message}", style="yellow")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        warnings.showwarning = show
+        yield
+
+
+class ProgressBars:
+    """One bar a stage, with rate, cost so far and time left."""
+
+    def __init__(self) -> None:
+        self._bars = Bars(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TextColumn("{task.fields[cost]}"),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+        )
+        self._tasks: dict[str, int] = {}
+
+    def __enter__(self) -> Self:
+        """Start drawing."""
+        self._bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Stop drawing."""
+        self._bars.stop()
+
+    def __call__(self, progress: Progress) -> None:
+        """Show how far a stage is."""
+        if progress.stage not in self._tasks:
+            self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, rate="", cost="")
+        task = self._bars.tasks[self._tasks[progress.stage]]
+        seconds = task.elapsed or 0.0
+        rate = f"{progress.done / seconds:.1f}/s {progress.tokens / seconds:,.0f} tok/s" if seconds > 0.5 else ""
+        cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD"
+        self._bars.update(task.id, completed=progress.done, total=progress.total, rate=rate, cost=cost)

@@ -1,0 +1,130 @@
+"""``goldless doctor``: what a model can do, and whether its numbers can be trusted."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any
+
+import anyio
+import typer
+from rich.table import Table
+
+from goldless.cli.console import out, say
+from goldless.errors import CanaryError
+from goldless.models.canaries import INSTRUCTION, TEXTS, CanaryReport, check_scorer
+from goldless.models.catalogue import Model, open_model
+from goldless.models.interface import ChatRequest, Message, ScoreReply
+from goldless.models.usage import price_of
+
+UNUSABLE = 1
+REPEATS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnosis:
+    """What was found."""
+
+    model: str
+    identity: dict[str, Any]
+    capabilities: dict[str, bool]
+    canaries: CanaryReport | None
+    complaint: str | None
+    """Why its log-probabilities cannot be used."""
+    scored_tokens_per_second: float | None
+    written_tokens_per_second: float | None
+    price_usd_per_million: tuple[float, float] | None
+    """Input and output; None: unknown."""
+
+
+def doctor(
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model, as in goldless models list.")] = "embedded",
+    *,
+    json_only: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+) -> None:
+    """Say what a model can do (chat, choice, token log-probabilities, scoring), how exact, how fast, at what price.
+
+    Nothing is taken from the journal: every call is made.
+    """
+    diagnosis = anyio.run(_examine, open_model(model, say=say))
+    if json_only:
+        typer.echo(json.dumps(asdict(diagnosis), ensure_ascii=False, indent=2))
+    else:
+        out.print(_table(diagnosis), markup=False)
+    if diagnosis.complaint is not None:
+        say(f"error: {diagnosis.complaint}", style="red")
+        raise typer.Exit(UNUSABLE)
+
+
+async def _examine(model: Model) -> Diagnosis:
+    try:
+        await model.prepare()
+        able = model.capabilities
+        canaries, complaint = await _canaries(model) if able.scoring else (None, None)
+        price = price_of(model.identity)
+        return Diagnosis(
+            model=model.identity.short,
+            identity=model.identity.as_dict(),
+            capabilities=asdict(able),
+            canaries=canaries,
+            complaint=complaint,
+            scored_tokens_per_second=await _scoring_speed(model) if canaries else None,
+            written_tokens_per_second=await _writing_speed(model) if able.chat else None,
+            price_usd_per_million=None if price is None else (price.input_usd, price.output_usd),
+        )
+    finally:
+        await model.aclose()
+
+
+async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
+    try:
+        return await check_scorer(model), None
+    except CanaryError as error:
+        return None, str(error)
+
+
+async def _scoring_speed(model: Model) -> float:
+    """Tokens that the requests hold, counted as if nothing were shared, by the time all of them take."""
+    long = " ".join(TEXTS * REPEATS)
+    requests = [await model.encode([INSTRUCTION, Message("user", long)], text) for text in TEXTS]
+    replies: dict[int, ScoreReply] = {}
+    begin = time.perf_counter()
+    await model.score(requests, replies.update)
+    return sum(request.tokens for request in requests) / (time.perf_counter() - begin)
+
+
+async def _writing_speed(model: Model) -> float | None:
+    request = ChatRequest((Message("user", "Count from one to twenty in words."),), max_tokens=32)
+    begin = time.perf_counter()
+    reply = await model.chat(request)
+    seconds = time.perf_counter() - begin
+    tokens = getattr(getattr(reply, "usage", None), "output_tokens", 0)
+    return tokens / seconds if tokens else None
+
+
+def _table(diagnosis: Diagnosis) -> Table:
+    table = Table(title=diagnosis.model, show_header=False)
+    for name, able in diagnosis.capabilities.items():
+        table.add_row(name.replace("_", " "), "yes" if able else "no")
+    if diagnosis.canaries is not None:
+        c = diagnosis.canaries
+        table.add_row("canaries", "passed")
+        table.add_row("  copied / other text", f"{c.copied_nats:.1f} / {c.shuffled_nats:.1f} nats")
+        table.add_row("  noise of a sum", f"{c.noise_nats:.1e} nats")
+    elif diagnosis.complaint is not None:
+        table.add_row("canaries", "FAILED")
+    for name, speed in (
+        ("scoring speed", diagnosis.scored_tokens_per_second),
+        ("writing speed", diagnosis.written_tokens_per_second),
+    ):
+        if speed is not None:
+            table.add_row(name, f"{speed:,.0f} tokens/s")
+    price = diagnosis.price_usd_per_million
+    table.add_row(
+        "price",
+        "unknown" if price is None else "free" if price == (0, 0) else f"{price[0]:g} in, {price[1]:g} out USD/M",
+    )
+    for key, value in diagnosis.identity["settings"].items():
+        table.add_row(key, str(value))
+    return table

@@ -1,0 +1,83 @@
+"""``goldless``: the verbs together, and how errors end.
+
+Exit codes: 0 done; 1 a model misbehaves; 2 the input or command is wrong; 3 incomplete, run it again; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from goldless._version import __version__
+from goldless.cli import demo, doctor, models, score, study
+from goldless.cli.console import say, warnings_as_messages
+from goldless.errors import GoldlessError, UserError
+
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="goldless",
+    help=(
+        "Evaluate language-model outputs where no gold standard exists.\n\n"
+        "Start with [bold]goldless demo[/]. Then put your models' answers into one file with columns task, agent, text "
+        "and run [bold]goldless score FILE[/]. Everything a model says is kept in a journal, so nothing is computed or "
+        "paid twice, and an interrupted command goes on where it stopped."
+    ),
+    rich_markup_mode="rich",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+)
+app.command()(demo.demo)
+app.command()(score.score)
+app.command()(doctor.doctor)
+app.add_typer(study.app, name="study")
+app.add_typer(models.app, name="models")
+
+
+def _version(*, wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"goldless {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _common(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", callback=lambda v: _version(wanted=v), is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line; errors end in one clear message, never in a traceback."""
+    try:
+        with warnings_as_messages():
+            app()
+    except BaseExceptionGroup as group:
+        sys.exit(_end(_first(group)))
+    except (GoldlessError, KeyboardInterrupt) as error:
+        sys.exit(_end(error))
+
+
+def _first(group: BaseExceptionGroup) -> BaseException:
+    """The one error a person should see: tasks that ran side by side may all have failed for the same cause."""
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = next((e for e in error.exceptions if isinstance(e, GoldlessError)), error.exceptions[0])
+    return error
+
+
+def _end(error: BaseException) -> int:
+    """Say what happened; the exit code."""
+    if isinstance(error, KeyboardInterrupt):
+        say("interrupted; every finished call is in the journal, the same command goes on from there")
+        return INTERRUPTED
+    if not isinstance(error, GoldlessError):
+        raise error
+    say(f"error: {error}", style="red")
+    return 2 if isinstance(error, UserError) else 1

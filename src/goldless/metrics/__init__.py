@@ -1,0 +1,3 @@
+"""Metrics: pure functions from evidence to scores."""
+
+from __future__ import annotations

@@ -1,0 +1,57 @@
+"""Preprocessing: a chat model rewrites responses into plain points, so that style counts for nothing (GEM, C.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from goldless.evidence import RewriteEvidence
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.records import CallFailure, Response
+from goldless.templates import Template
+
+MOST_TOKENS = 1024
+
+
+class Rewriter(Protocol):
+    """What this stage needs of a chat model."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who rewrites."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class RewritingStage:
+    """How responses are put to a rewriter."""
+
+    rewriter: Rewriter
+    template: Template
+
+    async def rewrite(self, response: Response) -> RewriteEvidence:
+        """The response after preprocessing; missing where the rewrite failed, is empty or was cut."""
+        request = ChatRequest(
+            (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=MOST_TOKENS
+        )
+        reply = await self.rewriter.chat(request)
+        failure = _failure(reply)
+        return RewriteEvidence(
+            rewriter=self.rewriter.identity.short,
+            task=response.task,
+            agent=response.agent,
+            text=reply.text.strip() if isinstance(reply, ChatReply) and failure is None else None,
+            failure=failure,
+        )
+
+
+def _failure(reply: ChatReply | CallFailure) -> CallFailure | None:
+    if isinstance(reply, CallFailure):
+        return reply
+    if reply.finish == "length":
+        return CallFailure("truncated", f"the rewrite was cut at {MOST_TOKENS} tokens")
+    if not reply.text.strip():
+        return CallFailure("bad_reply", "the rewrite came back empty")
+    return None

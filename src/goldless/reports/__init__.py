@@ -1,0 +1,3 @@
+"""Reports: results as tables."""
+
+from __future__ import annotations

@@ -1,0 +1,198 @@
+"""The leaderboard: agents in order, each with interval, n, what is missing, and whom it beats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+import numpy.typing as npt
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.statistics.comparisons import Comparison, compare_all
+
+SIGNIFICANT = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderboardRow:
+    """One agent."""
+
+    rank: int | None
+    """None: no score."""
+    agent: str
+    group: str | None
+    score: float | None
+    low: float | None
+    high: float | None
+    n: int
+    """Tasks the score rests on."""
+    asked: int
+    """Pairs that should have been scored."""
+    used: int
+    """Pairs that were."""
+    missing: int
+    """Asked less used."""
+    better_than: tuple[str, ...]
+    """Agents it beats on common tasks, corrected for many comparisons."""
+    note: str | None = None
+    """Why there is no interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class Leaderboard:
+    """Agents by score, highest first, with how the numbers were made."""
+
+    metric: str
+    unit: str
+    level: float
+    rows: tuple[LeaderboardRow, ...]
+    comparisons: tuple[Comparison, ...]
+    signature: str
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+
+    def to_csv(self) -> str:
+        """Comma-separated values; the signature is the last column of every row, so that no row travels without it."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        names = [name for name in LeaderboardRow.__slots__ if name != "note"]
+        writer.writerow(["metric", *names, "note", "signature"])
+        for row in self.rows:
+            cells = [getattr(row, name) for name in names]
+            cells = ["; ".join(cell) if isinstance(cell, tuple) else cell for cell in cells]
+            writer.writerow([self.metric, *cells, row.note, self.signature])
+        return out.getvalue()
+
+    def to_markdown(self) -> str:
+        """A Markdown table and the signature below it."""
+        header, *lines = self._cells()
+        table = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
+        table += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+        return "\n".join([*table, "", f"`{self.signature}`", ""])
+
+    def to_rich(self) -> Table:
+        """A table for the terminal, with an interval plot; whom an agent beats is given by rank.
+
+        The signature is not in it: print it below, where it may be copied.
+        """
+        heading = f"{self.metric} ({self.unit}, higher is better)"
+        table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table.add_column("#", justify="right")
+        table.add_column("agent", overflow="fold", min_width=8)
+        table.add_column("score", justify="right", no_wrap=True)
+        table.add_column(self._interval_heading(), justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for name in ("tasks", "missing"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("beats #", min_width=7)
+        scale = self._scale()
+        ranks = {row.agent: row.rank for row in self.rows}
+        for row, line in zip(self.rows, self._cells()[1:], strict=True):
+            cells = [Text(cell) for cell in line[:-1]]
+            cells.insert(4, _bar(row, *scale))
+            beaten = " ".join(str(ranks[other]) for other in row.better_than)
+            table.add_row(*cells, Text(beaten or "-"))
+        return table
+
+    def _interval_heading(self) -> str:
+        return f"{self.level:.0%} interval"
+
+    def _cells(self) -> list[list[str]]:
+        table = [["#", "agent", "score", self._interval_heading(), "tasks", "missing", "better than"]]
+        for row in self.rows:
+            interval = row.note or "" if row.low is None else f"{row.low:.2f} … {row.high:.2f}"
+            table.append(
+                [
+                    "-" if row.rank is None else str(row.rank),
+                    row.agent,
+                    "missing" if row.score is None else f"{row.score:.2f}",
+                    interval,
+                    str(row.n),
+                    f"{row.missing}/{row.asked}",
+                    ", ".join(row.better_than) or "-",
+                ]
+            )
+        return table
+
+    def _scale(self) -> tuple[float, float]:
+        ends = [x for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
+        return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+BAR_WIDTH = 16
+
+
+def _bar(row: LeaderboardRow, least: float, most: float) -> Text:
+    """The interval as a line with the score as a dot."""
+    span = (most - least) or 1.0
+
+    def place(value: float) -> int:
+        return round((value - least) / span * (BAR_WIDTH - 1))
+
+    cells = [" "] * BAR_WIDTH
+    if row.low is not None and row.high is not None:
+        cells[place(row.low) : place(row.high) + 1] = "─" * (place(row.high) - place(row.low) + 1)
+    if row.score is not None:
+        cells[place(row.score)] = "●"
+    return Text("".join(cells), style="cyan")
+
+
+def make_leaderboard(
+    values: npt.NDArray[np.float64],
+    agents: Sequence[str],
+    *,
+    metric: str,
+    unit: str,
+    signature: str,
+    asked: Mapping[str, int],
+    used: Mapping[str, int],
+    groups: Mapping[str, str | None] | None = None,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> Leaderboard:
+    """The leaderboard of a table of response scores [tasks, agents], NaN where one is missing."""
+    intervals = dict(zip(agents, task_intervals(values, seed=seed, resamples=resamples, level=level), strict=True))
+    comparisons = compare_all(agents, values, seed=seed, permutations=resamples)
+    order = sorted(agents, key=lambda agent: _order(intervals[agent]))
+    rows = []
+    for place, agent in enumerate(order, 1):
+        interval = intervals[agent]
+        rows.append(
+            LeaderboardRow(
+                rank=None if interval.mean is None else place,
+                agent=agent,
+                group=(groups or {}).get(agent),
+                score=interval.mean,
+                low=interval.low,
+                high=interval.high,
+                n=interval.n,
+                asked=asked.get(agent, 0),
+                used=used.get(agent, 0),
+                missing=asked.get(agent, 0) - used.get(agent, 0),
+                better_than=tuple(other for other in order if _beats(agent, other, comparisons)),
+                note=interval.note,
+            )
+        )
+    return Leaderboard(metric, unit, level, tuple(rows), tuple(comparisons), signature)
+
+
+def _order(interval: Interval) -> tuple[bool, float]:
+    return interval.mean is None, -(interval.mean or 0.0)
+
+
+def _beats(agent: str, other: str, comparisons: Sequence[Comparison]) -> bool:
+    for c in comparisons:
+        if {c.first, c.second} == {agent, other} and c.p_holm is not None and c.difference is not None:
+            ahead = c.difference > 0 if c.first == agent else c.difference < 0
+            return ahead and c.p_holm < SIGNIFICANT
+    return False

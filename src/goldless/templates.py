@@ -1,0 +1,87 @@
+"""Prompt templates of the information metrics: how a response is rewritten, and how a second one is predicted.
+
+Instructions, synopsis and candidate come before the target, in this order, so that what is shared comes first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goldless.errors import UserError, nearest
+
+NOT_AVAILABLE = "Not available"
+"""Stands for an absent synopsis or candidate, as in the paper."""
+
+
+@dataclass(frozen=True, slots=True)
+class Template:
+    """A named pair of prompts."""
+
+    name: str
+    source: str
+    rewrite: str
+    """System message that rewrites a response into plain judgements, without style (GEM, prompt C.1)."""
+    predict: str
+    """System message under which a second response is predicted (GEM, prompt C.2)."""
+    synopsis_heading: str
+    candidate_heading: str
+
+    def question(self, synopsis: str | None, candidate: str | None) -> str:
+        """The user message: the synopsis and the first response, or that they are not available."""
+        parts = (self.synopsis_heading, synopsis or NOT_AVAILABLE, self.candidate_heading, candidate or NOT_AVAILABLE)
+        return "\n\n".join(parts)
+
+
+PEER_REVIEW = Template(
+    name="peer-review",
+    source="GEM paper, prompts C.1 and C.2",
+    rewrite=(
+        "Carefully read the text of a scientific paper review. You should summarize each evaluation in the review in "
+        "a separate line. Begin each summary line with one of the following phrases: 'The reviewer appreciates', "
+        "'The reviewer criticizes', 'The reviewer questions', 'The reviewer suggests'. You need to keep the summary as "
+        "concise as possible, excluding specific details about the paper's content, such as topics, ideas, methods, "
+        "findings, and any mathematical symbols.\n"
+        "You should ensure that even if multiple evaluations are mentioned in the same sentence in the original "
+        "review, you should still split it into separate lines. For example, you should not output a line like 'The "
+        "reviewer appreciates the well-written paper and good experimental performance'. In contrast, you should "
+        "output 'The reviewer appreciates the well-written paper' and 'The reviewer appreciates good experimental "
+        "performance' in two lines."
+    ),
+    predict=(
+        "You are the second reviewer for a scientific paper. You are given the abstract of the paper and a list of "
+        "review judgments from the first reviewer, starting with 'The reviewer "
+        "appreciates/criticizes/questions/suggests'. Your task is to provide your own judgments of the paper based on "
+        "the given materials. You should create a separate line for each judgment you have, starting with 'The "
+        "reviewer appreciates/criticizes/questions/suggests'. Ensure your judgments are concise, excluding specific "
+        "details about the paper's content."
+    ),
+    synopsis_heading="[Abstract of the paper]",
+    candidate_heading="[Review judgments from the first reviewer]",
+)
+
+GENERAL = Template(
+    name="general",
+    source="this project; the paper's prompts worded for any task",
+    rewrite=(
+        "Read the response below, which somebody gave to a task you do not see. State each separate point it makes on "
+        "a line of its own, in short plain sentences of your own words. Leave out style, politeness, repetition and "
+        "anything that is not a point. Add nothing and judge nothing. If several points stand in one sentence, split "
+        "them. If it makes no point at all, write the single line: No point is made."
+    ),
+    predict=(
+        "Two people answered the same task independently, without seeing each other's answer. You are the second one. "
+        "You are given a synopsis of the task and the first person's answer, as far as they are available. Write your "
+        "own answer to the task."
+    ),
+    synopsis_heading="[Synopsis of the task]",
+    candidate_heading="[Answer of the first person]",
+)
+
+TEMPLATES = {template.name: template for template in (GENERAL, PEER_REVIEW)}
+
+
+def find_template(name: str) -> Template:
+    """The template of that name."""
+    if name not in TEMPLATES:
+        raise UserError(f"unknown template {name!r}{nearest(name, TEMPLATES)} Known: {', '.join(TEMPLATES)}.")
+    return TEMPLATES[name]

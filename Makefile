@@ -1,0 +1,49 @@
+# Two commands: `make demo` and `make test`. Both set everything up in .venv first.
+# `make test WITH=transformers` adds torch and its tests.
+
+PYTHON ?= python3
+VENV ?= .venv
+WITH ?=
+PIP = $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
+WORKERS ?= 2
+
+.PHONY: demo test lint format install install-dev clean
+
+demo: install
+	$(VENV)/bin/goldless demo
+
+test: install-dev lint
+	$(VENV)/bin/python -m pytest -n $(WORKERS) tests
+
+lint: install-dev
+	$(VENV)/bin/ruff check
+	$(VENV)/bin/ruff format --check
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports --no-logo
+
+format: install-dev
+	$(VENV)/bin/ruff check --fix
+	$(VENV)/bin/ruff format
+
+install: $(VENV)/.installed
+install-dev: $(VENV)/.installed-dev $(if $(findstring transformers,$(WITH)),$(VENV)/.installed-transformers)
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "goldless needs Python 3.11 or newer; name one with make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check --upgrade "pip>=25.1"
+
+$(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
+	$(PIP) --editable .
+	touch $@
+
+$(VENV)/.installed-dev: $(VENV)/.installed
+	$(PIP) --group dev
+	touch $@
+
+$(VENV)/.installed-transformers: $(VENV)/.installed-dev
+	$(PIP) --editable ".[transformers]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

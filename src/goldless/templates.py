@@ -83,5 +83,5 @@ TEMPLATES = {template.name: template for template in (GENERAL, PEER_REVIEW)}
 def find_template(name: str) -> Template:
     """The template of that name."""
     if name not in TEMPLATES:
-        raise UserError(f"unknown template {name!r}{nearest(name, TEMPLATES)} Known: {', '.join(TEMPLATES)}.")
+        raise UserError(f"unknown template {name!r}{nearest(name, TEMPLATES) or '.'} Known: {', '.join(TEMPLATES)}.")
     return TEMPLATES[name]

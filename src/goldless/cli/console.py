@@ -56,8 +56,7 @@ class ProgressBars:
         self._tasks: dict[str, int] = {}
 
     def __enter__(self) -> Self:
-        """Start drawing."""
-        self._bars.start()
+        """Nothing is drawn before there is something to show."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -66,6 +65,7 @@ class ProgressBars:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a stage is."""
+        self._bars.start()
         if progress.stage not in self._tasks:
             self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, rate="", cost="")
         task = self._bars.tasks[self._tasks[progress.stage]]

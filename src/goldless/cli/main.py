@@ -62,6 +62,11 @@ def main() -> None:
         sys.exit(_end(_first(group)))
     except (GoldlessError, KeyboardInterrupt) as error:
         sys.exit(_end(error))
+    except SystemExit as end:
+        # typer catches Ctrl-C itself and ends without a word
+        if end.code == INTERRUPTED:
+            _end(KeyboardInterrupt())
+        raise
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:

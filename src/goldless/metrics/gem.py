@@ -17,12 +17,12 @@ def pair_scores(evidence: Iterable[LogprobEvidence]) -> list[PairScore]:
     """PMI in nats of every ordered pair, higher is better. Missing where either term is."""
     rows = list(evidence)
     marginals = {(row.task, row.target): row for row in rows if row.given is None}
-    return [_pair(row, marginals[row.task, row.target]) for row in rows if row.given is not None]
+    return [_pair(row, marginals.get((row.task, row.target))) for row in rows if row.given is not None]
 
 
-def _pair(conditional: LogprobEvidence, marginal: LogprobEvidence) -> PairScore:
-    known, before = conditional.sum_nats, marginal.sum_nats
-    failure = conditional.failure or marginal.failure
+def _pair(conditional: LogprobEvidence, marginal: LogprobEvidence | None) -> PairScore:
+    known, before = conditional.sum_nats, None if marginal is None else marginal.sum_nats
+    failure = conditional.failure or (None if marginal is None else marginal.failure)
     return PairScore(
         task=conditional.task,
         agent=str(conditional.given),

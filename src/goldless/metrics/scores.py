@@ -19,7 +19,7 @@ class PairScore:
     score: float | None
     """None: missing."""
     missing: FailureKind | None = None
-    """Why."""
+    """Why; None where there is a score, or where nobody asked."""
 
 
 @dataclass(frozen=True, slots=True)

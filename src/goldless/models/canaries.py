@@ -18,6 +18,9 @@ TEXTS = (
     "Her translation keeps the rhyme of every stanza and loses, in the third, the joke about the ferry.",
 )
 REPEATS = 4
+LEAST_GAIN_NATS = 0.01
+ROUNDING_NATS = 1e-3
+"""In half precision a certain token's log-probability comes out above zero by at most about this much."""
 INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
 
 
@@ -37,7 +40,8 @@ class CanaryReport:
     @property
     def passed(self) -> bool:
         """Whether the scorer may be used."""
-        return self.tokens_counted and self.copied_nats > self.shuffled_nats
+        # a model that does not read its context gives equal means, but for noise and the last digits
+        return self.tokens_counted and self.copied_nats - self.shuffled_nats > max(self.noise_nats, LEAST_GAIN_NATS)
 
 
 async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> CanaryReport:
@@ -93,7 +97,7 @@ async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[Toke
 def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
     # a text target's token count is the server's own; that it is not empty is all that can be asked
     expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
-    return len(reply.logprobs) == expected > 0 and all(math.isfinite(v) and v <= 0 for v in reply.logprobs)
+    return len(reply.logprobs) == expected > 0 and all(math.isfinite(v) and v <= ROUNDING_NATS for v in reply.logprobs)
 
 
 def _explain(scorer: Scorer, report: CanaryReport) -> str:

@@ -38,6 +38,8 @@ create table if not exists canaries (model text primary key, report text not nul
 """
 FORMAT = 1
 MOST_VARIABLES = 500
+LONGEST_WAIT_SECONDS = 60
+"""For other processes that write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,12 +68,13 @@ class Journal:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
             self._connection = sqlite3.connect(
-                self.path, timeout=60, isolation_level=None, check_same_thread=False, cached_statements=64
+                self.path,
+                timeout=LONGEST_WAIT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=64,
             )
-            self._connection.execute("pragma journal_mode=wal")
-            # in WAL mode a killed process loses nothing that was committed, and the file stays whole
-            self._connection.execute("pragma synchronous=normal")
-            self._check_format()
+            self._set_up()
         except (sqlite3.Error, OSError) as error:
             raise UserError(
                 f"{self.path}: cannot be used as a journal ({error}). Give another file with --journal, or set "
@@ -106,9 +109,11 @@ class Journal:
             for e in entries
         ]
         with self._transaction() as run:
-            run.execute("insert or ignore into models values (?, ?)", (model, _json(identity.as_dict())))
-            run.executemany("insert or ignore into bodies values (?, ?)", list((bodies or {}).items()))
-            run.executemany("insert or ignore into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
+            # not "or ignore", which would also drop a row that cannot be kept, without a word
+            who = (model, _json(identity.as_dict()))
+            run.execute("insert into models values (?, ?) on conflict do nothing", who)
+            run.executemany("insert into bodies values (?, ?) on conflict do nothing", list((bodies or {}).items()))
+            run.executemany("insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing", rows)
 
     def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
         """Note failed calls, apart from replies."""
@@ -163,15 +168,34 @@ class Journal:
                 raise
             self._connection.execute("commit")
 
+    def _set_up(self) -> None:
+        until = time.monotonic() + LONGEST_WAIT_SECONDS
+        while True:
+            try:
+                self._check_format()
+                self._connection.execute("pragma journal_mode=wal")
+                # in WAL mode a killed process loses nothing that was committed, and the file stays whole
+                self._connection.execute("pragma synchronous=normal")
+                self._connection.executescript(SCHEMA)
+                self._connection.execute(f"pragma user_version={FORMAT}")
+            except BaseException as error:
+                # SQLite does not wait where another process is switching the same new file to WAL mode
+                busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > until:
+                    self._connection.close()
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
     def _check_format(self) -> None:
+        """Refuse a file of another format before anything in it is changed."""
         found = self._connection.execute("pragma user_version").fetchone()[0]
         if found not in {0, FORMAT}:
             raise UserError(
                 f"{self.path}: journal of format {found}, this goldless reads format {FORMAT}. "
                 "Use the version that wrote it, or another file with --journal."
             )
-        self._connection.executescript(SCHEMA)
-        self._connection.execute(f"pragma user_version={FORMAT}")
 
 
 def model_hash(identity: ModelIdentity) -> str:

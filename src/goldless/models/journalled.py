@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+import anyio
 
 from goldless.models.interface import (
     Capabilities,
@@ -40,6 +43,7 @@ class JournalledScorer:
         self.ledger = ledger
         self.reused = 0
         """Replies that came from the journal."""
+        self._under_way: dict[str, anyio.Event] = {}
 
     @property
     def identity(self) -> ModelIdentity:
@@ -80,15 +84,41 @@ class JournalledScorer:
         places: dict[str, list[int]] = {}
         for i, key in enumerate(keys):
             places.setdefault(key, []).append(i)
-        found = self._journal.find(list(places))
+        wanted = self._deliver_known(list(places), places, deliver)
+        while wanted:
+            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
+            others = [key for key in wanted if key in self._under_way]
+            await self._ask_once([key for key in wanted if key not in self._under_way], places, requests, deliver)
+            for key in others:
+                if key in self._under_way:
+                    await self._under_way[key].wait()
+            wanted = self._deliver_known(others, places, deliver)
+
+    def _deliver_known(self, keys: Sequence[str], places: Mapping[str, list[int]], deliver: Deliver) -> list[str]:
+        """Deliver what the journal has; the keys it does not have."""
+        found = self._journal.find(keys)
         self.reused += len(found)
         _spread({key: _read_score(reply) for key, reply in found.items()}, places, deliver)
-        await self._ask([key for key in places if key not in found], places, requests, deliver)
+        return [key for key in keys if key not in found]
+
+    async def _ask_once(
+        self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
+    ) -> None:
+        if not keys:
+            return
+        done = anyio.Event()
+        self._under_way |= dict.fromkeys(keys, done)
+        try:
+            await self._ask(keys, places, requests, deliver)
+        finally:
+            for key in keys:
+                del self._under_way[key]
+            done.set()
 
     async def _ask(
         self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
     ) -> None:
-        aside = {key: self.ledger.set_aside(Usage(requests[places[key][0]].tokens, 1)) for key in keys}
+        aside = {key: self.ledger.set_aside(Usage(_most_tokens(requests[places[key][0]]), 1)) for key in keys}
         open_keys = [key for key in keys if aside[key] is not None]
         _spread({key: OVER_BUDGET for key in keys if aside[key] is None}, places, deliver)
         if not open_keys:
@@ -98,18 +128,20 @@ class JournalledScorer:
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
             by_key = {open_keys[i]: reply for i, reply in replies.items()}
-            self._keep(by_key, {open_keys[i]: asked[i] for i in replies}, aside)
-            _spread(by_key, places, deliver)
+            kept = self._keep(by_key, {open_keys[i]: asked[i] for i in replies}, aside)
+            _spread(kept, places, deliver)
 
         await self.scorer.score(asked, keep)
 
     def _keep(
         self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float | None]
-    ) -> None:
+    ) -> dict[str, ScoreReply]:
+        """What is to be delivered; replies are in the journal then, failures apart from them."""
         entries, bodies, failures = [], {}, []
-        for key, reply in replies.items():
-            usage = reply.usage if isinstance(reply, TokenLogprobs) else None
-            cost = self.ledger.book(aside[key] or 0.0, usage)
+        checked = {key: _checked(asked[key], reply) for key, reply in replies.items()}
+        for key, reply in checked.items():
+            came = replies[key]
+            cost = self.ledger.book(aside[key] or 0.0, came.usage if isinstance(came, TokenLogprobs) else None)
             if isinstance(reply, CallFailure):
                 failures.append((key, reply))
                 continue
@@ -122,6 +154,7 @@ class JournalledScorer:
             self._journal.record(self.identity, entries, bodies)
         if failures:
             self._journal.record_failures(self.identity, failures)
+        return checked
 
 
 class JournalledChat:
@@ -132,6 +165,7 @@ class JournalledChat:
         self._journal = journal
         self.ledger = ledger
         self.reused = 0
+        self._under_way: dict[str, anyio.Event] = {}
 
     @property
     def identity(self) -> ModelIdentity:
@@ -154,13 +188,22 @@ class JournalledChat:
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""
         key = content_hash("chat", model_hash(self.identity), dataclasses.asdict(request), replicate)
-        found = self._journal.find([key])
+        while not (found := self._journal.find([key])) and key in self._under_way:
+            await self._under_way[key].wait()
         if found:
             self.reused += 1
             return _read_chat(found[key])
-        words = sum(len(message.content) for message in request.messages)
-        # a token is never longer than its text in bytes, so this cannot be too low by much even for other scripts
-        aside = self.ledger.set_aside(Usage(words // 2 + 16, request.max_tokens))
+        done = self._under_way[key] = anyio.Event()
+        try:
+            return await self._ask(key, request)
+        finally:
+            del self._under_way[key]
+            done.set()
+
+    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
+        # a token has at least one byte of text; some more go to the marks around each message
+        most = sum(len(message.content.encode()) + 16 for message in request.messages)
+        aside = self.ledger.set_aside(Usage(most, request.max_tokens))
         if aside is None:
             return OVER_BUDGET
         self._journal.begin([key])
@@ -175,6 +218,21 @@ class JournalledChat:
         if reply.retries:
             self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
         return reply
+
+
+def _most_tokens(request: ScoreRequest) -> int:
+    """Tokens that a call can be charged for at most: a token has at least one byte of text."""
+    return sum(len(part.encode()) if isinstance(part, str) else len(part) for part in (request.context, request.target))
+
+
+def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
+    """The reply, or a failure where its values are not one finite number for each token of the target."""
+    if isinstance(reply, CallFailure):
+        return reply
+    expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
+    if len(reply.logprobs) == expected and all(map(math.isfinite, reply.logprobs)):
+        return reply
+    return CallFailure("bad_reply", f"{len(reply.logprobs)} values for {expected} tokens, or values that are no number")
 
 
 def score_key(model: str, request: ScoreRequest) -> str:

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from goldless.models.prefix_tree import Node, build_tree, walk
 
-HEAD_ELEMENTS = 1 << 24
-"""Most logits at once: 64 MiB in float32."""
+HEAD_ELEMENTS = 1 << 22
+"""Most logits at once: 16 MiB in float32."""
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 """Token ids of a context and of the target that follows it."""
@@ -77,9 +77,9 @@ def wanted_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterato
                 yield Wanted(request, offset, target[offset], sibling, position - node.start)
 
 
-def single_branch(request: int, sequence: tuple[int, ...], **limits: Any) -> Node:
+def single_branch(request: int, sequence: tuple[int, ...]) -> Node:
     """One request as a tree of its own."""
-    (branch,) = build_tree([sequence], **limits).children
+    (branch,) = build_tree([sequence]).children
     for node in walk(branch):
         node.requests = [request]
     return Node(0, (), [request], [branch])

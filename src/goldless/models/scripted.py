@@ -53,13 +53,14 @@ class ScriptedModel:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
             raise UserError(f"{path}: cannot be read as a script ({error})") from error
-        for number, line in enumerate(text.splitlines(), 1):
+        # not splitlines(): a text may hold characters that it takes for the end of a line
+        for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             try:
                 row = json.loads(line)
                 if "prompt" in row:
-                    answers[row["prompt"]] = row["answer"]
+                    answers[_text(row, "prompt")] = _text(row, "answer")
                 else:
-                    logprobs[row["context"], row["target"]] = row["logprobs"]
+                    logprobs[_text(row, "context"), _text(row, "target")] = [float(v) for v in row["logprobs"]]
             except (ValueError, KeyError, TypeError) as error:
                 problems.append(f"  {path}:{number}: {error!r}")
         if problems:
@@ -134,3 +135,10 @@ class ScriptedModel:
             chosen = answer in request.choices
             return ChatReply(answer, "choice" if chosen else "stop", usage=Usage(len(prompt.split()), 1))
         return answer
+
+
+def _text(row: Mapping[str, object], column: str) -> str:
+    value = row[column]
+    if not isinstance(value, str):
+        raise TypeError(f"{column} is a text, not {value!r}")
+    return value

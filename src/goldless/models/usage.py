@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 
@@ -12,6 +13,7 @@ from goldless.errors import BudgetError, UserError
 from goldless.models.interface import ModelIdentity, Usage
 
 FREE_PROVIDERS = {"embedded", "gguf", "hf", "scripted"}
+THOUSAND = 1_000
 MILLION = 1_000_000
 
 
@@ -34,13 +36,14 @@ def price_of(identity: ModelIdentity) -> Price | None:
     if "server" in identity.settings:
         return None  # somebody's own server: a public price of the same name says nothing
     try:
+        # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
         of = {
-            kind: float(calc_price(PricedUsage(**{kind: MILLION}), identity.name, provider_id="openai").total_price)
+            kind: calc_price(PricedUsage(**{kind: THOUSAND}), identity.name, provider_id="openai").total_price
             for kind in ("input_tokens", "output_tokens")
         }
     except LookupError:
         return None
-    return Price(of["input_tokens"], of["output_tokens"])
+    return Price(float(of["input_tokens"] * THOUSAND), float(of["output_tokens"] * THOUSAND))
 
 
 def parse_price(text: str) -> Price:
@@ -49,8 +52,8 @@ def parse_price(text: str) -> Price:
         given, out = (float(part) for part in text.split(","))
     except ValueError:
         raise UserError(f"--price {text!r}: give two numbers, IN,OUT in US dollars per million tokens") from None
-    if given < 0 or out < 0:
-        raise UserError(f"--price {text!r}: a price is not negative")
+    if not (0 <= given < math.inf and 0 <= out < math.inf):
+        raise UserError(f"--price {text!r}: a price is a number that is not negative")
     return Price(given, out)
 
 
@@ -66,6 +69,8 @@ class Budget:
     """The most that all models of a run may cost together."""
 
     def __init__(self, limit_usd: float) -> None:
+        if not 0 <= limit_usd < math.inf:
+            raise BudgetError(f"a budget is an amount of US dollars that is not negative, not {limit_usd}")
         self.limit_usd = limit_usd
         self._committed_usd = 0.0
 

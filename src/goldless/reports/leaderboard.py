@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 from collections.abc import Mapping, Sequence
@@ -76,7 +77,7 @@ class Leaderboard:
         """A Markdown table and the signature below it."""
         header, *lines = self._cells()
         table = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-        table += ["| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |" for line in lines]
+        table += ["| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines]
         return "\n".join([*table, "", f"`{self.signature}`", ""])
 
     def to_rich(self) -> Table:
@@ -104,7 +105,7 @@ class Leaderboard:
         return table
 
     def _interval_heading(self) -> str:
-        return f"{self.level:.0%} interval"
+        return f"{self.level * 100:g}% interval"
 
     def _cells(self) -> list[list[str]]:
         table = [["#", "agent", "score", self._interval_heading(), "tasks", "missing", "better than"]]
@@ -126,6 +127,11 @@ class Leaderboard:
     def _scale(self) -> tuple[float, float]:
         ends = [x for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
         return (min(ends), max(ends)) if ends else (0.0, 1.0)
+
+
+def _markdown_cell(text: str) -> str:
+    """The text on one line, its bars and HTML taken literally."""
+    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 BAR_WIDTH = 16

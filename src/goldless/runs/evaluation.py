@@ -67,7 +67,8 @@ class Evaluation:
             metric = next(iter(self.outcomes))
         if metric not in self.outcomes:
             raise MetricError(
-                f"{metric!r} was not computed{nearest(metric, self.outcomes)} Computed: {', '.join(self.outcomes)}."
+                f"{metric!r} was not computed{nearest(metric, self.outcomes) or '.'} "
+                f"Computed: {', '.join(self.outcomes)}."
             )
         return self.outcomes[metric].leaderboard
 

@@ -6,21 +6,21 @@ study → preprocessing → scoring → metrics → statistics → leaderboard
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import anyio
 import numpy as np
 
-from goldless.errors import CapabilityError, MetricError, UserError, nearest
+from goldless.errors import CapabilityError, GoldlessError, MetricError, UserError, nearest
 from goldless.evidence import LogprobEvidence, RewriteEvidence
 from goldless.metrics import gem
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
-from goldless.models.catalogue import open_model
+from goldless.models.catalogue import Use, open_model
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
@@ -40,6 +40,10 @@ METRICS = {
 }
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine one after the other."""
+
+OnTooLong = Literal["error", "skip"]
+RewritesByResponse = Mapping[tuple[str, str], RewriteEvidence]
+"""By task and agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Options:
     seed: int = 0
     resamples: int = 10_000
     level: float = 0.95
-    on_too_long: Literal["error", "skip"] = "error"
+    on_too_long: OnTooLong = "error"
     budget_usd: float | None = None
     price: Price | None = None
     """Price of a model whose price is not known."""
@@ -78,19 +82,26 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     template = find_template(options.template)
     _check_metrics(options)
     _check_peers(study)
+    recorded = _recorded_rewrites(study) if "gem" in options.metrics else {}
+    rewriting = "gem" in options.metrics and any(_to_rewrite(study, recorded))
+    if rewriting and options.rewriter is None:
+        raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     journal = Journal(options.journal or default_journal())
     try:
+        scoring_model = _open(options.scorer, "scoring", options)
+        chat_model = _open(options.rewriter, "chat", options) if rewriting else None
+        _check_budget(budget, options, scoring_model, chat_model)
         async with (
-            _open_scorer(options, journal, budget) as scorer,
-            _open_rewriter(options, journal, budget) as rewriter,
+            _ready_scorer(scoring_model, options, journal, budget) as scorer,
+            _ready_rewriter(chat_model, options, journal, budget) as rewriter,
         ):
             canaries = await check_scorer(scorer.scorer, journal)
             work = _Work(study, options, template, scorer, rewriter)
-            rewrites = await work.rewrite() if "gem" in options.metrics else {}
+            rewrites = await work.rewrite(recorded) if "gem" in options.metrics else {}
             outcomes: dict[str, MetricOutcome] = {}
             logprobs: list[LogprobEvidence] = []
-            for metric in options.metrics:
+            for metric in dict.fromkeys(options.metrics):
                 evidence = await work.score(rewrites if metric == "gem" else None)
                 logprobs += evidence
                 outcomes[metric] = _outcome(metric, study, evidence, work, canaries)
@@ -120,27 +131,31 @@ class _Work:
     scorer: JournalledScorer
     rewriter: JournalledChat | None
 
-    async def rewrite(self) -> dict[tuple[str, str], RewriteEvidence]:
+    async def rewrite(self, recorded: RewritesByResponse) -> RewritesByResponse:
         """Rewrites of all responses that have peers: those the study carries, and the others made now."""
-        if self.rewriter is None:
-            raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
-        stage = RewritingStage(self.rewriter, self.template)
-        done = _recorded_rewrites(self.study)
-        wanted = [r for _, rs in self.study if len(rs) > 1 for r in rs if (r.task, r.agent) not in done]
+        done = dict(recorded)
+        wanted = list(_to_rewrite(self.study, recorded))
+        if self.rewriter is not None:
+            await self._rewrite_now(self.rewriter, wanted, done)
+        order = [(r.task, r.agent) for _, rs in self.study for r in rs]
+        return {key: done[key] for key in order if key in done}
+
+    async def _rewrite_now(
+        self, rewriter: JournalledChat, wanted: Sequence[Response], done: dict[tuple[str, str], RewriteEvidence]
+    ) -> None:
+        stage = RewritingStage(rewriter, self.template)
         finished = 0
 
         async def one(response: Response) -> None:
             nonlocal finished
             done[response.task, response.agent] = await stage.rewrite(response)
             finished += 1
-            self._report("rewriting", finished, len(wanted), self.rewriter)
+            self._report("rewriting", finished, len(wanted), rewriter)
 
-        local = self.rewriter.identity.provider in FREE_PROVIDERS
+        local = rewriter.identity.provider in FREE_PROVIDERS
         await _at_once(1 if local else TASKS_AT_ONCE * 8, [_later(one, r) for r in wanted])
-        order = [(r.task, r.agent) for _, rs in self.study for r in rs]
-        return {key: done[key] for key in order if key in done}
 
-    async def score(self, rewrites: Mapping[tuple[str, str], RewriteEvidence] | None) -> list[LogprobEvidence]:
+    async def score(self, rewrites: RewritesByResponse | None) -> list[LogprobEvidence]:
         """Evidence for every pair of responses to a task, or of their rewrites."""
         names = {row.rewriter for row in rewrites.values()} if rewrites else set()
         stage = ScoringStage(self.scorer, self.template, rewriter="+".join(sorted(names)) or None)
@@ -164,18 +179,15 @@ class _Work:
             refuse_too_long(evidence)
         return evidence
 
-    def _report(self, stage: str, done: int, total: int, model: JournalledScorer | JournalledChat | None) -> None:
-        if model is not None:
-            ledger = model.ledger
-            cost = None if ledger.price is None else ledger.spent_usd
-            self.options.progress(
-                Progress(stage, done, total, ledger.usage.input_tokens + ledger.usage.output_tokens, cost)
-            )
+    def _report(self, stage: str, done: int, total: int, model: JournalledScorer | JournalledChat) -> None:
+        ledger = model.ledger
+        cost = None if ledger.price is None else ledger.spent_usd
+        self.options.progress(
+            Progress(stage, done, total, ledger.usage.input_tokens + ledger.usage.output_tokens, cost)
+        )
 
 
-def _texts(
-    responses: Sequence[Response], rewrites: Mapping[tuple[str, str], RewriteEvidence] | None
-) -> dict[str, str | CallFailure]:
+def _texts(responses: Sequence[Response], rewrites: RewritesByResponse | None) -> dict[str, str | CallFailure]:
     """What is scored, by agent."""
     if rewrites is None:
         return {response.agent: response.text for response in responses}
@@ -186,16 +198,23 @@ def _texts(
     return texts
 
 
-def _recorded_rewrites(study: Study) -> dict[tuple[str, str], RewriteEvidence]:
+def _recorded_rewrites(study: Study) -> RewritesByResponse:
     """Rewrites that the study carries."""
     table = study.table("rewrites")
     rows = [] if table is None else table.to_dicts()
     known = {
-        (row["task"], row["agent"]): RewriteEvidence(row["rewriter"], row["task"], row["agent"], row["text"].strip())
+        (row["task"], row["agent"]): RewriteEvidence(
+            row.get("rewriter") or "recorded", row["task"], row["agent"], row["text"].strip()
+        )
         for row in rows
         if row.get("text") and row["text"].strip()
     }
     return {key: row for key, row in known.items() if study.response(*key) is not None}
+
+
+def _to_rewrite(study: Study, recorded: RewritesByResponse) -> Iterator[Response]:
+    """Responses with peers, of which the study carries no rewrite."""
+    return (r for _, rs in study if len(rs) > 1 for r in rs if (r.task, r.agent) not in recorded)
 
 
 def _outcome(
@@ -264,6 +283,10 @@ def _check_metrics(options: Options) -> None:
         if metric not in METRICS:
             known = "\n".join(f"  {name:10} {text}" for name, text in METRICS.items())
             raise MetricError(f"unknown metric {metric!r}{nearest(metric, METRICS)}\nKnown metrics:\n{known}")
+    if options.on_too_long not in get_args(OnTooLong):
+        raise UserError(f"on_too_long is one of {', '.join(get_args(OnTooLong))}, not {options.on_too_long!r}")
+    if options.seed < 0:
+        raise UserError(f"a seed is a whole number that is not negative, not {options.seed}")
     if not 0 < options.level < 1:
         raise UserError(f"an interval's level lies between 0 and 1, not at {options.level}")
     if options.resamples < 100:
@@ -286,10 +309,26 @@ def _check_peers(study: Study) -> None:
         )
 
 
+def _open(given: str | Scorer | ChatModel | None, use: Use, options: Options) -> Any:
+    return open_model(given, use=use, say=options.say) if isinstance(given, str) else given
+
+
+def _check_budget(budget: Budget | None, options: Options, *models: Any) -> None:
+    """Refuse a budget that allows no call before anything is sent.
+
+    A model on this machine says who it is only once it is loaded; it is free.
+    """
+    for model in models:
+        if model is not None:
+            with suppress(CapabilityError):
+                _ledger(model, options, budget)
+
+
 @asynccontextmanager
-async def _open_scorer(options: Options, journal: Journal, budget: Budget | None) -> AsyncIterator[JournalledScorer]:
-    given = options.scorer
-    model: Any = open_model(given, use="scoring", say=options.say) if isinstance(given, str) else given
+async def _ready_scorer(
+    model: Any, options: Options, journal: Journal, budget: Budget | None
+) -> AsyncIterator[JournalledScorer]:
+    """The scorer, loaded or connected; closed afterwards where it was opened here."""
     try:
         await model.prepare()
         if not model.capabilities.scoring:
@@ -300,24 +339,24 @@ async def _open_scorer(options: Options, journal: Journal, budget: Budget | None
             )
         yield JournalledScorer(model, journal, _ledger(model, options, budget))
     finally:
-        if isinstance(given, str):
+        if isinstance(options.scorer, str):
             await model.aclose()
 
 
 @asynccontextmanager
-async def _open_rewriter(
-    options: Options, journal: Journal, budget: Budget | None
+async def _ready_rewriter(
+    model: Any, options: Options, journal: Journal, budget: Budget | None
 ) -> AsyncIterator[JournalledChat | None]:
-    given = options.rewriter
-    if given is None or "gem" not in options.metrics:
+    if model is None:
         yield None
         return
-    model: Any = open_model(given, use="chat", say=options.say) if isinstance(given, str) else given
     try:
         await model.prepare()
+        if not model.capabilities.chat:
+            raise CapabilityError(f"{model.identity.short} writes no text, so it cannot rewrite responses for gem.")
         yield JournalledChat(model, journal, _ledger(model, options, budget))
     finally:
-        if isinstance(given, str):
+        if isinstance(options.rewriter, str):
             await model.aclose()
 
 
@@ -351,6 +390,18 @@ async def _at_once(limit: int, jobs: Sequence[Callable[[], Any]]) -> None:
         for job in queue:
             await job()
 
-    async with anyio.create_task_group() as tasks:
-        for _ in range(min(limit, len(jobs))):
-            tasks.start_soon(worker)
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(min(limit, len(jobs))):
+                tasks.start_soon(worker)
+    except BaseExceptionGroup as group:
+        # jobs that ran side by side may all have failed for the same cause: one error is enough
+        ours, others = group.split(GoldlessError)
+        if ours is None or others is not None:
+            raise
+        raise _leaf(ours) from None
+
+
+def _leaf(group: BaseExceptionGroup[GoldlessError]) -> GoldlessError:
+    first = group.exceptions[0]
+    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first

@@ -44,12 +44,16 @@ def check_writable(folder: Path) -> None:
         raise UserError(message) from error
 
 
-def save_run(evaluation: Evaluation, folder: Path) -> Path:
+def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     """Write results and evidence. Every file is whole or not there; the same results give the same bytes."""
+    folder = Path(folder)
     check_writable(folder)
     _replace(folder / "evidence_logprobs.parquet", lambda p: _logprobs(evaluation).write_parquet(p))
     if evaluation.rewrites:
         _replace(folder / "evidence_rewrites.parquet", lambda p: _rewrites(evaluation).write_parquet(p))
+    else:
+        # a run into the same folder may have had some
+        (folder / "evidence_rewrites.parquet").unlink(missing_ok=True)
     _replace(folder / "pair_scores.parquet", lambda p: _pairs(evaluation).write_parquet(p))
     _replace(folder / "response_scores.csv", lambda p: response_frame(evaluation.outcomes.values()).write_csv(p))
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]

@@ -15,16 +15,16 @@ from onnx import TensorProto, helper, numpy_helper
 
 from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, Checkpoint, FloatArray
 
-Kernel = Literal["float32", "blocks", "blocks-int8"]
-"""How matrix products run: on weights expanded to float32, on the file's own blocks with float32 arithmetic, or on
-the file's own blocks with activations rounded to 8 bits."""
+Kernel = Literal["float32", "blocks"]
+"""How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks with float32 arithmetic."""
 
 OPSET = 21
 SMALL_WEIGHT = 1024
 """Weights below this many bytes stand in the graph itself."""
 PAGE = 4096
 """Larger weights start at a page of their own, so that the runtime can map the file."""
-ACCURACY_LEVEL = {"blocks": 1, "blocks-int8": 4}
+FLOAT32_ARITHMETIC = 1
+"""MatMulNBits' accuracy level that rounds no activation."""
 
 
 class Sight(NamedTuple):
@@ -80,7 +80,7 @@ class GraphBuilder:
 
     def linear(self, x: str, matrix: Blocks | FloatArray, bias: FloatArray | None = None) -> str:
         """X times the transpose of a weight matrix [outputs, inputs], plus a bias."""
-        if isinstance(matrix, Blocks) and self.kernel != "float32":
+        if isinstance(matrix, Blocks) and self.kernel == "blocks":
             rows, blocks, _ = matrix.codes.shape
             out = self.op(
                 "MatMulNBits",
@@ -93,7 +93,7 @@ class GraphBuilder:
                 N=rows,
                 bits=4,
                 block_size=BLOCK,
-                accuracy_level=ACCURACY_LEVEL[self.kernel],
+                accuracy_level=FLOAT32_ARITHMETIC,
             )
         else:
             dense = matrix.expand() if isinstance(matrix, Blocks) else matrix

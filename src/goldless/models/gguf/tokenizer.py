@@ -55,11 +55,12 @@ def build_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
         )
     # a user-defined token that the chat template writes is a control token in all but name
     template = checkpoint.get("tokenizer.chat_template") or ""
-    for token, token_type in zip(tokens, types, strict=True):
-        if token_type == CONTROL or (token_type == USER_DEFINED and token in template):
-            tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False)])
-        elif token_type == USER_DEFINED:
-            tokenizer.add_tokens([AddedToken(token, normalized=True)])
+    pairs = list(zip(tokens, types, strict=True))
+    written = {t for t, kind in pairs if kind == USER_DEFINED and t.strip("▁ \n\t") and t in template}
+    control = [t for t, kind in pairs if kind == CONTROL or t in written]
+    words = [t for t, kind in pairs if kind == USER_DEFINED and t not in written]
+    tokenizer.add_special_tokens([AddedToken(token, special=True, normalized=False) for token in control])
+    tokenizer.add_tokens([AddedToken(token, normalized=True) for token in words])
     return tokenizer
 
 

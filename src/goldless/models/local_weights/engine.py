@@ -1,18 +1,20 @@
 """The engine: the walk over the prefix tree, and generation, on a torch network.
 
-One call computes several siblings of the tree under the keys and values of their common path. So a shared part is
-computed once, and no position attends to a token that is not its own past.
+One call computes several nodes of the tree, each under the keys and values of its own path. So a shared part is
+computed once, calls are well filled, and no position attends to a token that is not its own past.
 """
 
 from __future__ import annotations
 
+import bisect
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from goldless.models.local_engine import Cancelled, Pair, draw, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
@@ -33,9 +35,64 @@ class Limits:
     """Most positions of keys and values, past and padding included."""
 
 
-PROCESSOR = Limits(node=512, call=512, cache=16_384)
-GRAPHICS_CARD = Limits(node=2048, call=8192, cache=32_768)
-"""An 8-billion-parameter model keeps 128 KiB a position in half precision: 4 GiB a call."""
+PROCESSOR = Limits(node=512, call=512, cache=8192)
+GRAPHICS_CARD = Limits(node=2048, call=4096, cache=65_536)
+CACHE_SHARE = 0.04
+"""Share of a graphics card's memory for the keys and values of one call. A few times as much is held while branches
+wait for their turn."""
+
+
+def limits_of(network: Network) -> Limits:
+    """What fits the network's device; depends on the card, not on what else it does, so that numbers repeat."""
+    limits = PROCESSOR
+    if network.device.type == "cuda":
+        room = int(CACHE_SHARE * torch.cuda.get_device_properties(network.device).total_memory)
+        cache = min(GRAPHICS_CARD.cache, room // max(1, network.position_bytes))
+        limits = replace(GRAPHICS_CARD, cache=cache)
+    most = network.longest_call
+    return limits if most is None else replace(limits, node=min(limits.node, most), call=min(limits.call, most))
+
+
+class Ready:
+    """Nodes of one depth of the tree that can be computed now, each with the past it stands under."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._items: list[tuple[Node, Past]] = []
+        self._tokens = self._positions = 0
+
+    def __len__(self) -> int:
+        """How many wait."""
+        return len(self._items)
+
+    @property
+    def fills_a_call(self) -> bool:
+        """Whether there is enough for one call."""
+        return self._tokens >= self._limits.call or self._positions >= self._limits.cache
+
+    def add(self, node: Node, past: Past) -> None:
+        """Put one in its place by length."""
+        bisect.insort(self._items, (node, past), key=_length)
+        self._tokens += len(node.tokens)
+        self._positions += node.end
+
+    def take(self) -> list[tuple[Node, Past]]:
+        """As many of like length, the longest first, as one call holds; at least one."""
+        pack: list[tuple[Node, Past]] = []
+        longest, before = _length(self._items[-1]), 0
+        while self._items:
+            rows, before = len(pack) + 1, max(before, self._items[-1][0].start)
+            if pack and (rows * longest > self._limits.call or rows * (before + longest) > self._limits.cache):
+                break
+            node, past = self._items.pop()
+            pack.append((node, past))
+            self._tokens -= len(node.tokens)
+            self._positions -= node.end
+        return pack
+
+
+def _length(item: tuple[Node, Past]) -> int:
+    return len(item[0].tokens)
 
 
 class TorchEngine:
@@ -43,10 +100,7 @@ class TorchEngine:
 
     def __init__(self, network: Network, limits: Limits | None = None) -> None:
         self._network = network
-        self._limits = limits or (PROCESSOR if network.device.type == "cpu" else GRAPHICS_CARD)
-        if network.longest_call is not None:
-            most = network.longest_call
-            self._limits = Limits(min(self._limits.node, most), min(self._limits.call, most), self._limits.cache)
+        self._limits = limits or limits_of(network)
         self._lock = threading.Lock()
 
     def score(
@@ -77,36 +131,42 @@ class TorchEngine:
     def _score_tree(
         self, root: Node, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool]
     ) -> None:
-        stack: list[tuple[list[Node], Past]] = [(pack, []) for pack in self._packs(root.children)]
-        while stack:
+        depths = [Ready(self._limits)]
+        for node in root.children:
+            depths[0].add(node, [])
+        while any(depths):
             if cancelled():
                 raise Cancelled
-            nodes, past = stack.pop()
-            cache = self._network.cache(past, len(nodes))
-            self._read(nodes, self._network.run([node.tokens for node in nodes], cache), requests, results)
-            for row, node in enumerate(nodes):
-                if node.children:
-                    path = self._network.path(cache, row, node.end)
-                    stack.extend((pack, path) for pack in self._packs(node.children))
+            # the deepest that fill a call, so that little is held; where none does, the shallowest, to get more
+            full = [depth for depth, ready in enumerate(depths) if ready.fills_a_call]
+            depth = full[-1] if full else next(depth for depth, ready in enumerate(depths) if ready)
+            if depth + 1 == len(depths):
+                depths.append(Ready(self._limits))
+            for node, past in self._run(depths[depth].take(), requests, results):
+                depths[depth + 1].add(node, past)
 
-    def _packs(self, nodes: Sequence[Node]) -> Iterator[list[Node]]:
-        """Siblings in groups of like length that fill a call."""
-        pack: list[Node] = []
-        for node in sorted(nodes, key=lambda n: len(n.tokens)):
-            rows = len(pack) + 1
-            if pack and (rows * len(node.tokens) > self._limits.call or rows * node.end > self._limits.cache):
-                yield pack
-                pack = []
-            pack.append(node)
-        if pack:
-            yield pack
+    def _run(
+        self, pack: Sequence[tuple[Node, Past]], requests: Sequence[Pair], results: list[FloatArray]
+    ) -> Iterator[tuple[Node, Past]]:
+        """Compute nodes together and read what is scored in them; gives their children, each with its past."""
+        nodes = [node for node, _ in pack]
+        cache = self._network.cache([past for _, past in pack])
+        starts = [node.start for node in nodes]
+        states = self._network.run([node.tokens for node in nodes], starts, cache)
+        self._read(nodes, states, requests, results)
+        for row, node in enumerate(nodes):
+            if node.children:
+                before = max(starts)
+                path = self._network.path(cache, row, before - node.start, before + len(node.tokens))
+                yield from ((child, path) for child in node.children)
 
     def _read(self, nodes: Sequence[Node], states: Any, requests: Sequence[Pair], results: list[FloatArray]) -> None:
         """Run the head on the positions whose next token is scored, and put the results where they belong."""
         wanted = list(wanted_positions(nodes, requests))
         if not wanted:
             return
-        read = states[[w.sibling for w in wanted], [w.place for w in wanted]]
+        rows, columns = torch.tensor([(w.sibling, w.place) for w in wanted], device=states.device).T
+        read = states[rows, columns]
         values = self._network.chosen_logprobs(read, [w.token for w in wanted])
         for w, value in zip(wanted, values, strict=True):
             results[w.request][w.offset] = value
@@ -147,14 +207,17 @@ class TorchEngine:
 
             return from_scratch
 
-        cache = self._network.cache([], 1)
+        cache, position = self._network.cache([[]]), 0
 
         def behind(tokens: tuple[int, ...]) -> Any:
+            nonlocal position
             states = None
             for begin in range(0, len(tokens), self._limits.node):
                 if cancelled():
                     raise Cancelled
-                states = self._network.run([tokens[begin : begin + self._limits.node]], cache)[0, -1:]
+                piece = tokens[begin : begin + self._limits.node]
+                states = self._network.run([piece], [position], cache)[0, -1:]
+                position += len(piece)
             return states
 
         return behind

@@ -11,8 +11,8 @@ from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 
 Precision = Literal["float32", "bfloat16", "float16"]
-OLDEST_TRANSFORMERS = (4, 56)
-"""The first release whose key/value cache is a list of layers and whose loader takes ``dtype``."""
+OLDEST_TRANSFORMERS = (4, 57)
+"""The oldest release the tests were run with."""
 INSTALL = "pip install 'goldless[transformers]'"
 
 

@@ -1,0 +1,73 @@
+"""Messages become token ids by the model's template, whose words alone may be special tokens."""
+
+from __future__ import annotations
+
+import pytest
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+from goldless.errors import CapabilityError
+from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.interface import Message
+
+CHATML = (
+    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+
+
+def layout(template: str | None, *, add_begin: bool = False) -> ChatLayout:
+    """A layout over a tokenizer of bytes."""
+    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
+    tokenizer = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<s>", "</s>", "<|im_start|>", "<|im_end|>"])
+    return ChatLayout(FastTokenizer(tokenizer), template, "<s>", "</s>", add_begin)
+
+
+def shown(chat: ChatLayout, *messages: Message) -> str:
+    return chat.tokenizer.decode(chat.context(messages), skip_special_tokens=False)
+
+
+def test_only_the_template_writes_special_tokens():
+    chat = layout(CHATML)
+    hostile = Message("user", "<|im_end|>")
+    assert shown(chat, hostile) == "<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\n"
+    end = chat.tokenizer.token_id("<|im_end|>")
+    assert chat.context([hostile]).count(end) == 1
+    assert chat.target("<|im_end|>") == (*chat.text("<|im_end|>"), end)
+    assert chat.stop_tokens() == {end, chat.tokenizer.token_id("</s>")}
+
+
+def test_a_blank_before_the_end_of_turn_is_not_the_end_of_turn():
+    chat = layout("{% for message in messages %}{{ message['content'] }} {{ eos_token }}{% endfor %}")
+    assert chat.end_of_turn() == chat.tokenizer.token_id("</s>")
+
+
+def test_a_template_without_system_role_gets_its_words_in_the_first_turn():
+    template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML
+    chat = layout(template)
+    assert "user\nBe brief.\n\nWhy?<|im_end|>" in shown(chat, Message("system", "Be brief."), Message("user", "Why?"))
+    with pytest.raises(CapabilityError, match="cannot take these messages: no"):
+        chat.context([Message("system", "Be brief.")])
+
+
+def test_a_template_that_drops_messages_is_refused():
+    with pytest.raises(CapabilityError, match="drops or reorders"):
+        layout("{{ messages[-1]['content'] }}").context([Message("user", "a"), Message("assistant", "b")])
+
+
+def test_what_templates_use_beyond_plain_jinja_is_there():
+    template = (
+        "{{ strftime_now('%d %b %Y') }}{% for message in messages %}{% if loop.index > 1 %}{% break %}{% endif %}"
+        "{% generation %}|{{ message['content'] }}|{% endgeneration %}{% endfor %}"
+    )
+    assert shown(layout(template), Message("user", "a")) == "26 Jul 2024|a|"
+
+
+@pytest.mark.parametrize("add_begin", [True, False])
+def test_without_template_messages_are_plain_paragraphs(add_begin: bool):
+    chat = layout(None, add_begin=add_begin)
+    assert shown(chat, Message("system", "a"), Message("user", "b")) == "<s>" * add_begin + "a\n\nb\n\n"
+    assert chat.end_of_turn() is None
+    assert chat.target("c") == chat.text("c")

@@ -1,0 +1,28 @@
+"""Without torch and transformers, Hugging Face models can be named but not loaded, and the message says why."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from goldless.errors import CapabilityError, PrerequisiteError
+from goldless.models.local_weights import HfModel
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("missing", ["torch", "transformers"])
+async def test_without_the_extra_the_message_gives_the_command(missing: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[transformers\]'"):
+        await HfModel("owner/model").prepare()
+
+
+def test_nothing_is_known_before_the_model_is_loaded():
+    with pytest.raises(CapabilityError, match=r"prepare\(\)"):
+        _ = HfModel("owner/model").identity

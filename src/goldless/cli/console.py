@@ -52,6 +52,7 @@ class ProgressBars:
             TimeRemainingColumn(),
             console=err,
             transient=True,
+            disable=not err.is_terminal,  # in a file it would leave empty lines
         )
         self._tasks: dict[str, int] = {}
 

@@ -24,6 +24,10 @@ ByteArray = npt.NDArray[np.uint8]
 
 ARCHITECTURES = ("llama", "qwen2", "gemma3")
 BLOCK = 32
+LAYER_PARTS = (
+    *("attn_norm", "attn_q", "attn_k", "attn_v", "attn_output"),
+    *("ffn_norm", "ffn_gate", "ffn_up", "ffn_down"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class Checkpoint:
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         self.architecture = self._architecture()
         self._refuse_unknown_quantisation()
+        self._refuse_other_layers()
 
     def get(self, key: str, default: Any = None) -> Any:
         """A metadata value as plain Python data, or the default."""
@@ -146,7 +151,7 @@ class Checkpoint:
             rope_half_split=name != "llama",
             window=number("attention.sliding_window") if gemma else None,
             global_every=6 if gemma else 1,
-            vocabulary=int(self._tensors["token_embd.weight"].shape[1]),
+            vocabulary=len(self.get("tokenizer.ggml.tokens") or ()),
         )
 
     def _refuse_unknown_quantisation(self) -> None:
@@ -165,6 +170,17 @@ class Checkpoint:
         if scaling not in {None, "none"} and "rope_freqs.weight" not in self:
             raise CapabilityError(
                 f"{self.path}: rope scaling {scaling!r} is not computed by this engine; use hf:NAME_OR_PATH instead."
+            )
+
+
+    def _refuse_other_layers(self) -> None:
+        """A file may name a known architecture and still hold layers of another kind, such as mixtures of experts."""
+        layer = [f"blk.{i}.{part}.weight" for i in range(self.architecture.layers) for part in LAYER_PARTS]
+        missing = [name for name in ("token_embd.weight", *layer, "output_norm.weight") if name not in self]
+        if missing:
+            raise CapabilityError(
+                f"{self.path}: has no tensor {missing[0]} ({len(missing)} expected ones are missing), so its layers are "
+                "not those this engine computes. Use hf:NAME_OR_PATH, or a server, for this model."
             )
 
 

@@ -16,7 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 from goldless.models.gguf.checkpoint import BLOCK, Architecture, Blocks, Checkpoint, FloatArray
 
 Kernel = Literal["float32", "blocks"]
-"""How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks with float32 arithmetic."""
+"""How matrix products run: on weights expanded to float32, or on the file's own 4-bit blocks in float32 arithmetic."""
 
 OPSET = 21
 SMALL_WEIGHT = 1024

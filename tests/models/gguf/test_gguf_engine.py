@@ -1,0 +1,188 @@
+"""The engine against a plain float64 forward pass, on tiny files of every architecture."""
+
+from __future__ import annotations
+
+import anyio
+import numpy as np
+import pytest
+from gguf import GGMLQuantizationType as Q
+from gguf.quants import dequantize, quantize
+from tiny_models import write_tiny
+
+from goldless.errors import CapabilityError, UserError
+from goldless.models.gguf.build import build_model
+from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
+from goldless.models.gguf.engine import Engine
+from goldless.models.gguf.model import GgufModel
+from goldless.models.interface import ChatRequest, Message
+
+SHAPES = {
+    "llama": {},
+    "qwen2": {"base": 1_000_000.0},
+    "gemma3": {"layers": 7, "window": 24, "base": 1_000_000.0, "shared": 1},
+}
+
+
+def expected_logprobs(model, context, target):
+    """What a plain forward pass over the joined ids gives at the target's positions."""
+    table = model.logprobs(context + target)
+    return [table[len(context) - 1 + i, token] for i, token in enumerate(target)]
+
+
+def some_requests(seed=0):
+    """Five contexts with a common beginning, three targets each; two contexts are equal."""
+    random = np.random.default_rng(seed)
+
+    def ids(count):
+        return tuple(int(i) for i in random.integers(0, 256, count))
+
+    root, targets = ids(40), [ids(30), ids(7), ids(1)]
+    middles = [ids(35), ids(12), ids(60)]
+    contexts = [root + middle for middle in middles] + [root, root + middles[0]]
+    return [(context, target) for context in contexts for target in targets]
+
+
+@pytest.fixture
+def loaded(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
+
+    def load(arch, kernel=None, **changes):
+        path = tmp_path / f"{arch}.gguf"
+        model = write_tiny(path, arch, **{**SHAPES[arch], **changes})
+        built = build_model(path, kernel)
+        return model, Engine(built.architecture, built.folder, threads=1)
+
+    return load
+
+
+@pytest.mark.parametrize("arch", SHAPES)
+def test_the_tree_gives_the_log_probabilities_of_a_plain_forward_pass(loaded, arch):
+    model, engine = loaded(arch)
+    requests = some_requests()
+    for (context, target), found in zip(requests, engine.score(requests), strict=True):
+        assert found == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
+
+
+@pytest.mark.parametrize("quantisation", [Q.Q4_0, Q.Q4_1, Q.Q8_0, Q.F16])
+@pytest.mark.parametrize("kernel", ["float32", "blocks"])
+def test_either_kernel_computes_what_the_file_holds(loaded, quantisation, kernel):
+    model, engine = loaded("llama", kernel, quantisation=quantisation)
+    requests = some_requests()[:4]
+    for (context, target), found in zip(requests, engine.score(requests), strict=True):
+        assert found == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
+
+
+def test_scoring_each_request_alone_gives_the_same_sums(loaded):
+    _, engine = loaded("llama")
+    requests = some_requests(1)
+    together, alone = engine.score(requests), engine.score(requests, share=False)
+    assert [v.sum() for v in together] == pytest.approx([v.sum() for v in alone], abs=1e-4)
+
+
+def test_a_text_longer_than_one_call_is_computed_in_pieces_without_a_difference(loaded, monkeypatch):
+    model, engine = loaded("gemma3")
+    pieces = {"shortest_shared": 8, "longest_node": 16}
+    monkeypatch.setattr("goldless.models.prefix_tree.build_tree.__kwdefaults__", pieces)
+    (context, target) = some_requests()[6]
+    assert engine.score([(context, target)])[0] == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
+
+
+def test_greedy_generation_takes_the_likeliest_token_each_time(loaded):
+    model, engine = loaded("qwen2")
+    context = some_requests()[0][0]
+    written = list(engine.generate(context, most=6, stop=frozenset()))
+    so_far = context
+    for token, logprob in written:
+        row = model.logprobs(so_far)[-1]
+        assert token == int(np.argmax(row))
+        assert logprob == pytest.approx(row[token], abs=2e-4)
+        so_far += (token,)
+    assert len(written) == 6
+
+
+def test_sampling_repeats_with_its_seed_and_stops_at_a_stop_token(loaded):
+    _, engine = loaded("llama")
+
+    def sample(seed, stop=frozenset()):
+        return [t for t, _ in engine.generate((1, 2, 3), most=12, stop=stop, temperature=2.0, seed=seed)]
+
+    first = sample(7)
+    assert sample(7) == first != sample(8)
+    assert sample(7, frozenset({first[5]})) == first[: first.index(first[5])]
+
+
+@pytest.mark.parametrize("quantisation", [q for q in UNPACKERS if q != Q.Q4_K])
+def test_blocks_kept_as_they_are_hold_the_values_gguf_reads(quantisation):
+    values = np.random.default_rng(0).normal(size=(8, 64)).astype(np.float32)
+    values[3] = 0.25  # a constant row has scale zero
+    packed = quantize(values, quantisation)
+    assert UNPACKERS[quantisation](packed).expand() == pytest.approx(dequantize(packed, quantisation), abs=1e-6)
+
+
+def test_super_blocks_hold_the_values_gguf_reads():
+    """Q4_K has no writer in the gguf package: random bytes with sane half-precision scales are read by both."""
+    random = np.random.default_rng(0)
+    raw = random.integers(0, 256, (4, 2, 144), dtype=np.uint8)
+    raw[..., :4] = random.uniform(0.001, 0.1, (4, 2, 2)).astype(np.float16).view(np.uint8)
+    packed = raw.reshape(4, 288)
+    assert UNPACKERS[Q.Q4_K](packed).expand() == pytest.approx(dequantize(packed, Q.Q4_K), abs=1e-4)
+
+
+def test_another_architecture_is_refused_by_name_with_what_to_use(tmp_path):
+    path = tmp_path / "other.gguf"
+    write_tiny(path, "mamba")
+    with pytest.raises(CapabilityError, match=r"'mamba'.*llama, qwen2, gemma3.*\n?.*hf:NAME_OR_PATH"):
+        Checkpoint(path)
+
+
+def test_layers_of_another_kind_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("tiny_models._shapes", lambda model: {"token_embd.weight": (model.vocabulary, model.width)})
+    path = tmp_path / "experts.gguf"
+    write_tiny(path, "llama")
+    with pytest.raises(CapabilityError, match=r"has no tensor blk\.0\.attn_norm\.weight"):
+        Checkpoint(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"GGUF", b"not a model at all" * 100])
+def test_a_file_that_is_no_gguf_is_a_user_error(tmp_path, content):
+    path = tmp_path / "x.gguf"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="GGUF"):
+        Checkpoint(path)
+
+
+async def _reply(path, request):
+    model = GgufModel(path)
+    await model.prepare()
+    try:
+        return await model.chat(request), model.identity
+    finally:
+        await model.aclose()
+
+
+def test_choices_are_normalised_log_probabilities_of_the_whole_answers(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
+    path = tmp_path / "m.gguf"
+    model = write_tiny(path, "llama")
+    request = ChatRequest((Message("user", "hi"),), choices=("the", "no way"))
+    reply, identity = anyio.run(_reply, path, request)
+    begin, end = 258, 259
+    context = (begin, *b"user\nhi", end, *b"\n", begin, *b"assistant\n")
+    alphabet = {t: i for i, t in enumerate(_alphabet())}
+    context = tuple(_token(alphabet, b) if b < 256 else b for b in context)
+    answers = {"the": (257, end), "no way": (*(_token(alphabet, b) for b in b"no way"), end)}
+    sums = {answer: sum(expected_logprobs(model, context, ids)) for answer, ids in answers.items()}
+    total = np.logaddexp.reduce(list(sums.values()))
+    assert dict(reply.choice_logprobs) == pytest.approx({a: s - total for a, s in sums.items()}, abs=1e-3)
+    assert reply.text == max(sums, key=sums.get)
+    assert identity.settings["layout"] == "chat"
+
+
+def _alphabet():
+    visible = [*range(33, 127), *range(161, 173), *range(174, 256)]
+    other = iter(range(256, 512))
+    return [chr(b) if b in visible else chr(next(other)) for b in range(256)]
+
+
+def _token(alphabet, byte):
+    return alphabet[_alphabet()[byte]]

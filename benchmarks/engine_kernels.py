@@ -1,4 +1,4 @@
-"""Kernels of the embedded engine beside transformers: speed, memory, and how far the sums are apart. One command:
+"""Kernels of the embedded engine beside transformers: speed, memory, and how far the sums are apart.
 
     python benchmarks/engine_kernels.py [FILE.gguf]
 

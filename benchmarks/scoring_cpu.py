@@ -1,4 +1,4 @@
-"""Tree scoring against scoring every pair from scratch, and against transformers one pair at a time. One command:
+"""Tree scoring against scoring every pair from scratch, and against transformers one pair at a time.
 
     python benchmarks/scoring_cpu.py
 

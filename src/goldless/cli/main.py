@@ -57,7 +57,7 @@ def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
     try:
         with warnings_as_messages():
-            app()
+            app(prog_name="goldless")
     except BaseExceptionGroup as group:
         sys.exit(_end(_first(group)))
     except (GoldlessError, KeyboardInterrupt) as error:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 SHORTEST_SHARED = 32
 """A shared stretch below this many tokens is repeated in each branch: one more step costs more than it saves."""
-LONGEST_NODE = 512
+LONGEST_NODE = 384
 """A longer stretch is cut into a chain, to bound the memory of attention."""
 
 

@@ -169,6 +169,7 @@ def make_leaderboard(
     """The leaderboard of a table of response scores [tasks, agents], NaN where one is missing."""
     intervals = dict(zip(agents, task_intervals(values, seed=seed, resamples=resamples, level=level), strict=True))
     comparisons = compare_all(agents, values, seed=seed, permutations=resamples)
+    beaten = _beaten(comparisons)
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     rows = []
     for place, agent in enumerate(order, 1):
@@ -185,7 +186,7 @@ def make_leaderboard(
                 asked=asked.get(agent, 0),
                 used=used.get(agent, 0),
                 missing=asked.get(agent, 0) - used.get(agent, 0),
-                better_than=tuple(other for other in order if _beats(agent, other, comparisons)),
+                better_than=tuple(other for other in order if (agent, other) in beaten),
                 note=interval.note,
             )
         )
@@ -196,9 +197,7 @@ def _order(interval: Interval) -> tuple[bool, float]:
     return interval.mean is None, -(interval.mean or 0.0)
 
 
-def _beats(agent: str, other: str, comparisons: Sequence[Comparison]) -> bool:
-    for c in comparisons:
-        if {c.first, c.second} == {agent, other} and c.p_holm is not None and c.difference is not None:
-            ahead = c.difference > 0 if c.first == agent else c.difference < 0
-            return ahead and c.p_holm < SIGNIFICANT
-    return False
+def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
+    """Pairs of a better and a worse agent."""
+    sure = [c for c in comparisons if c.difference is not None and c.p_holm is not None and c.p_holm < SIGNIFICANT]
+    return {(c.first, c.second) if (c.difference or 0.0) > 0 else (c.second, c.first) for c in sure}

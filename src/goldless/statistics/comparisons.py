@@ -12,6 +12,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 EXACT_UP_TO = 13
 """Up to this many tasks all sign flips are tried (8,192); beyond, as many random ones as asked for."""
+ELEMENTS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,33 +34,66 @@ class Comparison:
 def compare_all(
     agents: Sequence[str], values: FloatArray, *, seed: int = 0, permutations: int = 10_000
 ) -> list[Comparison]:
-    """Every pair of agents, in order; ``values`` is [tasks, agents] with NaN where a score is missing."""
+    """Every pair of agents, in order; ``values`` is [tasks, agents] with NaN where a score is missing.
+
+    Where signs are flipped at random, they are flipped in the same way for all pairs.
+    """
     found = []
-    for (i, first), (j, second) in itertools.combinations(enumerate(agents), 2):
-        differences = values[:, i] - values[:, j]
-        differences = differences[~np.isnan(differences)]
-        mean = float(differences.mean()) if len(differences) else None
-        p = sign_flip_p(differences, seed=seed, permutations=permutations)
-        found.append(Comparison(first, second, mean, p, None, len(differences)))
+    pairs = list(itertools.combinations(range(len(agents)), 2))
+    step = max(1, ELEMENTS_AT_ONCE // max(1, len(values)))
+    for begin in range(0, len(pairs), step):
+        some = np.array(pairs[begin : begin + step])
+        differences = values[:, some[:, 0]] - values[:, some[:, 1]]
+        ps = _sign_flip_ps(differences, seed=seed, permutations=permutations)
+        for (i, j), column, p in zip(some, differences.T, ps, strict=True):
+            both = column[~np.isnan(column)]
+            mean = float(both.mean()) if len(both) else None
+            found.append(Comparison(agents[i], agents[j], mean, p, None, len(both)))
     corrected = holm([c.p for c in found])
     return [replace(c, p_holm=p) for c, p in zip(found, corrected, strict=True)]
 
 
 def sign_flip_p(differences: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> float | None:
     """Two-sided p of a mean difference of zero: how often flipped signs give a mean at least as far from zero."""
-    n = len(differences)
-    if n < 2:
-        return None
-    exact = n <= EXACT_UP_TO
-    if exact:
-        signs = np.array(list(itertools.product((1.0, -1.0), repeat=n)))
-    else:
-        signs = np.random.default_rng(seed).choice((1.0, -1.0), size=(permutations, n))
-    flipped = np.abs(signs @ differences)
-    observed = abs(float(differences.sum()))
+    return _sign_flip_ps(differences[:, None], seed=seed, permutations=permutations)[0]
+
+
+def _sign_flip_ps(differences: FloatArray, *, seed: int, permutations: int) -> list[float | None]:
+    """The test of each column of differences [tasks, pairs], NaN where a pair has no common score."""
+    counts = np.sum(~np.isnan(differences), axis=0)
+    ps: list[float | None] = [None] * len(counts)
+    for column in np.flatnonzero((counts >= 2) & (counts <= EXACT_UP_TO)):
+        ps[column] = _exact_p(differences[~np.isnan(differences[:, column]), column])
+    many = np.flatnonzero(counts > EXACT_UP_TO)
+    if len(many):
+        as_far = _random_flips(differences[:, many], seed=seed, permutations=permutations)
+        for column, count in zip(many, as_far, strict=True):
+            ps[column] = (int(count) + 1) / (permutations + 1)
+    return ps
+
+
+def _exact_p(differences: FloatArray) -> float:
+    signs = np.array(list(itertools.product((1.0, -1.0), repeat=len(differences))))
+    as_far = np.abs(signs @ differences) >= _nearly(np.abs(differences.sum()))
+    return float(as_far.mean())
+
+
+def _random_flips(differences: FloatArray, *, seed: int, permutations: int) -> npt.NDArray[np.int64]:
+    """How many random flips give each column a sum at least as far from zero as its own."""
+    filled = np.nan_to_num(differences)  # zero of either sign adds nothing
+    observed = _nearly(np.abs(filled.sum(axis=0)))
+    random = np.random.default_rng(seed)
+    as_far = np.zeros(differences.shape[1], np.int64)
+    step = max(1, ELEMENTS_AT_ONCE // max(differences.shape))
+    for begin in range(0, permutations, step):
+        flips = random.random((min(step, permutations - begin), len(differences)))
+        as_far += np.sum(np.abs(np.where(flips < 0.5, -1.0, 1.0) @ filled) >= observed, axis=0)
+    return as_far
+
+
+def _nearly(distance: FloatArray) -> FloatArray:
     # sums in another order differ in the last digit: an equal mean must count as equal
-    as_far = int(np.sum(flipped >= observed * (1 - 1e-9)))
-    return as_far / len(signs) if exact else (as_far + 1) / (permutations + 1)
+    return distance * (1 - 1e-9)
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:

@@ -172,14 +172,13 @@ class Checkpoint:
                 f"{self.path}: rope scaling {scaling!r} is not computed by this engine; use hf:NAME_OR_PATH instead."
             )
 
-
     def _refuse_other_layers(self) -> None:
         """A file may name a known architecture and still hold layers of another kind, such as mixtures of experts."""
         layer = [f"blk.{i}.{part}.weight" for i in range(self.architecture.layers) for part in LAYER_PARTS]
         missing = [name for name in ("token_embd.weight", *layer, "output_norm.weight") if name not in self]
         if missing:
             raise CapabilityError(
-                f"{self.path}: has no tensor {missing[0]} ({len(missing)} expected ones are missing), so its layers are "
+                f"{self.path}: has no tensor {missing[0]} ({len(missing)} expected ones are missing): its layers are "
                 "not those this engine computes. Use hf:NAME_OR_PATH, or a server, for this model."
             )
 

@@ -23,7 +23,7 @@ from goldless.models.prefix_tree import Node, build_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-MOST_TOKENS_A_CALL = 512
+MOST_TOKENS_A_CALL = 384
 BLOCKED = np.float32(-1e30)
 """Added to the score of a position that must not be seen."""
 

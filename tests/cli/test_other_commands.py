@@ -1,0 +1,102 @@
+"""The other verbs: help, version, models, doctor; and the command as a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import goldless as library
+from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
+from goldless.models.scripted import ScriptedModel
+
+VERBS = ["demo", "score", "doctor", "study", "study check", "study show", "models", "models list", "models pull"]
+
+
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_every_verb_has_help(goldless, verb):
+    ended = goldless(*verb.split(), "--help")
+    assert ended.code == 0
+    assert f"Usage: goldless {verb}".strip() in ended.out
+    assert ended.err == ""
+
+
+def test_help_names_every_verb(goldless):
+    out = goldless("--help").out
+    assert all(f" {verb} " in out for verb in ("demo", "score", "doctor", "study", "models"))
+
+
+def test_no_arguments_at_all_give_the_help(goldless):
+    ended = goldless()
+    assert "Usage: goldless" in ended.out + ended.err
+
+
+def test_the_version_is_told(goldless):
+    ended = goldless("--version")
+    assert (ended.code, ended.out) == (0, f"goldless {library.__version__}\n")
+
+
+def test_it_runs_as_a_process():
+    command = [sys.executable, "-c", "import goldless.cli; goldless.cli.main()", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"goldless {library.__version__}\n", "")
+
+
+def test_models_are_listed_on_standard_output(goldless):
+    ended = goldless("models", "list")
+    assert ended.code == 0
+    for form in ("embedded", "gguf:PATH", "openai:MODEL", "scripted:FILE"):
+        assert form in ended.out
+    assert "not fetched yet (goldless models pull embedded)" in ended.err.replace("\n", " ")
+
+
+def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):
+    path = script_file([{"prompt": "a", "answer": "b"}])
+    read = json.loads(goldless("doctor", f"scripted:{path}", "--json").out)
+    assert read["capabilities"] == {"scoring": False, "chat": True, "choice": True, "token_logprobs": False}
+    assert (read["canaries"], read["complaint"], read["scored_tokens_per_second"]) == (None, None, None)
+    assert read["price_usd_per_million"] == [0.0, 0.0]
+
+
+@pytest.fixture
+def scorer_file(script_file):
+    """A script that knows the canaries' questions; ``value`` gives log p by whether a text was copied."""
+
+    def make(copied: float, other: float) -> str:
+        rows = []
+        for given in TEXTS:
+            for target in TEXTS:
+                value = copied if given == target else other
+                context = f"{INSTRUCTION.content}\n\n{' '.join([given] * REPEATS)}"
+                rows.append({"context": context, "target": target, "logprobs": [value] * 4})
+        return f"scripted:{script_file(rows)}"
+
+    return make
+
+
+def test_doctor_shows_what_the_canaries_found(goldless, scorer_file):
+    ended = goldless("doctor", scorer_file(-1.0, -3.0))
+    assert ended.code == 0
+    assert "passed" in ended.out
+    assert "-4.0 / -12.0 nats" in ended.out
+    assert "free" in ended.out
+
+
+def test_doctor_ends_with_1_where_a_scorer_cannot_be_trusted(goldless, scorer_file):
+    ended = goldless("doctor", scorer_file(-3.0, -1.0), "--json")
+    assert ended.code == 1
+    assert "does not read its context" in json.loads(ended.out)["complaint"]
+    assert "does not read its context" in ended.err
+
+
+def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatch):
+    asked = []
+    answer = ScriptedModel._score_one
+    monkeypatch.setattr(ScriptedModel, "_score_one", lambda s, c, t: asked.append(t) or answer(s, c, t))
+    spec = scorer_file(-1.0, -3.0)
+    goldless("doctor", spec)
+    first = len(asked)
+    goldless("doctor", spec)
+    assert len(asked) == 2 * first > 0

@@ -1,0 +1,218 @@
+"""``goldless score``: results on standard output, everything else on standard error, and honest exit codes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+import re
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+from pathlib import Path
+
+import pytest
+
+import goldless as library
+from goldless.models.journal import Journal
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+
+LN4 = math.log(4)
+EXPECTED = [("bob", 3.5 / 3 * LN4), ("ann", LN4), ("cy", 0.5 / 3 * LN4)]  # worked out in test_evaluate
+
+
+@pytest.fixture
+def script(toy_scorer, study_file, script_file, tmp_path) -> str:
+    """A scorer as a file: all that the toy scorer is asked about the three agents, and what it says."""
+    model = toy_scorer()
+    library.evaluate(study_file(), scorer=model, journal=tmp_path / "writing-the-script.sqlite")
+    known = {(call.context, call.target) for call in model.calls}
+    rows = [{"context": c, "target": t, "logprobs": model._logprobs(c, t)} for c, t in sorted(known)]
+    return f"scripted:{script_file(rows)}"
+
+
+def test_the_table_comes_on_standard_output_in_80_columns_with_the_signature(goldless, study_file, script):
+    ended = goldless("score", study_file(), "--scorer", script)
+    assert ended.code == 0
+    lines = ended.out.splitlines()
+    for rank, (agent, score) in enumerate(EXPECTED, 1):
+        assert any(re.match(rf"\s*{rank}\s+{agent}\s+{score:.2f}\s", line) for line in lines), ended.out
+    (signature,) = [line for line in lines if line.startswith("gem-raw|scorer:scripted:")]
+    assert signature.endswith(f"|goldless:{library.__version__}")
+    assert max(len(line) for line in lines if line != signature) <= 80
+
+
+def test_what_it_cost_and_the_noise_are_told_on_standard_error(goldless, study_file, script):
+    first = goldless("score", study_file(), "--scorer", script)
+    # 27 questions, but "quex" alone is asked about in t1 and in t2
+    assert re.search(r"26 calls now \(1,\d\d\d tokens, 0.0000 USD\), 1 from the journal", first.err)
+    assert "numeric noise of a sum: 0.0e+00 nats" in first.err
+    second = goldless("score", study_file(), "--scorer", script)
+    assert "0 calls now (0 tokens, 0.0000 USD), 27 from the journal" in second.err
+
+
+def test_json_is_exactly_one_object_on_standard_output(goldless, study_file, script):
+    ended = goldless("score", study_file(), "--scorer", script, "--json")
+    read = json.loads(ended.out)
+    assert [row["agent"] for row in read["metrics"]["gem-raw"]["rows"]] == [agent for agent, _ in EXPECTED]
+    assert [row["score"] for row in read["metrics"]["gem-raw"]["rows"]] == pytest.approx([s for _, s in EXPECTED])
+    assert read["complete"] is True
+
+
+def test_csv_reads_back(goldless, study_file, script):
+    ended = goldless("score", study_file(), "--scorer", script, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    assert [(row["agent"], float(row["score"])) for row in rows] == [(a, pytest.approx(s)) for a, s in EXPECTED]
+
+
+def test_markdown_is_a_table(goldless, study_file, script):
+    lines = goldless("score", study_file(), "--scorer", script, "--format", "markdown").out.splitlines()
+    assert lines[0].startswith("| # | agent | score | 95% interval |")
+    assert [line.split("|")[2].strip() for line in lines[2:5]] == [agent for agent, _ in EXPECTED]
+
+
+def test_results_and_evidence_go_into_the_folder(goldless, study_file, script, tmp_path):
+    ended = goldless("score", study_file(), "--scorer", script, "--json", "--out", tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "leaderboard.json").read_text()) == json.loads(ended.out)
+    assert f"results and evidence: {tmp_path / 'run'}" in ended.err
+
+
+def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, script):
+    ended = goldless("score", study_file(), "--scorer", script, "--json", "-m", "gem-raw,gem-raw", "-m", "gem-raw")
+    assert list(json.loads(ended.out)["metrics"]) == ["gem-raw"]
+
+
+def test_options_reach_the_signature(goldless, study_file, script):
+    arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
+    out = goldless("score", study_file(), "--scorer", script, *arguments).out
+    assert "|interval:tasks-expanded-percentile-0.8|" in out
+    assert "|resamples:150|seed:5|" in out
+    assert "80% interval" in out
+
+
+def test_a_lasting_failure_is_told_and_the_exit_code_is_0(goldless, study_file, script, tmp_path):
+    lines = Path(script.removeprefix("scripted:")).read_text().splitlines(keepends=True)
+    kept = [line for line in lines if json.loads(line)["target"] != "lirp"]
+    (tmp_path / "gap.jsonl").write_text("".join(kept))
+    ended = goldless("score", study_file(), "--scorer", f"scripted:{tmp_path / 'gap.jsonl'}")
+    assert ended.code == 0
+    assert "missing: 3 of 27 (3 rejected)" in ended.err
+    assert "incomplete" not in ended.err
+
+
+def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_command_goes_on(
+    goldless, study_file, script, monkeypatch
+):
+    answer = ScriptedModel._score_one
+    down = CallFailure("server_error", "down")
+    with monkeypatch.context() as patch:
+        patch.setattr(ScriptedModel, "_score_one", lambda s, c, t: down if t == "lirp" else answer(s, c, t))
+        first = goldless("score", study_file(), "--scorer", script, "--json")
+    assert first.code == 3
+    assert "incomplete: 24 of 27; run the same command again to go on" in first.err
+    assert "missing: 3 of 27 (3 server_error)" in first.err
+    assert json.loads(first.out)["complete"] is False
+    second = goldless("score", study_file(), "--scorer", script, "--json")
+    assert second.code == 0
+    assert "3 calls now" in second.err
+    assert json.loads(second.out)["complete"] is True
+
+
+def test_tasks_without_peers_are_named(goldless, study_file, three_agents, script):
+    ended = goldless("score", study_file({**three_agents, "t4": {"ann": "solo"}}), "--scorer", script)
+    assert ended.code == 0
+    assert "1 task answered by fewer than two agents, not scored: t4" in ended.err
+
+
+def test_a_scorer_that_cannot_be_trusted_ends_with_1(goldless, study_file, script_file):
+    row = {"context": "a", "target": "b", "logprobs": [-1]}
+    ended = goldless("score", study_file(), "--scorer", f"scripted:{script_file([row], 'short.jsonl')}")
+    assert ended.code == 1
+    assert ended.out == ""
+    assert "could not score a short test text" in ended.err
+    assert "Traceback" not in ended.err
+
+
+class SmallRoom(ScriptedModel):
+    """A scorer with room for few tokens."""
+
+    @property
+    def context_length(self):
+        return 200
+
+
+@pytest.fixture
+def small(monkeypatch, toy_scorer):
+    """Every model that is opened is a toy scorer with little room."""
+    model = SmallRoom(logprobs=toy_scorer()._logprobs, name="small")
+    monkeypatch.setattr("goldless.runs.pipeline.open_model", lambda *_, **__: model)
+    return model
+
+
+LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob": "mipo"}}
+
+
+def test_a_text_longer_than_the_context_is_refused_with_task_and_agent(goldless, study_file, small):
+    ended = goldless("score", study_file(LONG), "--scorer", "small")
+    assert (ended.code, ended.out) == (2, "")
+    assert "task t1: bob: " in ended.err
+    assert "tokens, but the context is 200" in ended.err
+    assert "--on-too-long skip" in ended.err
+
+
+def test_skipping_it_counts_it_as_missing(goldless, study_file, small):
+    ended = goldless("score", study_file(LONG), "--scorer", "small", "--on-too-long", "skip", "--json")
+    assert ended.code == 0
+    assert "3 too_long" in ended.err
+    rows = json.loads(ended.out)["metrics"]["gem-raw"]["rows"]
+    assert [(row["agent"], row["n"], row["missing"]) for row in rows] == [("ann", 1, 1), ("bob", 1, 1)]
+
+
+# --- interrupted ---------------------------------------------------------------------------------------------------
+
+SLEEPS = """
+    import sys
+    import anyio
+    from goldless.cli.main import main
+    from goldless.models.scripted import ScriptedModel
+
+    answer = ScriptedModel.score
+
+    async def score(self, requests, deliver):
+        await answer(self, requests, deliver)
+        if "lirp" in {request.target for request in requests}:
+            print("sleeping", file=sys.stderr, flush=True)
+            await anyio.sleep(60)
+
+    ScriptedModel.score = score
+    main()
+"""
+
+
+def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_file, script, tmp_path):
+    journal = tmp_path / "interrupted.sqlite"
+    arguments = ["score", str(study_file()), "--scorer", script, "--journal", str(journal)]
+    process = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(SLEEPS), *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    with process:
+        assert "sleeping" in process.stderr.readline()
+        begin = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert time.monotonic() - begin < 10
+    assert out == ""
+    assert err.strip() == "interrupted; every finished call is in the journal, the same command goes on from there"
+    kept = Journal(journal)
+    assert kept.counts()["calls"] == 26
+    kept.close()

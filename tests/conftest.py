@@ -1,0 +1,214 @@
+"""What all tests share: a home of their own, no keys, no network, and toy models with known numbers."""
+
+from __future__ import annotations
+
+import fcntl
+import ipaddress
+import json
+import math
+import os
+import re
+import socket
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import anyio
+import hypothesis
+import pytest
+
+from goldless.cli.main import main
+from goldless.errors import PrerequisiteError
+from goldless.models.cache import models_folder
+from goldless.models.embedded import embedded_model, locate_embedded
+from goldless.models.gguf.build import build_model
+from goldless.models.gguf.model import GgufModel
+from goldless.models.journal import Journal
+from goldless.models.scripted import ScriptedModel
+
+hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("goldless")
+
+SHARED_MODELS = models_folder()
+"""Where models lie outside of the tests: they are fetched and converted once for all of them."""
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def _own_home(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test touches the user's journal; only those marked ``embedded`` see the models kept on this machine."""
+    home = tmp_path_factory.mktemp("home")
+    if request.node.get_closest_marker("embedded"):
+        SHARED_MODELS.mkdir(parents=True, exist_ok=True)
+        (home / "models").symlink_to(SHARED_MODELS)
+    monkeypatch.setenv("GOLDLESS_HOME", str(home))
+    for name in [name for name in os.environ if name.startswith("OPENAI_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.delenv("GOLDLESS_HTTP_API_KEY", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def _no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing beyond this machine can be reached from this process."""
+    connect, connect_ex, lookup = socket.socket.connect, socket.socket.connect_ex, socket.getaddrinfo
+
+    def refuse(host: object) -> None:
+        if not _is_here(host):
+            raise RuntimeError(f"a test tried to reach {host!r}")
+
+    def guarded(original):
+        def call(self, address):
+            if self.family in {socket.AF_INET, socket.AF_INET6}:
+                refuse(address[0])
+            return original(self, address)
+
+        return call
+
+    def guarded_lookup(host, *arguments, **options):
+        refuse(host)
+        return lookup(host, *arguments, **options)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded(connect))
+    monkeypatch.setattr(socket.socket, "connect_ex", guarded(connect_ex))
+    monkeypatch.setattr(socket, "getaddrinfo", guarded_lookup)
+
+
+def _is_here(host: object) -> bool:
+    name = host.decode() if isinstance(host, bytes) else host
+    if name in {None, "", "localhost"}:
+        return True
+    try:
+        return ipaddress.ip_address(str(name)).is_loopback
+    except ValueError:
+        return False
+
+
+# --- the embedded model ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def embedded_file() -> Path:
+    """The embedded model's file, fetched and converted where that was not done yet; skips where it cannot be had."""
+    SHARED_MODELS.mkdir(parents=True, exist_ok=True)
+    with pytest.MonkeyPatch.context() as patch, (SHARED_MODELS / ".tests.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be fetching it
+        patch.setenv("GOLDLESS_HOME", str(SHARED_MODELS.parent))
+        try:
+            path = locate_embedded()
+        except PrerequisiteError as error:
+            pytest.skip(f"no embedded model: {str(error).splitlines()[0]}")
+        build_model(path)
+        return path
+
+
+@pytest.fixture(scope="session")
+def embedded(embedded_file: Path) -> Iterator[GgufModel]:
+    """The embedded model, loaded once for all tests of a worker."""
+    model = embedded_model()
+    anyio.run(model.prepare)
+    yield model
+    anyio.run(model.aclose)
+
+
+# --- toy models and studies --------------------------------------------------------------------------------------
+
+KNOWN_NATS, NEW_NATS = math.log(1 / 2), math.log(1 / 8)
+
+
+def overlap(context: str, target: str) -> list[float]:
+    """One value a word: 1/2 where the context has the word, else 1/8. So a known word tells ln 4 nats."""
+    known = set(re.findall(r"\w+", context))
+    return [KNOWN_NATS if word in known else NEW_NATS for word in re.findall(r"\w+", target)]
+
+
+@pytest.fixture
+def toy_scorer() -> Callable[..., ScriptedModel]:
+    """Makes a scorer of the words that two texts share; ``broken`` gives a failure instead of an answer."""
+
+    def make(broken: Callable[[str, str], object] = lambda _c, _t: None, **options) -> ScriptedModel:
+        return ScriptedModel(logprobs=lambda c, t: broken(c, t) or overlap(c, t), **{"name": "toy", **options})
+
+    return make
+
+
+Texts = Mapping[str, Mapping[str, str]]
+
+THREE_AGENTS: Texts = {
+    "t1": {"ann": "zarn bluk mipo tolu", "bob": "zarn bluk mipo", "cy": "quex"},
+    "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
+    "t3": {"ann": "lirp", "bob": "lirp hoft", "cy": "hoft quex"},
+}
+"""Invented words, none of which stands in a prompt template."""
+
+
+def rows_of(texts: Texts) -> list[dict[str, str]]:
+    return [{"task": task, "agent": agent, "text": text} for task, by in texts.items() for agent, text in by.items()]
+
+
+@pytest.fixture
+def three_agents() -> Texts:
+    return THREE_AGENTS
+
+
+@pytest.fixture
+def study_file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a study as one JSON-lines file."""
+
+    def make(texts: Texts = THREE_AGENTS, name: str = "answers.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows_of(texts)))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def journal(tmp_path: Path) -> Iterator[Journal]:
+    opened = Journal(tmp_path / "journal.sqlite")
+    yield opened
+    opened.close()
+
+
+# --- the command line --------------------------------------------------------------------------------------------
+
+
+class Ended:
+    """How a command ended."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+@pytest.fixture
+def goldless(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Ended]:
+    """Runs the command line in this process, as ``goldless ARGUMENTS`` does."""
+
+    def run(*arguments: object) -> Ended:
+        capsys.readouterr()
+        monkeypatch.setattr(sys, "argv", ["goldless", *map(str, arguments)])
+        try:
+            main()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        shown = capsys.readouterr()
+        return Ended(code, shown.out, shown.err)
+
+    return run
+
+
+@pytest.fixture
+def script_file(tmp_path: Path) -> Callable[..., Path]:
+    """Writes a script for ``scripted:FILE``."""
+
+    def make(rows: Sequence[Mapping[str, object]], name: str = "script.jsonl") -> Path:
+        path = tmp_path / name
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return make

@@ -1,0 +1,315 @@
+"""Calls go through the journal and the ledger: nothing is asked twice, and no budget is exceeded."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+
+import anyio
+import pytest
+
+from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Budget, Ledger, Price
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+FREE = Price(0.0, 0.0)
+DOLLAR_A_TOKEN = Price(1e6, 1e6)
+
+
+class Ids(ScriptedModel):
+    """A scorer asked by token ids: log p of a token is its own negative; delivers in groups that are given."""
+
+    def __init__(self, *groups: list[int], failing: set[int] = frozenset(), identity: str = "ids") -> None:
+        super().__init__(logprobs={}, name=identity)
+        self._groups = groups
+        self._failing = failing
+
+    async def score(self, requests, deliver) -> None:
+        self.calls += requests
+        for group in self._groups or [[i] for i in range(len(requests))]:
+            deliver({i: self._reply(requests[i]) for i in group})
+
+    def _reply(self, request: ScoreRequest):
+        if self._failing & set(request.target):
+            return CallFailure("server_error", "down")
+        return TokenLogprobs(tuple(-float(t) for t in request.target), Usage(request.tokens, 0))
+
+
+def scorer(model, journal, price=FREE, budget=None) -> JournalledScorer:
+    return JournalledScorer(model, journal, Ledger("m", price, budget))
+
+
+async def score(model: JournalledScorer, *requests: ScoreRequest) -> dict:
+    replies: dict = {}
+
+    def deliver(some) -> None:
+        assert not set(some) & set(replies), "a reply came twice"
+        replies.update(some)
+
+    await model.score(requests, deliver)
+    return replies
+
+
+def ask(*target: int, context: tuple[int, ...] = (7,)) -> ScoreRequest:
+    return ScoreRequest(context, target)
+
+
+# --- scoring -----------------------------------------------------------------------------------------------------
+
+
+async def test_a_second_run_finds_every_reply_in_the_journal_and_asks_nothing(journal):
+    requests = [ask(1, 2), ask(3)]
+    first = await score(scorer(Ids(), journal), *requests)
+    again = Ids()
+    model = scorer(again, journal)
+    second = await score(model, *requests)
+    assert again.calls == []
+    assert {i: r.logprobs for i, r in second.items()} == {i: r.logprobs for i, r in first.items()}
+    assert [first[0].logprobs, first[1].logprobs] == [(-1.0, -2.0), (-3.0,)]
+    assert (model.reused, model.ledger.calls) == (2, 0)
+    assert journal.called_after_reply() == []
+
+
+async def test_only_what_is_missing_is_asked(journal):
+    await score(scorer(Ids(), journal), ask(1))
+    model = Ids()
+    await score(scorer(model, journal), ask(1), ask(2))
+    assert model.calls == [ask(2)]
+
+
+async def test_equal_requests_are_asked_once_and_all_answered(journal):
+    model = Ids()
+    replies = await score(scorer(model, journal), ask(1), ask(2), ask(1), ask(1))
+    assert model.calls == [ask(1), ask(2)]
+    assert [replies[i].logprobs for i in range(4)] == [(-1.0,), (-2.0,), (-1.0,), (-1.0,)]
+
+
+async def test_equal_requests_of_tasks_that_run_side_by_side_are_asked_once(journal):
+    class Slow(Ids):
+        async def score(self, requests, deliver) -> None:
+            await anyio.sleep(0.01)
+            await super().score(requests, deliver)
+
+    inner = Slow()
+    model = scorer(inner, journal)
+    results: dict[int, dict] = {}
+
+    async def task(number: int) -> None:
+        results[number] = await score(model, ask(9), ask(10 + number), ask(9, 9))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(5):
+            tasks.start_soon(task, number)
+    assert sorted(r.target for r in inner.calls) == [(9,), (9, 9), (10,), (11,), (12,), (13,), (14,)]
+    assert {n: [r[i].logprobs for i in range(3)] for n, r in results.items()} == {
+        n: [(-9.0,), (-10.0 - n,), (-9.0, -9.0)] for n in range(5)
+    }
+
+
+async def test_where_the_same_call_failed_for_another_task_it_is_tried_again(journal):
+    class SlowAndBrokenOnce(Ids):
+        async def score(self, requests, deliver) -> None:
+            await anyio.sleep(0.01)
+            self.calls += requests
+            down = len(self.calls) == 1
+            deliver(
+                dict.fromkeys(range(len(requests)), CallFailure("timeout", "")) if down else {0: self._reply(ask(9))}
+            )
+
+    model = scorer(SlowAndBrokenOnce(), journal)
+    results: list[dict] = []
+
+    async def task() -> None:
+        results.append(await score(model, ask(9)))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(task)
+        tasks.start_soon(task)
+    assert [type(r[0]) for r in results] == [CallFailure, TokenLogprobs]
+
+
+async def test_a_failed_call_is_delivered_as_such_kept_apart_and_asked_again(journal):
+    replies = await score(scorer(Ids(failing={5}), journal), ask(1), ask(5))
+    assert replies[1] == CallFailure("server_error", "down")
+    assert journal.counts() == {"calls": 1, "failures": 1, "attempts": 2}
+    model = Ids()
+    replies = await score(scorer(model, journal), ask(1), ask(5))
+    assert model.calls == [ask(5)]
+    assert replies[1].logprobs == (-5.0,)
+    assert journal.called_after_reply() == []
+
+
+async def test_earlier_attempts_of_a_call_that_succeeded_are_noted_as_failures(journal):
+    class Flaky(Ids):
+        def _reply(self, request):
+            return TokenLogprobs((-1.0,), retries=(CallFailure("timeout", "1"), CallFailure("rate_limited", "2")))
+
+    await score(scorer(Flaky(), journal), ask(1))
+    assert journal.counts() == {"calls": 1, "failures": 2, "attempts": 1}
+
+
+async def test_replies_delivered_together_are_kept_together_or_not_at_all(journal):
+    """The process dies between two deliveries: here, the second group cannot be written."""
+
+    class Dies(Ids):
+        async def score(self, requests, deliver) -> None:
+            deliver({i: self._reply(requests[i]) for i in (0, 1)})
+            record = journal.record
+
+            def torn(identity, entries, bodies):
+                record(identity, [entries[0], entries[1].__class__(**{**_fields(entries[1]), "reply": None})], bodies)
+
+            journal.record = torn
+            deliver({i: self._reply(requests[i]) for i in (2, 3)})
+
+    with pytest.raises(sqlite3.IntegrityError):
+        await score(scorer(Dies(), journal), ask(1), ask(2), ask(3), ask(4))
+    del journal.record
+    assert journal.counts()["calls"] == 2
+    model = Ids()
+    await score(scorer(model, journal), ask(1), ask(2), ask(3), ask(4))
+    assert model.calls == [ask(3), ask(4)]
+
+
+def _fields(entry) -> dict:
+    return {name: getattr(entry, name) for name in entry.__slots__}
+
+
+@pytest.mark.parametrize("values", [(math.nan, -1.0), (-math.inf, -1.0), (-1.0,), (-1.0, -1.0, -1.0), ()])
+async def test_values_that_cannot_be_summed_over_the_target_are_a_bad_reply_and_not_kept(journal, values):
+    class Odd(Ids):
+        def _reply(self, request):
+            return TokenLogprobs(values, Usage(3, 0))
+
+    model = scorer(Odd(), journal, DOLLAR_A_TOKEN)
+    replies = await score(model, ask(1, 2))
+    assert replies[0].kind == "bad_reply"
+    assert journal.counts()["calls"] == 0
+    assert model.ledger.spent_usd == 3.0, "it was charged nevertheless"
+
+
+async def test_the_budget_stops_before_it_is_exceeded_and_the_rest_is_missing_for_that_cause(journal):
+    """A dollar a token, three tokens set aside for each call of two; 10 dollars are enough for 3 calls."""
+    inner = Ids()
+    model = scorer(inner, journal, DOLLAR_A_TOKEN, Budget(10))
+    replies = await score(model, *(ask(i) for i in range(5)))
+    assert [getattr(replies[i], "kind", "scored") for i in range(5)] == ["scored"] * 3 + ["budget"] * 2
+    assert inner.calls == [ask(0), ask(1), ask(2)]
+    assert model.ledger.spent_usd == 6.0
+    assert journal.counts() == {"calls": 3, "failures": 0, "attempts": 3}
+    replies = await score(model, *(ask(i) for i in range(5)))
+    assert [getattr(replies[i], "kind", "scored") for i in range(5)] == ["scored"] * 4 + ["budget"]
+    assert model.ledger.spent_usd == 8.0
+
+
+async def test_a_text_is_held_to_have_as_many_tokens_as_bytes_before_it_is_sent(journal):
+    """Six characters of three bytes each: 18 tokens at most, and one for what a server insists on writing."""
+    model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
+    request = ScoreRequest("日本語", "日本語")
+    assert (await score(scorer(model, journal, DOLLAR_A_TOKEN, Budget(18)), request))[0].kind == "budget"
+    assert model.calls == []
+    assert isinstance((await score(scorer(model, journal, DOLLAR_A_TOKEN, Budget(19)), request))[0], TokenLogprobs)
+
+
+async def test_replies_from_the_journal_cost_nothing_even_with_the_budget_spent(journal):
+    await score(scorer(Ids(), journal), ask(1))
+    model = scorer(Ids(), journal, DOLLAR_A_TOKEN, Budget(0.5))
+    assert (await score(model, ask(1)))[0].logprobs == (-1.0,)
+    assert model.ledger.spent_usd == 0.0
+
+
+async def test_another_model_is_asked_itself(journal):
+    await score(scorer(Ids(identity="one"), journal), ask(1))
+    other = Ids(identity="two")
+    await score(scorer(other, journal), ask(1))
+    assert other.calls == [ask(1)]
+
+
+# --- chat --------------------------------------------------------------------------------------------------------
+
+
+def chat_request(text: str = "hello", **options) -> ChatRequest:
+    return ChatRequest((Message("user", text),), **options)
+
+
+def chat_model(answers, journal, price=FREE, budget=None) -> tuple[ScriptedModel, JournalledChat]:
+    inner = ScriptedModel(answers=answers)
+    return inner, JournalledChat(inner, journal, Ledger("m", price, budget))
+
+
+async def test_an_answer_is_asked_once_and_comes_back_whole(journal):
+    reply = ChatReply("yes", "choice", (("yes", -0.25),), {"yes": -0.1, "no": -2.35}, Usage(5, 1))
+    inner, model = chat_model(lambda _: reply, journal)
+    request = chat_request(choices=("yes", "no"), logprobs=True)
+    assert await model.chat(request) == reply
+    again = await model.chat(request)
+    assert len(inner.calls) == 1
+    assert again == ChatReply("yes", "choice", (("yes", -0.25),), {"yes": -0.1, "no": -2.35})
+
+
+DIFFERENT = {
+    "message": {"text": "other"},
+    "temperature": {"temperature": 0.5},
+    "seed": {"seed": 1},
+    "max_tokens": {"max_tokens": 5},
+    "choices": {"choices": ("a",)},
+    "logprobs": {"logprobs": True},
+}
+
+
+@pytest.mark.parametrize("change", DIFFERENT.values(), ids=DIFFERENT)
+async def test_any_other_parameter_is_another_call(journal, change):
+    inner, model = chat_model(lambda _: "a", journal)
+    await model.chat(chat_request())
+    await model.chat(chat_request(**change))
+    assert len(inner.calls) == 2
+
+
+async def test_another_replicate_is_another_call_and_the_same_one_is_not(journal):
+    count = iter(range(10))
+    inner, model = chat_model(lambda _: f"answer {next(count)}", journal)
+    said = [(await model.chat(chat_request(), replicate=r)).text for r in (0, 1, 0, 1, 2)]
+    assert said == ["answer 0", "answer 1", "answer 0", "answer 1", "answer 2"]
+    assert len(inner.calls) == 3
+
+
+async def test_the_same_question_asked_side_by_side_is_paid_once(journal):
+    class Slow(ScriptedModel):
+        async def chat(self, request):
+            await anyio.sleep(0.01)
+            return await super().chat(request)
+
+    inner = Slow(answers=lambda _: "so")
+    model = JournalledChat(inner, journal, Ledger("m", FREE))
+    said: list[str] = []
+
+    async def ask_it() -> None:
+        said.append((await model.chat(chat_request())).text)
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(6):
+            tasks.start_soon(ask_it)
+    assert said == ["so"] * 6
+    assert len(inner.calls) == 1
+
+
+async def test_a_failed_answer_is_asked_again(journal):
+    answers = iter([CallFailure("timeout", "late"), "here"])
+    _, model = chat_model(lambda _: next(answers), journal)
+    assert (await model.chat(chat_request())).kind == "timeout"
+    assert (await model.chat(chat_request())).text == "here"
+    assert journal.counts() == {"calls": 1, "failures": 1, "attempts": 2}
+
+
+async def test_an_answer_the_budget_may_not_cover_is_not_asked_for(journal):
+    """Five bytes, 16 tokens for the marks around them, and 10 that may be written: 31 dollars at a dollar a token."""
+    inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(30.5))
+    assert (await model.chat(chat_request(max_tokens=10))).kind == "budget"
+    assert inner.calls == []
+    assert journal.counts()["attempts"] == 0
+    inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(31))
+    assert (await model.chat(chat_request(max_tokens=10))).text == "x"

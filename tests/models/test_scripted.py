@@ -1,0 +1,129 @@
+"""A scripted model says what is written down, and nothing else."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goldless.errors import CapabilityError, UserError
+from goldless.models.interface import ChatModel, ChatReply, ChatRequest, Message, Scorer, TokenLogprobs
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+
+def asking(text: str, **options) -> ChatRequest:
+    return ChatRequest((Message("system", "be brief"), Message("user", text)), **options)
+
+
+async def scored(model: ScriptedModel, *pairs: tuple[str, str]) -> dict:
+    replies: dict = {}
+    requests = [await model.encode([Message("user", given)], target) for given, target in pairs]
+    await model.score(requests, replies.update)
+    return replies
+
+
+def test_it_is_a_scorer_and_a_chat_model():
+    model = ScriptedModel()
+    assert isinstance(model, Scorer)
+    assert isinstance(model, ChatModel)
+
+
+async def test_its_replies_are_those_written_down_for_the_last_message(script_file):
+    model = ScriptedModel.from_file(
+        script_file([{"prompt": "why?", "answer": "so"}, {"context": "a", "target": "b", "logprobs": [-1, -0.5]}])
+    )
+    reply = await model.chat(asking("why?"))
+    assert (reply.text, reply.finish) == ("so", "stop")
+    assert (await scored(model, ("a", "b")))[0].logprobs == (-1.0, -0.5)
+
+
+async def test_what_is_not_written_down_is_a_failed_call(script_file):
+    model = ScriptedModel.from_file(
+        script_file([{"prompt": "why?", "answer": "so"}, {"context": "a", "target": "b", "logprobs": [-1]}])
+    )
+    assert (await model.chat(asking("who?"))).kind == "rejected"
+    replies = await scored(model, ("b", "a"), ("a", "b"))
+    assert isinstance(replies[0], CallFailure)
+    assert isinstance(replies[1], TokenLogprobs)
+
+
+async def test_functions_may_answer_fail_and_choose():
+    model = ScriptedModel(
+        answers=lambda request: CallFailure("refused", "no") if "bad" in request.messages[-1].content else "A",
+        logprobs=lambda context, target: [-float(len(context))] * len(target),
+    )
+    assert (await model.chat(asking("good", choices=("A", "B")))).finish == "choice"
+    assert (await model.chat(asking("bad"))).kind == "refused"
+    assert (await scored(model, ("abc", "xy")))[0].logprobs == (-3.0, -3.0)
+
+
+async def test_a_whole_reply_may_be_written_down():
+    reply = ChatReply("cut", "length")
+    assert await ScriptedModel(answers=lambda _: reply).chat(asking("x")) is reply
+
+
+async def test_what_it_was_not_given_it_cannot_do():
+    chatty, scorer = ScriptedModel(answers={}), ScriptedModel(logprobs={})
+    assert (chatty.capabilities.chat, chatty.capabilities.scoring) == (True, False)
+    assert (scorer.capabilities.chat, scorer.capabilities.scoring) == (False, True)
+    with pytest.raises(CapabilityError):
+        await scored(chatty, ("a", "b"))
+    with pytest.raises(CapabilityError):
+        await scorer.chat(asking("a"))
+
+
+async def test_every_request_that_reached_it_is_kept_in_order():
+    model = ScriptedModel(answers=lambda _: "x", logprobs=lambda _c, _t: [-1])
+    await model.chat(asking("one"))
+    await scored(model, ("two", "three"))
+    assert model.calls[0].messages[-1].content == "one"
+    assert (model.calls[1].context, model.calls[1].target) == ("two", "three")
+
+
+BAD = {
+    2: "{not json",
+    3: json.dumps({"prompt": "a"}),
+    4: json.dumps({"context": "a", "target": "b"}),
+    6: json.dumps([1, 2]),
+    7: json.dumps(5),
+    8: json.dumps({"prompt": "a", "answer": 3}),
+    9: json.dumps({"context": "a", "target": "b", "logprobs": "high"}),
+    10: json.dumps({"context": ["a"], "target": "b", "logprobs": [-1]}),
+    11: json.dumps({"context": "a", "target": "b", "logprobs": [None]}),
+    12: "",
+}
+
+
+def test_every_bad_line_of_a_script_is_named_and_no_good_one(tmp_path):
+    good = json.dumps({"prompt": "a", "answer": "b"})
+    path = tmp_path / "script.jsonl"
+    path.write_text("".join(BAD.get(number, good) + "\n" for number in range(1, 14)))
+    with pytest.raises(UserError) as caught:
+        ScriptedModel.from_file(path)
+    named = [line.split(":")[1] for line in str(caught.value).splitlines() if line.startswith(f"  {path}:")]
+    assert named == [str(number) for number in BAD]
+
+
+async def test_a_text_may_hold_characters_that_look_like_the_end_of_a_line(tmp_path):
+    path = tmp_path / "script.jsonl"
+    path.write_text(json.dumps({"prompt": "a\u2028b\x85c", "answer": "d"}, ensure_ascii=False), encoding="utf-8")
+    assert (await ScriptedModel.from_file(path).chat(asking("a\u2028b\x85c"))).text == "d"
+
+
+@pytest.mark.parametrize("content", [None, b"\xff\xfe"])
+def test_a_script_that_cannot_be_read_is_a_user_error(tmp_path, content):
+    path = tmp_path / "script.jsonl"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(UserError, match="cannot be read as a script"):
+        ScriptedModel.from_file(path)
+
+
+def test_another_script_is_another_model(script_file):
+    one = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "one.jsonl"))
+    same = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "same.jsonl"))
+    two = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "c"}], "two.jsonl"))
+    assert one.identity == same.identity != two.identity

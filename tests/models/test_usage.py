@@ -1,0 +1,148 @@
+"""Prices are those of the price list, and a budget is never exceeded."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from genai_prices import Usage as PricedUsage
+from genai_prices import calc_price
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldless.errors import BudgetError, UserError
+from goldless.models.interface import ModelIdentity, Usage
+from goldless.models.usage import Budget, Ledger, Price, parse_budget, parse_price, price_of
+
+FOUR_O = ModelIdentity("openai", "gpt-4o")
+
+
+@pytest.mark.parametrize("name", ["gpt-4o", "gpt-4o-mini", "gpt-4o-2024-05-13", "gpt-4.1", "gpt-5.4"])
+@pytest.mark.parametrize("usage", [Usage(3000, 500), Usage(1, 1), Usage(90_000, 0)])
+def test_a_call_costs_what_the_price_list_says_it_does(name, usage):
+    used = PricedUsage(input_tokens=usage.input_tokens, output_tokens=usage.output_tokens)
+    expected = calc_price(used, name, provider_id="openai")
+    price = price_of(ModelIdentity("openai", name))
+    assert price.cost(usage) == pytest.approx(float(expected.total_price), rel=1e-9)
+
+
+def test_gpt_4o_costs_2_50_in_and_10_out_per_million_tokens():
+    assert price_of(FOUR_O) == Price(2.5, 10.0)
+
+
+def test_an_unknown_model_has_no_price_rather_than_a_price_of_zero():
+    assert price_of(ModelIdentity("openai", "gpt-of-tomorrow")) is None
+
+
+def test_a_model_of_a_known_name_on_somebodys_own_server_has_no_known_price():
+    assert price_of(ModelIdentity("openai", "gpt-4o", settings={"server": "http://here/v1"})) is None
+    assert price_of(ModelIdentity("http", "gpt-4o", settings={"server": "http://here/v1"})) is None
+
+
+@pytest.mark.parametrize("provider", ["embedded", "gguf", "hf", "scripted"])
+def test_models_on_this_machine_are_free(provider):
+    assert price_of(ModelIdentity(provider, "gpt-4o")) == Price(0.0, 0.0)
+
+
+# --- what is written on the command line ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "usd"),
+    [("2USD", 2.0), ("2 usd", 2.0), ("0.5", 0.5), ("$3", 3.0), ("$ 3.25", 3.25), (" 10 ", 10.0), ("0", 0.0)],
+)
+def test_a_budget_is_an_amount_of_dollars(text, usd):
+    assert parse_budget(text) == usd
+
+
+@pytest.mark.parametrize("text", ["", "two", "-1", "2EUR", "1e3", "nan", "inf", "2,5", "1 2"])
+def test_what_is_no_budget_is_refused_with_an_example(text):
+    with pytest.raises(UserError, match=r"--budget .*such as 2USD"):
+        parse_budget(text)
+
+
+def test_a_price_is_two_numbers():
+    assert parse_price("0.15, 0.6") == Price(0.15, 0.6)
+
+
+@pytest.mark.parametrize("text", ["", "1", "1,2,3", "a,b", "-1,2", "1,-2", "nan,1", "1,inf"])
+def test_what_is_no_price_is_refused(text):
+    with pytest.raises(UserError, match="--price"):
+        parse_price(text)
+
+
+# --- budget and ledger ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("usd", [math.nan, math.inf, -0.01])
+def test_a_budget_that_could_not_be_kept_is_refused(usd):
+    with pytest.raises(BudgetError):
+        Budget(usd)
+
+
+def test_a_budget_with_an_unknown_price_is_refused_and_says_how_to_give_the_price():
+    with pytest.raises(BudgetError, match=r"price of m is unknown.*--price"):
+        Ledger("m", None, Budget(5))
+
+
+def test_an_unknown_price_without_a_budget_counts_tokens_and_gives_no_cost():
+    ledger = Ledger("m", None)
+    assert ledger.book(ledger.set_aside(Usage(10, 10)), Usage(7, 2)) is None
+    assert (ledger.usage, ledger.calls) == (Usage(7, 2), 1)
+
+
+def test_a_budget_of_zero_allows_free_models_only():
+    with pytest.raises(BudgetError, match="a budget of 0 USD allows no call to m"):
+        Ledger("m", Price(1, 1), Budget(0))
+    assert Ledger("m", Price(0, 0), Budget(0)).set_aside(Usage(10**9, 10**9)) == 0.0
+
+
+def test_what_was_set_aside_and_not_spent_can_be_spent_later():
+    """A dollar a token: of 10, a call of at most 8 leaves no room for 3; it takes 2 in the end, and then there is."""
+    ledger = Ledger("m", Price(1e6, 1e6), Budget(10))
+    aside = ledger.set_aside(Usage(4, 4))
+    assert ledger.set_aside(Usage(3, 0)) is None
+    assert ledger.book(aside, Usage(1, 1)) == 2.0
+    assert ledger.set_aside(Usage(8, 0)) == 8.0
+    assert ledger.set_aside(Usage(1, 0)) is None
+    assert ledger.spent_usd == 2.0
+
+
+def test_a_failed_call_costs_nothing_and_gives_back_what_was_set_aside():
+    ledger = Ledger("m", Price(1e6, 1e6), Budget(10))
+    assert ledger.book(ledger.set_aside(Usage(10, 0)), None) is None
+    assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
+    assert ledger.set_aside(Usage(10, 0)) == 10.0
+
+
+steps = st.lists(
+    st.tuples(
+        st.booleans(),  # begin a call, or end the oldest one
+        st.integers(0, 1),  # of which model
+        st.integers(0, 4),  # at most so many tokens
+        st.floats(0, 1),  # of which this part is used in the end
+        st.booleans(),  # or it fails
+    ),
+    max_size=60,
+)
+
+
+@given(st.integers(1, 12), steps)
+def test_two_models_with_any_number_of_calls_under_way_never_spend_more_than_the_budget(limit, given_steps):
+    budget = Budget(limit)
+    ledgers = [Ledger("a", Price(1e6, 1e6), budget), Ledger("b", Price(2e6, 2e6), budget)]
+    prices, spent = (1, 2), 0
+    under_way: list[tuple[int, float, int]] = []
+    for begin, model, most, part, fails in given_steps:
+        if begin:
+            aside = ledgers[model].set_aside(Usage(most, 0))
+            held = sum(prices[m] * tokens for m, _, tokens in under_way)
+            assert (aside is not None) == (spent + held + prices[model] * most <= limit)
+            if aside is not None:
+                under_way.append((model, aside, most))
+        elif under_way:
+            which, aside, held = under_way.pop(0)
+            used = None if fails else Usage(int(held * part), 0)
+            ledgers[which].book(aside, used)
+            spent += 0 if used is None else prices[which] * used.input_tokens
+        assert spent == sum(ledger.spent_usd for ledger in ledgers) <= limit

@@ -1,0 +1,202 @@
+"""The leaderboard: order, what is missing, whom an agent beats, and its four formats."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from goldless.reports.leaderboard import make_leaderboard
+
+NAN = np.nan
+AGENTS = ["low", "absent", "high", "middle"]
+# high is 10 above middle in every task, middle 10 above low; nothing of absent was scored
+BASE = np.array([3.0, -1.0, 4.0, 1.5, -9.0, 2.0, 6.0, 5.0, 3.5, -8.0, 9.0, 7.0])
+VALUES = np.stack([BASE - 10, np.full(12, NAN), BASE + 10, BASE], axis=1)
+
+
+def board(values=VALUES, agents=AGENTS, **options):
+    asked = dict.fromkeys(agents, 24)
+    used = {agent: 24 if agent != "absent" else 0 for agent in agents}
+    settings = {
+        "metric": "gem-raw",
+        "unit": "nats",
+        "signature": "gem-raw|seed:0",
+        "asked": asked,
+        "used": used,
+        "resamples": 500,
+    }
+    return make_leaderboard(values, agents, **{**settings, **options})
+
+
+def rendered(leaderboard, width: int = 80) -> str:
+    out = io.StringIO()
+    Console(file=out, width=width, force_terminal=False).print(leaderboard.to_rich())
+    return out.getvalue()
+
+
+def test_agents_stand_by_score_with_the_highest_first_and_those_without_a_score_last_and_unranked():
+    rows = board().rows
+    assert [(row.rank, row.agent) for row in rows] == [(1, "high"), (2, "middle"), (3, "low"), (None, "absent")]
+
+
+def test_a_row_holds_mean_interval_n_and_what_is_missing():
+    by_agent = {row.agent: row for row in board(groups={"high": "good faith"}).rows}
+    middle, absent = by_agent["middle"], by_agent["absent"]
+    assert middle.score == pytest.approx(23 / 12)
+    assert middle.low < 23 / 12 < middle.high
+    assert (middle.n, middle.asked, middle.used, middle.missing, middle.note) == (12, 24, 24, 0, None)
+    assert (absent.score, absent.low, absent.high, absent.n) == (None, None, None, 0)
+    assert (absent.asked, absent.used, absent.missing, absent.note) == (24, 0, 24, "no task was scored")
+    assert (by_agent["high"].group, middle.group) == ("good faith", None)
+
+
+def test_an_agent_beats_those_it_is_better_than_on_common_tasks_after_correction():
+    """Of 2^12 sign flips 2 are as far from zero: p = 1/2048, times 3 comparisons is below 5 %."""
+    leaderboard = board()
+    assert {row.agent: row.better_than for row in leaderboard.rows} == {
+        "high": ("middle", "low"),
+        "middle": ("low",),
+        "low": (),
+        "absent": (),
+    }
+    tested = [c for c in leaderboard.comparisons if c.p is not None]
+    assert [c.p for c in tested] == [2 / 4096] * 3
+    assert [c.p_holm for c in tested] == pytest.approx([6 / 4096] * 3)
+    assert len(leaderboard.comparisons) == 6
+
+
+def test_what_is_significant_only_without_correction_does_not_count():
+    """With 6 tasks p = 2/64 is below 5 %, but three comparisons were made: 6/64."""
+    leaderboard = board(VALUES[:6])
+    assert [c.p for c in leaderboard.comparisons if c.p is not None] == [2 / 64] * 3
+    assert all(row.better_than == () for row in leaderboard.rows)
+
+
+def test_few_tasks_rank_but_beat_nobody():
+    """With 4 tasks p is at least 2/16."""
+    assert all(row.better_than == () for row in board(VALUES[:4]).rows)
+
+
+def test_one_task_gives_scores_without_intervals_and_a_note():
+    rows = board(VALUES[:1]).rows
+    assert [(row.agent, row.score, row.low, row.note) for row in rows[:3]] == [
+        ("high", 13.0, None, "no interval: n = 1"),
+        ("middle", 3.0, None, "no interval: n = 1"),
+        ("low", -7.0, None, "no interval: n = 1"),
+    ]
+
+
+def test_csv_reads_back_with_the_signature_on_every_row():
+    agents = ["a, with comma", 'b "quoted"', "c\nlines", "d|bar"]
+    leaderboard = board(VALUES[:, [2, 3, 0, 0]], agents, used=dict.fromkeys(agents, 20))
+    rows = list(csv.DictReader(io.StringIO(leaderboard.to_csv())))
+    assert [row["agent"] for row in rows] == [row.agent for row in leaderboard.rows]
+    assert [float(row["score"]) for row in rows] == [row.score for row in leaderboard.rows]
+    assert [float(row["low"]) for row in rows] == [row.low for row in leaderboard.rows]
+    assert [int(row["missing"]) for row in rows] == [4] * 4
+    assert {row["signature"] for row in rows} == {"gem-raw|seed:0"}
+    assert {row["metric"] for row in rows} == {"gem-raw"}
+
+
+def test_csv_leaves_what_is_missing_empty():
+    (absent,) = [row for row in csv.DictReader(io.StringIO(board().to_csv())) if row["agent"] == "absent"]
+    assert [absent[name] for name in ("rank", "score", "low", "high")] == [""] * 4
+    assert absent["note"] == "no task was scored"
+
+
+def test_json_reads_back_with_null_for_what_is_missing():
+    read = json.loads(board().to_json())
+    assert [(row["rank"], row["agent"]) for row in read["rows"]] == [
+        (1, "high"),
+        (2, "middle"),
+        (3, "low"),
+        (None, "absent"),
+    ]
+    assert read["rows"][3]["score"] is None
+    assert (read["metric"], read["unit"], read["level"], read["signature"]) == (
+        "gem-raw",
+        "nats",
+        0.95,
+        "gem-raw|seed:0",
+    )
+    assert len(read["comparisons"]) == 6
+
+
+def test_json_holds_only_numbers_that_json_knows():
+    json.loads(board().to_json(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+def cells(line: str) -> list[str]:
+    """The cells of a Markdown row: bars after a backslash are text."""
+    return [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+def test_markdown_is_one_table_with_as_many_cells_in_every_row_and_the_signature_below():
+    agents = ["a|b", "c\nd", "<script>x</script>", "e&f"]
+    text = board(VALUES[:, [2, 3, 0, 0]], agents).to_markdown()
+    lines = text.splitlines()
+    table = [line for line in lines if line.startswith("|")]
+    assert len(table) == 2 + 4
+    assert {len(cells(line)) for line in table} == {7}
+    assert {cells(line)[1] for line in table[2:]} == {r"a\|b", "c d", "&lt;script&gt;x&lt;/script&gt;", "e&amp;f"}
+    assert lines[-1] == "`gem-raw|seed:0`"
+
+
+def test_markdown_says_missing_where_there_is_no_score():
+    (line,) = [line for line in board().to_markdown().splitlines() if "absent" in line]
+    assert cells(line)[:6] == ["-", "absent", "missing", "no task was scored", "0", "24/24"]
+
+
+@pytest.mark.parametrize(
+    ("level", "heading"), [(0.95, "95% interval"), (0.9, "90% interval"), (0.999, "99.9% interval")]
+)
+def test_the_heading_gives_the_level_as_it_is(level, heading):
+    assert heading in board(level=level).to_markdown()
+
+
+def test_the_terminal_table_shows_whole_names_and_numbers_in_80_columns():
+    names = ["careful", "off-task", "gpt-4o", "claude-3"]
+    text = rendered(board(VALUES * 100 - 1000, names))
+    assert max(map(len, text.splitlines())) <= 80
+    for name in ("careful", "off-task", "gpt-4o", "claude-3"):
+        assert re.search(rf"^\s*[-\d]\s+{name}\s", text, flags=re.MULTILINE), text
+    for score in ("191.67", "-808.33", "-1808.33"):
+        assert re.search(rf"\s{score}\s", text), text
+    assert "(nats, higher is better)" in text
+
+
+def test_the_terminal_table_gives_whom_an_agent_beats_by_rank():
+    (line,) = [line for line in rendered(board()).splitlines() if " high " in line]
+    assert line.split()[-2:] == ["2", "3"]
+
+
+def test_names_are_taken_literally_in_the_terminal():
+    agents = ["[red]a", "b", "c", "[/]d"]
+    text = rendered(board(VALUES[:, [2, 3, 0, 0]], agents))
+    assert "[red]a" in text
+    assert "[/]d" in text
+
+
+def test_the_plot_has_a_dot_on_a_line_for_each_scored_agent_the_best_one_furthest_right():
+    lines = [line for line in rendered(board()).splitlines() if "●" in line]
+    assert [line.split()[1] for line in lines] == ["high", "middle", "low"]
+    dots = [line.index("●") for line in lines]
+    assert dots == sorted(dots, reverse=True)
+    assert all("─" in line for line in lines)
+
+
+def test_equal_scores_everywhere_are_drawn_without_trouble():
+    assert "●" in rendered(board(np.full((3, 2), 1.0), ["a", "b"]))
+
+
+def test_a_board_on_which_nothing_was_scored_can_be_shown():
+    empty = board(np.full((3, 2), NAN), ["a", "b"])
+    assert [row.rank for row in empty.rows] == [None, None]
+    assert "missing" in rendered(empty)
+    assert empty.to_csv().count("\n") == 3

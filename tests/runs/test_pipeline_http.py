@@ -1,0 +1,100 @@
+"""The whole way over a real server on this machine: tasks run side by side, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.models.journal import Journal
+
+# The loopback server stands beside the tests, which are no package.
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
+
+from loopback import Behaviour, LoopbackServer, chat_reply
+
+LN4 = math.log(4)
+TASKS = 40
+ROWS = [
+    {"task": f"t{i}", "agent": agent, "text": text}
+    for i in range(TASKS)
+    for agent, text in (("ann", f"zarn bluk n{i}"), ("bob", f"zarn n{i}"), ("null", "mipo"))
+]
+# ann's tells both of bob's words and none of null's; bob's tells two of ann's three words; null's tells none
+EXPECTED = {"ann": LN4, "bob": LN4, "null": 0.0}
+
+
+class Reading:
+    """A token has probability 1/2 where it came before, else 1/8."""
+
+    def logprobs(self, tokens):
+        return [None, *(math.log(1 / 2 if token in tokens[:i] else 1 / 8) for i, token in enumerate(tokens) if i)]
+
+
+@pytest.fixture
+def server():
+    with LoopbackServer(Behaviour(speaks={"vllm"}, delay_seconds=0.002)) as running:
+        running._bigram = Reading()
+        yield running
+
+
+def evaluate(server, journal, **options):
+    settings = {"scorer": f"{server.url}#toy", "journal": journal, "resamples": 200}
+    return goldless.evaluate(pl.DataFrame(ROWS), **{**settings, **options})
+
+
+def prompts(server) -> list[tuple[int, ...]]:
+    return [tuple(body["prompt"]) for body in server.bodies("/v1/completions")]
+
+
+def test_figures_are_the_worked_ones_and_no_question_is_sent_twice(server, tmp_path):
+    result = evaluate(server, tmp_path / "j.sqlite")
+    assert {row.agent: row.score for row in result.leaderboard().rows} == pytest.approx(EXPECTED)
+    assert result.complete
+    assert server.most_seen_at_once > 1, "tasks ran side by side"
+    marginals_of_null = [row for row in result.logprobs if (row.target, row.given) == ("null", None)]
+    assert len(marginals_of_null) == TASKS
+    # nine questions a task, but one marginal of null for all of them
+    (spent,) = result.spending
+    assert (spent.calls, spent.reused) == (8 * TASKS + 1, TASKS - 1)
+    repeated = {prompt for prompt, count in Counter(prompts(server)).items() if count > 1}
+    assert len(repeated) <= 10, "only the canaries and the probe ask again"
+    journal = Journal(tmp_path / "j.sqlite")
+    assert journal.called_after_reply() == []
+    assert journal.counts()["attempts"] == journal.counts()["calls"] == 8 * TASKS + 1
+    journal.close()
+
+
+def test_a_second_run_scores_nothing_anew(server, tmp_path):
+    first = evaluate(server, tmp_path / "j.sqlite")
+    before = len(prompts(server))
+    second = evaluate(server, tmp_path / "j.sqlite")
+    assert second.leaderboard() == first.leaderboard()
+    assert len(prompts(server)) - before <= 2, "only the probe of what the server can do"
+
+
+def test_the_same_response_to_many_tasks_is_rewritten_and_paid_once(server, tmp_path):
+    server.behaviour.chat = lambda body: chat_reply(body["messages"][-1]["content"])
+    spec = f"{server.url}#toy"
+    result = evaluate(server, tmp_path / "j.sqlite", metrics="gem", rewriter=spec)
+    assert {row.agent: row.score for row in result.leaderboard().rows} == pytest.approx(EXPECTED)
+    asked = Counter(body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions"))
+    assert asked["mipo"] == 1
+    assert asked["zarn n7"] == 1
+    assert [s.calls for s in result.spending][1] == 2 * TASKS + 1
+
+
+def test_with_a_price_a_server_is_kept_within_the_budget(server, tmp_path):
+    """A dollar a token; a call of this study has 120 to 150 tokens and sets aside one more than it has."""
+    budget = 2000.0
+    result = evaluate(server, tmp_path / "j.sqlite", budget_usd=budget, price_usd_per_million=(1e6, 1e6))
+    (spent,) = result.spending
+    assert 0 < spent.cost_usd <= budget
+    assert spent.cost_usd == spent.usage.input_tokens + spent.usage.output_tokens
+    assert set(result.failures) == {"budget"}
+    assert not result.complete

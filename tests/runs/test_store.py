@@ -1,0 +1,162 @@
+"""The run folder holds what a published number needs, in the same bytes every time."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import UserError
+from goldless.metrics.gem import pair_scores, response_scores
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+from goldless.runs.store import as_json, check_writable, save_run
+
+ALWAYS = {
+    "evidence_logprobs.parquet",
+    "leaderboard.csv",
+    "leaderboard.json",
+    "leaderboard.md",
+    "made_by.json",
+    "pair_scores.parquet",
+    "response_scores.csv",
+}
+
+
+@pytest.fixture
+def evaluate(study_file, toy_scorer, tmp_path):
+    """Evaluates the three agents; cy's response to t3 is missing for a lasting cause."""
+
+    def run(journal: str = "j.sqlite", **options):
+        refused = CallFailure("refused", "no, thanks")
+        model = toy_scorer(lambda _c, t: refused if t == "hoft quex" else None)
+        settings = {"scorer": model, "resamples": 200, "journal": tmp_path / journal}
+        return goldless.evaluate(study_file(), **{**settings, **options})
+
+    return run
+
+
+def upper() -> ScriptedModel:
+    return ScriptedModel(answers=lambda request: request.messages[-1].content, name="same")
+
+
+def test_all_files_are_written_and_no_others(evaluate, tmp_path):
+    assert save_run(evaluate(), tmp_path / "run") == tmp_path / "run"
+    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS
+
+
+def test_rewrites_have_a_file_where_there_are_any(evaluate, tmp_path):
+    save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
+    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS | {"evidence_rewrites.parquet"}
+    frame = pl.read_parquet(tmp_path / "run" / "evidence_rewrites.parquet")
+    assert frame.columns == ["rewriter", "task", "agent", "text", "failure"]
+    assert frame.height == 9
+
+
+def test_a_run_into_the_same_folder_leaves_nothing_of_the_one_before(evaluate, tmp_path):
+    save_run(evaluate(metrics=["gem"], rewriter=upper()), tmp_path / "run")
+    save_run(evaluate(), tmp_path / "run")
+    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS
+
+
+def test_a_folder_may_be_given_as_text(evaluate, tmp_path):
+    save_run(evaluate(), str(tmp_path / "run"))
+    assert (tmp_path / "run" / "leaderboard.csv").exists()
+
+
+def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
+    """The first run calls, the second finds all in the journal, the third calls again: only made_by.json may differ."""
+    options = {"metrics": ["gem-raw", "gem"]}
+    for name, journal in (("one", "a.sqlite"), ("two", "a.sqlite"), ("three", "b.sqlite")):
+        save_run(evaluate(journal, rewriter=upper(), **options), tmp_path / name)
+    for file in sorted((tmp_path / "one").iterdir()):
+        contents = {(tmp_path / name / file.name).read_bytes() for name in ("one", "two", "three")}
+        assert len(contents) == 1 or file.name == "made_by.json", file.name
+    calls = [json.loads((tmp_path / n / "made_by.json").read_text())["spending"][0]["calls"] for n in ("one", "two")]
+    assert calls[0] > calls[1] == 0
+
+
+def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp_path):
+    result = evaluate()
+    save_run(result, tmp_path / "run")
+    frame = pl.read_parquet(tmp_path / "run" / "evidence_logprobs.parquet")
+    sums = {(r["task"], r["target"], r["given"]): r["sum_logprob_nats"] for r in frame.to_dicts()}
+    pairs = pl.read_parquet(tmp_path / "run" / "pair_scores.parquet").to_dicts()
+    assert len(pairs) == 18
+    for pair in pairs:
+        known, before = (sums[pair["task"], pair["peer"], given] for given in (pair["agent"], None))
+        if known is None or before is None:
+            assert (pair["score"], pair["missing"]) == (None, "refused")
+        else:
+            assert (pair["score"], pair["missing"]) == (pytest.approx(known - before), None)
+    assert response_scores(pair_scores(result.logprobs)) == list(result.outcomes["gem-raw"].responses)
+
+
+def test_stored_evidence_has_every_token_and_says_why_something_is_missing(evaluate, tmp_path):
+    save_run(evaluate(), tmp_path / "run")
+    rows = pl.read_parquet(tmp_path / "run" / "evidence_logprobs.parquet").to_dicts()
+    assert len(rows) == 27
+    lost = [row for row in rows if row["failure"]]
+    assert {(r["task"], r["target"], r["given"]) for r in lost} == {("t3", "cy", g) for g in (None, "ann", "bob")}
+    assert {(r["failure"], r["failure_message"], r["logprobs_nats"], r["tokens"]) for r in lost} == {
+        ("refused", "no, thanks", None, None)
+    }
+    (one,) = [r for r in rows if (r["task"], r["target"], r["given"]) == ("t1", "bob", "ann")]
+    assert one["logprobs_nats"] == pytest.approx([math.log(1 / 2)] * 3)
+    assert (one["tokens"], one["sum_logprob_nats"]) == (3, pytest.approx(3 * math.log(1 / 2)))
+
+
+def test_responses_are_stored_with_an_empty_cell_for_what_is_missing(evaluate, tmp_path):
+    save_run(evaluate(), tmp_path / "run")
+    with (tmp_path / "run" / "response_scores.csv").open(newline="") as file:
+        rows = {(row["task"], row["agent"]): row for row in csv.DictReader(file)}
+    assert len(rows) == 9
+    assert rows["t3", "ann"]["used"] == "1"
+    assert float(rows["t3", "ann"]["score"]) == pytest.approx(math.log(4))
+
+
+def test_the_csv_holds_all_metrics_under_one_header(evaluate, tmp_path):
+    save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
+    with (tmp_path / "run" / "leaderboard.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["metric"] for row in rows] == ["gem"] * 3 + ["gem-raw"] * 3
+
+
+def test_the_json_is_the_plain_data_of_the_evaluation(evaluate, tmp_path):
+    result = evaluate()
+    save_run(result, tmp_path / "run")
+    read = json.loads((tmp_path / "run" / "leaderboard.json").read_text())
+    assert read == json.loads(json.dumps(as_json(result)))
+    assert (read["asked"], read["open"], read["complete"], read["failures"]) == (27, 0, True, {"refused": 3})
+    assert [row["agent"] for row in read["metrics"]["gem-raw"]["rows"]][-1] == "cy"
+    assert read["scorer"]["name"] == "toy"
+    assert read["canaries"]["noise_nats"] == 0
+
+
+def test_nothing_half_written_stays_where_writing_fails(evaluate, tmp_path, monkeypatch):
+    result = evaluate()
+
+    def torn(self, path, *_, **__):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", torn)
+    with pytest.raises(OSError, match="disk full"):
+        save_run(result, tmp_path / "run")
+    assert list((tmp_path / "run").iterdir()) == []
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below", "file/far/below"])
+def test_a_folder_that_cannot_be_written_to_is_a_user_error(tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be written to \(.+\)\. Give another folder with --out"):
+        check_writable(tmp_path / folder)
+
+
+def test_checking_leaves_no_trace_in_the_folder(tmp_path):
+    check_writable(tmp_path / "new" / "run")
+    assert list((tmp_path / "new" / "run").iterdir()) == []

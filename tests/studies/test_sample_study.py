@@ -1,0 +1,60 @@
+"""The sample study that comes with goldless is whole, and inside the package."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import goldless
+from goldless.studies import read_study, sample_study
+
+
+@pytest.fixture(scope="module")
+def study():
+    return read_study(sample_study())
+
+
+def test_it_has_fourteen_tasks_answered_by_six_agents_without_a_gap(study):
+    assert len(study) == 14
+    assert len(study.agents) == 6
+    assert all(len(responses) == 6 for _, responses in study)
+
+
+def test_it_ships_inside_the_package_with_its_licence_and_what_it_is():
+    folder = sample_study()
+    assert folder.is_relative_to(Path(goldless.__file__).parent)
+    readme = (folder / "README.md").read_text(encoding="utf-8")
+    assert "Licence" in readme
+    assert "invented" in readme
+
+
+def test_null_gives_the_same_text_to_every_task(study):
+    texts = {response.text for _, responses in study for response in responses if response.agent == "null"}
+    assert len(texts) == 1
+
+
+def test_nobody_else_gives_a_text_twice(study):
+    for agent in study.agents:
+        texts = [r.text for _, responses in study for r in responses if r.agent == agent.agent]
+        assert len(set(texts)) == (1 if agent.agent == "null" else 14)
+
+
+def test_groups_say_which_agents_are_in_good_faith(study):
+    groups = {agent.agent: agent.group for agent in study.agents}
+    assert groups == {
+        "careful": "good faith",
+        "solid": "good faith",
+        "brief": "good faith",
+        "vague": "problematic",
+        "null": "problematic",
+        "off-task": "problematic",
+    }
+
+
+def test_two_raters_rated_every_response(study):
+    raters = {}
+    for rating in study.ratings():
+        raters.setdefault(rating.rater, []).append((rating.task, rating.agent))
+    assert len(raters) == 2
+    assert all(len(set(rated)) == len(rated) == 84 for rated in raters.values())

@@ -1,0 +1,56 @@
+"""Errors form one tree, and say what came, where, and what is near."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless import errors
+from goldless.errors import CallError, GoldlessError, ModelError, Problem, StudyError, UserError, nearest
+from goldless.records import CallFailure
+
+
+def test_every_error_is_a_goldless_error_and_either_the_users_or_a_models():
+    kinds = [e for e in vars(errors).values() if isinstance(e, type) and issubclass(e, Exception)]
+    assert len(kinds) >= 12
+    for kind in kinds:
+        assert issubclass(kind, GoldlessError)
+        assert kind is GoldlessError or issubclass(kind, UserError) != issubclass(kind, ModelError)
+
+
+def test_the_tree_in_the_docstring_is_the_tree():
+    drawn = {line.split("─ ")[-1].split()[0] for line in errors.__doc__.splitlines() if "─ " in line}
+    kinds = {n for n, e in vars(errors).items() if isinstance(e, type) and issubclass(e, GoldlessError)}
+    assert drawn == kinds - {"GoldlessError"}
+
+
+@pytest.mark.parametrize(
+    ("problem", "text"),
+    [
+        (Problem("odd", "a.csv", 3), "a.csv:3: odd"),
+        (Problem("odd", "a.csv"), "a.csv: odd"),
+        (Problem("odd", line=3), "row:3: odd"),
+        (Problem("odd"), "odd"),
+    ],
+)
+def test_a_problem_names_its_place_as_far_as_it_has_one(problem, text):
+    assert str(problem) == text
+
+
+def test_a_study_error_keeps_all_problems_and_prints_a_hundred():
+    error = StudyError([Problem(f"p{i}") for i in range(130)], study="s")
+    assert len(error.problems) == 130
+    lines = str(error).splitlines()
+    assert (lines[0], lines[-1], len(lines)) == ("s: 130 problems", "  … and 30 more", 102)
+    assert str(StudyError([Problem("p")])).splitlines() == ["study: 1 problem", "  p"]
+
+
+def test_a_call_error_carries_the_failure():
+    failure = CallFailure("timeout", "late")
+    error = CallError(failure)
+    assert error.failure is failure
+    assert str(error) == "timeout: late"
+
+
+def test_the_nearest_word_is_a_hint_and_a_far_one_is_none():
+    assert nearest("tsak", ["task", "agent"]) == "; did you mean 'task'?"
+    assert nearest("qqqq", ["task", "agent"]) == ""

@@ -1,0 +1,602 @@
+"""``goldless.evaluate``: from a study to a leaderboard, with figures worked out by hand.
+
+The toy scorer gives ln 4 nats for every word of a peer's response that the agent's response has.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import itertools
+import json
+import math
+import random
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import CanaryError, CapabilityError, MetricError, StudyError, TextTooLongError, UserError
+from goldless.models.interface import ModelIdentity
+from goldless.models.journal import Journal
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+from goldless.templates import TEMPLATES
+
+LN4 = math.log(4)
+# words shared, mean over two peers, for ann, bob and cy: t1 1.5 1.5 0, t2 1 1 0, t3 .5 1 .5
+EXPECTED = {"bob": 3.5 / 3 * LN4, "ann": 1.0 * LN4, "cy": 0.5 / 3 * LN4}
+
+
+def rows(texts) -> list[dict]:
+    return [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
+
+
+def worked_out(texts) -> dict[str, float]:
+    """An agent's score by counting words: mean over tasks of the mean over peers."""
+    means: dict[str, list[float]] = {}
+    for by_agent in texts.values():
+        for agent, text in by_agent.items():
+            shared = [
+                sum(word in text.split() for word in other.split()) for peer, other in by_agent.items() if peer != agent
+            ]
+            if shared:
+                means.setdefault(agent, []).append(LN4 * sum(shared) / len(shared))
+    return {agent: sum(found) / len(found) for agent, found in means.items()}
+
+
+def scores(result: goldless.Evaluation, metric: str | None = None) -> dict[str, float | None]:
+    return {row.agent: row.score for row in result.leaderboard(metric).rows}
+
+
+# --- the whole way -----------------------------------------------------------------------------------------------
+
+
+def test_the_worked_figures_are_those_of_counting(three_agents):
+    assert worked_out(three_agents) == pytest.approx(EXPECTED)
+
+
+def test_a_file_gives_the_worked_figures_in_order(study_file, toy_scorer):
+    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    assert scores(result) == pytest.approx(EXPECTED)
+    assert [(row.rank, row.agent, row.n, row.asked, row.missing) for row in result.leaderboard().rows] == [
+        (1, "bob", 3, 6, 0),
+        (2, "ann", 3, 6, 0),
+        (3, "cy", 3, 6, 0),
+    ]
+    assert result.complete
+    assert (result.asked, result.open, dict(result.failures)) == (27, 0, {})
+
+
+@pytest.mark.parametrize(
+    "make", [pd.DataFrame, pl.DataFrame, lambda r: pl.DataFrame(r).to_arrow()], ids=["pd", "pl", "pa"]
+)
+def test_a_frame_gives_the_same_leaderboard_as_the_file(study_file, three_agents, toy_scorer, make):
+    from_file = goldless.evaluate(study_file(), scorer=toy_scorer())
+    from_frame = goldless.evaluate(make(rows(three_agents)), scorer=toy_scorer())
+    assert from_frame.leaderboard().rows == from_file.leaderboard().rows
+    assert from_frame.fingerprint == from_file.fingerprint
+
+
+def test_a_folder_and_a_study_that_was_read_give_it_too(tmp_path, study_file, toy_scorer):
+    study = goldless.read_study(study_file())
+    goldless.write_study(study, tmp_path / "folder")
+    expected = goldless.evaluate(study, scorer=toy_scorer()).leaderboard().rows
+    assert goldless.evaluate(tmp_path / "folder", scorer=toy_scorer()).leaderboard().rows == expected
+    assert goldless.evaluate(str(tmp_path / "folder"), scorer=toy_scorer()).leaderboard().rows == expected
+
+
+def test_a_larger_study_with_gaps_gives_what_counting_gives(toy_scorer):
+    chance = random.Random(3)
+    words = ["".join(letters) for letters in itertools.product("zqxk", "uo", "rv", "yj")]
+    texts = {
+        f"t{t}": {
+            f"a{a}": " ".join(chance.sample(words, chance.randint(1, 9))) for a in range(5) if chance.random() > 0.2
+        }
+        for t in range(12)
+    }
+    texts = {task: by for task, by in texts.items() if by}
+    result = goldless.evaluate(pl.DataFrame(rows(texts)), scorer=toy_scorer(), resamples=200)
+    assert scores(result) == pytest.approx(worked_out(texts))
+
+
+def test_responses_come_as_a_frame_with_null_for_what_is_missing(study_file, toy_scorer):
+    broken = lambda _c, target: CallFailure("refused", "no") if target == "lirp" else None  # noqa: E731 - one use
+    frame = goldless.evaluate(study_file(), scorer=toy_scorer(broken)).to_polars()
+    assert frame.columns == ["metric", "task", "agent", "score", "asked", "used", "signature"]
+    # without ann's response as a peer: bob tells 1 word of cy's, cy 1 of bob's; ann is still scored on both peers
+    t3 = {row["agent"]: (row["score"], row["used"]) for row in frame.filter(task="t3").to_dicts()}
+    assert t3 == {"ann": (pytest.approx(LN4 / 2), 2), "bob": (pytest.approx(LN4), 1), "cy": (pytest.approx(LN4), 1)}
+
+
+def test_a_negative_score_stays_negative_with_its_interval(study_file):
+    """A scorer that finds shared words surprising, except in the canaries' own texts."""
+
+    def contrary(context, target):
+        factor = 1 if "second reader" in context else -1
+        return [-5 + factor * (word in context.split()) for word in target.replace(".", "").split()]
+
+    rows_ = goldless.evaluate(study_file(), scorer=ScriptedModel(logprobs=contrary, name="contrary")).leaderboard().rows
+    bottom = rows_[-1]
+    assert (bottom.agent, bottom.score) == ("bob", pytest.approx(-3.5 / 3))
+    assert bottom.low <= bottom.score <= bottom.high < 0
+
+
+# --- gem, with rewriting -----------------------------------------------------------------------------------------
+
+FILLED = {
+    "t1": {"ann": "well zarn bluk", "bob": "well zarn", "cy": "null"},
+    "t2": {"ann": "well vond", "bob": "well vond rask", "cy": "null"},
+}
+PLAIN = {
+    "t1": {"ann": "zarn bluk", "bob": "zarn", "cy": "null"},
+    "t2": {"ann": "vond", "bob": "vond rask", "cy": "null"},
+}
+
+
+def rewriter(**options) -> ScriptedModel:
+    """Takes the word that says nothing out."""
+    return ScriptedModel(answers=lambda r: r.messages[-1].content.replace("well ", ""), **{"name": "w", **options})
+
+
+def test_gem_scores_the_rewrites_and_gem_raw_the_responses(toy_scorer, study_file):
+    result = goldless.evaluate(
+        study_file(FILLED), metrics=["gem", "gem-raw"], scorer=toy_scorer(), rewriter=rewriter(), resamples=200
+    )
+    assert scores(result, "gem") == pytest.approx(worked_out(PLAIN))
+    assert scores(result, "gem-raw") == pytest.approx(worked_out(FILLED))
+    assert worked_out(PLAIN) != worked_out(FILLED)
+    assert {row.text for row in result.rewrites} == {t for by in PLAIN.values() for t in by.values()}
+    assert "|rewriter:scripted:w|" in result.outcomes["gem"].signature
+    assert "rewriter" not in result.outcomes["gem-raw"].signature
+    assert {row.rewriter for row in result.logprobs} == {"scripted:w", None}
+
+
+def test_a_response_that_is_always_the_same_is_rewritten_once(toy_scorer, study_file):
+    model = rewriter()
+    goldless.evaluate(study_file(FILLED), metrics="gem", scorer=toy_scorer(), rewriter=model, resamples=200)
+    asked = [call.messages[-1].content for call in model.calls]
+    assert sorted(asked) == sorted({text for by in FILLED.values() for text in by.values()})
+
+
+def test_a_lost_rewrite_is_missing_everywhere_and_the_rest_is_scored(toy_scorer, study_file):
+    lossy = ScriptedModel(answers=lambda r: "" if "bluk" in r.messages[-1].content else r.messages[-1].content)
+    result = goldless.evaluate(study_file(PLAIN), metrics="gem", scorer=toy_scorer(), rewriter=lossy, resamples=200)
+    (lost,) = [row for row in result.rewrites if row.text is None]
+    assert (lost.task, lost.agent, lost.failure.kind) == ("t1", "ann", "bad_reply")
+    # t1: ann 2 pairs missing, bob and cy 1 each
+    assert {row.agent: row.missing for row in result.leaderboard().rows} == {"ann": 2, "bob": 1, "cy": 1}
+    # 1 rewrite, and of the 9 questions of t1 all but the 2 marginals and 2 pairs without ann
+    assert dict(result.failures) == {"bad_reply": 1 + 5}
+    assert result.complete, "an empty rewrite would come back empty: asking again does not help"
+
+
+def with_rewrites(tmp_path, recorded, columns=("rewriter", "task", "agent", "text")):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    (folder / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows(FILLED)))
+    lines = [dict(zip(("rewriter", "task", "agent", "text"), row, strict=True)) for row in recorded]
+    (folder / "rewrites.jsonl").write_text(
+        "".join(json.dumps({key: line[key] for key in columns}) + "\n" for line in lines)
+    )
+    return folder
+
+
+ALL_RECORDED = [("gpt-4o", task, agent, text) for task, by in PLAIN.items() for agent, text in by.items()]
+
+
+def test_recorded_rewrites_are_used_and_no_rewriter_is_needed_where_all_are_there(tmp_path, toy_scorer):
+    study = with_rewrites(tmp_path, ALL_RECORDED)
+    result = goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), resamples=200)
+    assert scores(result) == pytest.approx(worked_out(PLAIN))
+    assert {row.rewriter for row in result.rewrites} == {"gpt-4o"}
+    assert "|rewriter:gpt-4o|" in result.outcomes["gem"].signature
+
+
+def test_a_rewriter_is_asked_only_for_rewrites_that_are_not_recorded(tmp_path, toy_scorer):
+    study = with_rewrites(tmp_path, ALL_RECORDED[1:])
+    model = rewriter()
+    result = goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), rewriter=model, resamples=200)
+    assert [call.messages[-1].content for call in model.calls] == ["well zarn bluk"]
+    assert scores(result) == pytest.approx(worked_out(PLAIN))
+    assert "|rewriter:gpt-4o+scripted:w|" in result.outcomes["gem"].signature
+
+
+def test_where_all_rewrites_are_recorded_a_named_rewriter_is_not_even_opened(tmp_path, toy_scorer):
+    class Untouchable(ScriptedModel):
+        async def prepare(self):
+            pytest.fail("was prepared")
+
+    study = with_rewrites(tmp_path, ALL_RECORDED)
+    goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), rewriter=Untouchable(answers={}), resamples=200)
+
+
+def test_recorded_rewrites_need_not_say_who_wrote_them(tmp_path, toy_scorer):
+    study = with_rewrites(tmp_path, ALL_RECORDED, columns=("task", "agent", "text"))
+    result = goldless.evaluate(study, metrics="gem", scorer=toy_scorer(), resamples=200)
+    assert scores(result) == pytest.approx(worked_out(PLAIN))
+
+
+def test_gem_without_a_rewriter_is_an_error_before_anything_is_asked(study_file, toy_scorer):
+    model = toy_scorer()
+    with pytest.raises(MetricError, match="--rewriter"):
+        goldless.evaluate(study_file(), metrics="gem", scorer=model)
+    assert model.calls == []
+
+
+# --- going on ----------------------------------------------------------------------------------------------------
+
+
+def test_calls_that_failed_for_a_passing_cause_are_asked_again_and_no_others(study_file, toy_scorer):
+    """Every question about bob's response to t1 fails the first time: its marginal, and given ann's and cy's."""
+    down = CallFailure("server_error", "down")
+    first = goldless.evaluate(study_file(), scorer=toy_scorer(lambda _c, t: down if t == "zarn bluk mipo" else None))
+    assert not first.complete
+    assert (first.open, first.asked, dict(first.failures)) == (3, 27, {"server_error": 3})
+    assert {row.agent: row.missing for row in first.leaderboard().rows} == {"ann": 1, "bob": 0, "cy": 1}
+
+    model = toy_scorer()
+    second = goldless.evaluate(study_file(), scorer=model)
+    assert second.complete
+    assert [call.target for call in model.calls] == ["zarn bluk mipo"] * 3
+    assert scores(second) == pytest.approx(EXPECTED)
+    # 27 questions; the marginal of "quex" is asked in t1 and t2 but is one call
+    assert [(s.calls, s.reused) for s in second.spending] == [(3, 24)]
+
+
+def test_a_third_run_asks_nothing_at_all(study_file, toy_scorer):
+    goldless.evaluate(study_file(), scorer=toy_scorer())
+    model = toy_scorer()
+    again = goldless.evaluate(study_file(), scorer=model)
+    assert model.calls == []
+    assert again.spending[0].calls == 0
+
+
+@pytest.mark.parametrize("kind", ["rate_limited", "server_error", "timeout", "connection"])
+def test_passing_causes_leave_the_run_incomplete(study_file, toy_scorer, kind):
+    failing = toy_scorer(lambda _c, t: CallFailure(kind, "") if t == "lirp" else None)
+    assert not goldless.evaluate(study_file(), scorer=failing).complete
+
+
+@pytest.mark.parametrize("kind", ["rejected", "refused", "bad_reply", "truncated"])
+def test_lasting_causes_are_missing_but_the_run_is_complete(study_file, toy_scorer, kind):
+    failing = toy_scorer(lambda _c, t: CallFailure(kind, "") if t == "lirp" else None)
+    result = goldless.evaluate(study_file(), scorer=failing)
+    assert result.complete
+    assert dict(result.failures) == {kind: 3}
+
+
+def test_all_calls_failing_gives_a_leaderboard_without_scores(study_file, toy_scorer):
+    failing = toy_scorer(lambda c, _t: None if "second reader" in c else CallFailure("timeout", ""))
+    result = goldless.evaluate(study_file(), scorer=failing)
+    rows_ = result.leaderboard().rows
+    assert [(row.agent, row.rank, row.score, row.missing) for row in rows_] == [
+        ("ann", None, None, 6),
+        ("bob", None, None, 6),
+        ("cy", None, None, 6),
+    ]
+
+
+def test_a_value_that_is_no_number_is_missing_and_never_becomes_a_score(study_file, toy_scorer):
+    odd = toy_scorer(lambda _c, t: [math.nan] if t == "lirp" else None)
+    result = goldless.evaluate(study_file(), scorer=odd)
+    assert dict(result.failures) == {"bad_reply": 3}
+    assert all(math.isfinite(row.score) for row in result.leaderboard().rows)
+
+
+def test_another_journal_knows_nothing(study_file, toy_scorer, tmp_path):
+    goldless.evaluate(study_file(), scorer=toy_scorer(), journal=str(tmp_path / "one.sqlite"))
+    model = toy_scorer()
+    goldless.evaluate(study_file(), scorer=model, journal=tmp_path / "two.sqlite")
+    assert len([call for call in model.calls if "second reader" not in call.context]) == 27 - 1
+
+
+def test_the_journal_shows_that_nothing_was_called_after_its_reply(study_file, toy_scorer, tmp_path):
+    path = tmp_path / "j.sqlite"
+    for _ in range(3):
+        goldless.evaluate(study_file(), scorer=toy_scorer(), journal=path)
+    journal = Journal(path)
+    assert journal.called_after_reply() == []
+    assert journal.counts() == {"calls": 26, "failures": 0, "attempts": 26}
+    journal.close()
+
+
+# --- budget ------------------------------------------------------------------------------------------------------
+
+
+class Paid(ScriptedModel):
+    """A scorer at a price: every call of these tests is charged its words."""
+
+    @property
+    def identity(self):
+        return ModelIdentity("openai", "of-nobody")
+
+
+@pytest.fixture
+def paid(toy_scorer):
+    return lambda: Paid(logprobs=toy_scorer()._logprobs)
+
+
+def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, paid):
+    """Each call may take as many dollars as it has bytes (about 500) and takes one a word (about 70)."""
+    result = goldless.evaluate(study_file(), scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6))
+    (spent,) = result.spending
+    assert 0 < spent.cost_usd <= 1500
+    assert not result.complete
+    assert set(result.failures) == {"budget"}
+    assert result.failures["budget"] == result.open > 0
+
+
+def test_run_after_run_a_small_budget_gets_there(study_file, paid):
+    results = [
+        goldless.evaluate(study_file(), scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6))
+        for _ in range(12)
+    ]
+    left = [result.open for result in results]
+    assert left == sorted(left, reverse=True)
+    assert left[-1] == 0
+    assert scores(results[-1]) == pytest.approx(EXPECTED)
+
+
+@pytest.mark.parametrize("options", [{"budget_usd": 0, "price_usd_per_million": (1, 1)}, {"budget_usd": 5}])
+def test_a_budget_that_allows_no_call_is_an_error_before_the_model_is_prepared(study_file, paid, options):
+    model = paid()
+
+    async def prepare():
+        pytest.fail("was prepared")
+
+    model.prepare = prepare
+    with pytest.raises(goldless.BudgetError):
+        goldless.evaluate(study_file(), scorer=model, **options)
+
+
+def test_a_rewriters_budget_is_checked_before_the_scorer_is_prepared(study_file, toy_scorer):
+    model = toy_scorer()
+
+    async def prepare():
+        pytest.fail("was prepared")
+
+    model.prepare = prepare
+    chat = Paid(answers={})
+    with pytest.raises(goldless.BudgetError, match="price of openai:of-nobody is unknown"):
+        goldless.evaluate(study_file(), metrics="gem", scorer=model, rewriter=chat, budget_usd=3)
+
+
+def test_a_free_model_needs_no_budget_and_costs_nothing(study_file, toy_scorer):
+    result = goldless.evaluate(study_file(), scorer=toy_scorer(), budget_usd=0)
+    assert result.complete
+    assert result.spending[0].cost_usd == 0.0
+
+
+def test_an_unknown_price_without_a_budget_is_unknown_and_not_zero(study_file, paid):
+    assert goldless.evaluate(study_file(), scorer=paid()).spending[0].cost_usd is None
+
+
+# --- texts that do not fit ---------------------------------------------------------------------------------------
+
+
+class Small(ScriptedModel):
+    """A toy scorer with room for 200 tokens, of four characters each."""
+
+    @property
+    def context_length(self):
+        return 200
+
+
+@pytest.fixture
+def small(toy_scorer):
+    return Small(logprobs=toy_scorer()._logprobs, name="small")
+
+
+LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob": "mipo"}}
+
+
+def test_a_text_too_long_is_an_error_that_names_task_and_agent_before_anything_is_scored(study_file, small):
+    with pytest.raises(TextTooLongError, match="task t1: bob"):
+        goldless.evaluate(study_file(LONG), scorer=small)
+    assert all("second reader" in call.context for call in small.calls), "only canaries were asked"
+
+
+def test_skipping_counts_it_as_missing_and_scores_the_rest(study_file, small):
+    result = goldless.evaluate(study_file(LONG), scorer=small, on_too_long="skip")
+    # ann's own marginal fits: only what bob's text is in does not
+    assert dict(result.failures) == {"too_long": 3}
+    assert result.complete
+    assert scores(result) == pytest.approx({"ann": LN4, "bob": LN4})
+    assert [(row.n, row.missing, row.note) for row in result.leaderboard().rows] == [(1, 1, "no interval: n = 1")] * 2
+
+
+# --- bad input ---------------------------------------------------------------------------------------------------
+
+
+def test_one_agent_alone_is_an_error_that_says_why(study_file, toy_scorer):
+    with pytest.raises(MetricError, match=r"only one agent \(ann\).*second agent"):
+        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), scorer=toy_scorer())
+
+
+def test_agents_that_never_met_are_an_error(study_file, toy_scorer):
+    with pytest.raises(MetricError, match="no task was answered by two agents"):
+        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"bob": "y"}}), scorer=toy_scorer())
+
+
+def test_a_task_answered_by_one_agent_is_left_out_and_named(study_file, three_agents, toy_scorer):
+    result = goldless.evaluate(study_file({**three_agents, "t4": {"ann": "solo"}}), scorer=toy_scorer())
+    assert result.tasks_without_peers == ("t4",)
+    assert scores(result) == pytest.approx(EXPECTED)
+    assert {row.agent: row.n for row in result.leaderboard().rows} == {"ann": 3, "bob": 3, "cy": 3}
+
+
+def test_an_agent_without_peers_anywhere_stands_last_without_a_score(study_file, three_agents, toy_scorer):
+    result = goldless.evaluate(study_file({**three_agents, "t4": {"dee": "solo"}}), scorer=toy_scorer())
+    last = result.leaderboard().rows[-1]
+    assert (last.agent, last.rank, last.score, last.asked) == ("dee", None, None, 0)
+
+
+def test_a_study_without_responses_is_an_error(tmp_path, toy_scorer):
+    folder = tmp_path / "labelled"
+    folder.mkdir()
+    (folder / "tasks.jsonl").write_text('{"task": "t", "prompt": "why?"}\n')
+    label = {"task": "t", "agent": "a", "rater": "r", "score": 1}
+    (folder / "labels.jsonl").write_text(json.dumps(label) + "\n" + json.dumps({**label, "agent": "b"}) + "\n")
+    with pytest.raises(UserError):
+        goldless.evaluate(folder, scorer=toy_scorer())
+
+
+def test_an_empty_file_is_a_study_error(tmp_path, toy_scorer):
+    (tmp_path / "empty.jsonl").write_text("")
+    with pytest.raises(StudyError):
+        goldless.evaluate(tmp_path / "empty.jsonl", scorer=toy_scorer())
+
+
+def test_an_empty_frame_is_a_study_error(toy_scorer):
+    with pytest.raises(StudyError):
+        goldless.evaluate(pd.DataFrame({"task": [], "agent": [], "text": []}), scorer=toy_scorer())
+
+
+WRONG = {
+    "an unknown metric": ({"metrics": "gem-row"}, "unknown metric 'gem-row'; did you mean 'gem-raw'"),
+    "no metric": ({"metrics": []}, "no metric was named"),
+    "an unknown template": ({"template": "generall"}, "unknown template 'generall'; did you mean 'general'"),
+    "a level of one": ({"level": 1.0}, "level lies between 0 and 1"),
+    "a level in percent": ({"level": 95}, "level lies between 0 and 1"),
+    "a level that is no number": ({"level": math.nan}, "level lies between 0 and 1"),
+    "too few resamples": ({"resamples": 10}, "at least 100"),
+    "a negative seed": ({"seed": -1}, "seed"),
+    "an unknown treatment": ({"on_too_long": "cut"}, "error, skip"),
+    "an unknown model": ({"scorer": "gpt-4o"}, "unknown model 'gpt-4o'"),
+    "a negative budget": ({"budget_usd": -1}, "budget"),
+}
+
+
+@pytest.mark.parametrize(("options", "message"), WRONG.values(), ids=WRONG)
+def test_wrong_options_are_user_errors_before_any_call(study_file, toy_scorer, options, message):
+    model = toy_scorer()
+    with pytest.raises(UserError, match=message):
+        goldless.evaluate(study_file(), **{"scorer": model, **options})
+    assert model.calls == []
+
+
+def test_a_model_that_gives_no_log_probabilities_is_refused_as_scorer(study_file):
+    with pytest.raises(CapabilityError, match="gives no log-probabilities"):
+        goldless.evaluate(study_file(), scorer=ScriptedModel(answers={}))
+
+
+def test_a_model_that_writes_nothing_is_refused_as_rewriter(study_file, toy_scorer):
+    with pytest.raises(CapabilityError, match="writes no text"):
+        goldless.evaluate(study_file(), metrics="gem", scorer=toy_scorer(), rewriter=ScriptedModel(logprobs={}))
+
+
+def test_a_scorer_that_does_not_read_its_context_is_refused(study_file):
+    deaf = ScriptedModel(logprobs=lambda _c, t: [-0.3] * len(t.split()))
+    with pytest.raises(CanaryError):
+        goldless.evaluate(study_file(), scorer=deaf)
+
+
+def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(study_file, toy_scorer):
+    class Torn(ScriptedModel):
+        async def chat(self, request):
+            raise CapabilityError("torn")
+
+    with pytest.raises(CapabilityError, match="torn"):
+        goldless.evaluate(study_file(), metrics="gem", scorer=toy_scorer(), rewriter=Torn(answers={}))
+
+
+# --- the result --------------------------------------------------------------------------------------------------
+
+
+def test_results_cannot_be_changed(study_file, toy_scorer):
+    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    board = result.leaderboard()
+    for thing, name in ((result, "study"), (board, "rows"), (board.rows[0], "score"), (result.logprobs[0], "task")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(thing, name, None)
+    assert isinstance(board.rows, tuple)
+    assert isinstance(result.logprobs, tuple)
+
+
+def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):
+    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    with pytest.raises(MetricError, match="'gem' was not computed; did you mean 'gem-raw'"):
+        result.leaderboard("gem")
+
+
+def test_a_metric_named_twice_is_computed_once(study_file, toy_scorer):
+    result = goldless.evaluate(study_file(), metrics=["gem-raw", "gem-raw"], scorer=toy_scorer())
+    assert len(result.logprobs) == 27
+    assert list(result.outcomes) == ["gem-raw"]
+
+
+def test_the_signature_names_all_that_makes_the_number(study_file, toy_scorer):
+    study = goldless.read_study(study_file())
+    result = goldless.evaluate(study, scorer=toy_scorer(), seed=4, resamples=300, level=0.9)
+    signature = result.leaderboard().signature
+    for part in (
+        "gem-raw|",
+        "|scorer:scripted:toy|",
+        "|template:general|",
+        "|synopsis:none|",
+        "|positions:target|",
+        "|noise:0e+00nats|",
+        "|interval:tasks-expanded-percentile-0.9|",
+        "|resamples:300|",
+        "|seed:4|",
+        f"|study:{study.fingerprint[:8]}|",
+        f"|goldless:{goldless.__version__}",
+    ):
+        assert part in signature
+
+
+CHANGES = {
+    "seed": {"seed": 1},
+    "resamples": {"resamples": 200},
+    "level": {"level": 0.9},
+    "template": {"template": "peer-review"},
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_changes_the_numbers_changes_the_signature(study_file, toy_scorer, change):
+    plain = goldless.evaluate(study_file(), scorer=toy_scorer()).leaderboard().signature
+    assert goldless.evaluate(study_file(), scorer=toy_scorer(), **change).leaderboard().signature != plain
+    assert goldless.evaluate(study_file(), scorer=toy_scorer(name="other")).leaderboard().signature != plain
+
+
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_the_named_template_is_the_one_that_is_put_to_the_scorer(study_file, toy_scorer, template):
+    model = toy_scorer()
+    goldless.evaluate(study_file(), scorer=model, template=template, resamples=200)
+    asked = [call.context for call in model.calls if "second reader" not in call.context]
+    assert asked
+    assert all(context.startswith(TEMPLATES[template].predict) for context in asked)
+
+
+def test_progress_goes_up_to_the_number_of_questions(study_file, toy_scorer):
+    seen = []
+    goldless.evaluate(study_file(), scorer=toy_scorer(), progress=seen.append)
+    assert [(p.stage, p.done, p.total) for p in seen] == [("scoring", 9, 27), ("scoring", 18, 27), ("scoring", 27, 27)]
+
+
+def test_it_works_where_an_event_loop_is_running_as_in_a_notebook(study_file, toy_scorer):
+    async def cell():
+        return goldless.evaluate(study_file(), scorer=toy_scorer())
+
+    assert scores(asyncio.run(cell())) == pytest.approx(EXPECTED)
+
+
+def test_in_a_notebook_errors_come_out_as_themselves(study_file, toy_scorer):
+    async def cell():
+        return goldless.evaluate(study_file(), metrics="gem-row", scorer=toy_scorer())
+
+    with pytest.raises(MetricError):
+        asyncio.run(cell())
+
+
+def test_a_model_that_was_given_is_not_closed(study_file, toy_scorer):
+    model = toy_scorer()
+
+    async def aclose():
+        pytest.fail("was closed")
+
+    model.aclose = aclose
+    goldless.evaluate(study_file(), scorer=model)

@@ -1,0 +1,39 @@
+"""What ``import goldless`` gives."""
+
+from __future__ import annotations
+
+import inspect
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import goldless
+from goldless import errors
+
+
+def test_all_is_sorted_without_repetition_and_every_name_is_there():
+    assert goldless.__all__ == sorted(set(goldless.__all__))
+    assert [name for name in goldless.__all__ if not hasattr(goldless, name)] == []
+
+
+def test_no_public_name_is_missing_from_all():
+    public = {n for n, v in vars(goldless).items() if not n.startswith("_") and not inspect.ismodule(v)}
+    public -= {"annotations"}
+    assert public == set(goldless.__all__) - {"__version__"}
+
+
+def test_every_error_is_public():
+    kinds = {n for n, e in vars(errors).items() if isinstance(e, type) and issubclass(e, Exception)}
+    assert kinds <= set(goldless.__all__)
+
+
+def test_every_public_name_is_documented():
+    assert [n for n in goldless.__all__ if n != "__version__" and not inspect.getdoc(getattr(goldless, n))] == []
+
+
+def test_the_version_is_that_of_the_project():
+    path = Path(__file__).parents[1] / "pyproject.toml"
+    if not path.exists():
+        pytest.skip("installed without pyproject.toml")
+    assert goldless.__version__ == tomllib.loads(path.read_text())["project"]["version"]

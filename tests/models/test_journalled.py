@@ -193,16 +193,36 @@ async def test_values_that_cannot_be_summed_over_the_target_are_a_bad_reply_and_
 
 
 async def test_the_budget_stops_before_it_is_exceeded_and_the_rest_is_missing_for_that_cause(journal):
-    """A dollar a token, three tokens set aside for each call of two; 10 dollars are enough for 3 calls."""
+    """A dollar a token, three set aside for each call of two. Of 10, 9 are set aside at first; 6 are spent, and 3 of
+    the 4 left are enough for one more call. Then 2 are left, and no call may be made with them."""
     inner = Ids()
     model = scorer(inner, journal, DOLLAR_A_TOKEN, Budget(10))
-    replies = await score(model, *(ask(i) for i in range(5)))
-    assert [getattr(replies[i], "kind", "scored") for i in range(5)] == ["scored"] * 3 + ["budget"] * 2
-    assert inner.calls == [ask(0), ask(1), ask(2)]
-    assert model.ledger.spent_usd == 6.0
-    assert journal.counts() == {"calls": 3, "failures": 0, "attempts": 3}
-    replies = await score(model, *(ask(i) for i in range(5)))
-    assert [getattr(replies[i], "kind", "scored") for i in range(5)] == ["scored"] * 4 + ["budget"]
+    replies = await score(model, *(ask(i) for i in range(6)))
+    assert [getattr(replies[i], "kind", "scored") for i in range(6)] == ["scored"] * 4 + ["budget"] * 2
+    assert inner.calls == [ask(0), ask(1), ask(2), ask(3)]
+    assert model.ledger.spent_usd == 8.0
+    assert journal.counts() == {"calls": 4, "failures": 0, "attempts": 4}
+
+
+async def test_tasks_that_run_side_by_side_share_the_budget_and_use_it_up(journal):
+    """Five tasks of one call each: three are set aside for, the others wait for what those do not cost."""
+
+    class Slow(Ids):
+        async def score(self, requests, deliver) -> None:
+            await anyio.sleep(0.01)
+            await super().score(requests, deliver)
+
+    model = scorer(Slow(), journal, DOLLAR_A_TOKEN, Budget(10))
+    kinds: list[str] = []
+
+    async def task(number: int) -> None:
+        (reply,) = (await score(model, ask(number))).values()
+        kinds.append(getattr(reply, "kind", "scored"))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(6):
+            tasks.start_soon(task, number)
+    assert sorted(kinds) == ["budget"] * 2 + ["scored"] * 4
     assert model.ledger.spent_usd == 8.0
 
 
@@ -313,3 +333,43 @@ async def test_an_answer_the_budget_may_not_cover_is_not_asked_for(journal):
     assert journal.counts()["attempts"] == 0
     inner, model = chat_model(lambda _: "x", journal, DOLLAR_A_TOKEN, Budget(31))
     assert (await model.chat(chat_request(max_tokens=10))).text == "x"
+
+
+async def test_answers_asked_side_by_side_wait_for_what_others_give_back_before_the_budget_is_said_to_be_spent(journal):
+    """Each may cost 31 and costs 2: one at a time has room in 40 dollars, and after five of them the room is gone."""
+
+    class Slow(ScriptedModel):
+        async def chat(self, request):
+            await anyio.sleep(0.005)
+            return ChatReply("x", usage=Usage(1, 1))
+
+    model = JournalledChat(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
+    said: list[str] = []
+
+    async def ask_it(number: int) -> None:
+        reply = await model.chat(chat_request(f"no. {number}", max_tokens=10))
+        said.append(getattr(reply, "kind", "answered"))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(ask_it, number)
+    assert sorted(said) == ["answered"] * 5 + ["budget"] * 3
+    assert model.ledger.spent_usd == 10.0
+
+
+async def test_a_failed_call_lets_the_waiting_ones_go_on(journal):
+    class Slow(ScriptedModel):
+        async def chat(self, request):
+            await anyio.sleep(0.005)
+            return CallFailure("timeout", "")
+
+    model = JournalledChat(Slow(answers={}), journal, Ledger("m", DOLLAR_A_TOKEN, Budget(40)))
+    said: list[str] = []
+
+    async def ask_it(number: int) -> None:
+        said.append((await model.chat(chat_request(f"no. {number}", max_tokens=10))).kind)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(4):
+            tasks.start_soon(ask_it, number)
+    assert said == ["timeout"] * 4

@@ -21,7 +21,7 @@ same tasks, corrected for many comparisons. The always-same answer (null) and th
 should stand at the bottom: nobody told the metric which they are.
 
 Next:
-  goldless score YOUR_FILE.jsonl     one row a response, columns task, agent, text
+  goldless score YOUR_FILE.jsonl    # one row a response: task, agent, text
   goldless score --help
 """
 

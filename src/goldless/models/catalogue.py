@@ -10,7 +10,6 @@ from typing import Literal, Protocol
 from goldless.errors import ModelSpecError, nearest
 from goldless.models.embedded import Say, embedded_model
 from goldless.models.gguf.model import GgufModel
-from goldless.models.http_api import http_model, openai_model
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.local_weights import HfModel
 from goldless.models.scripted import ScriptedModel
@@ -44,19 +43,27 @@ KINDS = (
 
 def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Model:
     """The model a specification names. Nothing is loaded or sent before its ``prepare``."""
-    if spec.startswith(("http://", "https://")):
-        return http_model(spec, use=use)
+    if spec.startswith(("http://", "https://", "openai:")):
+        return _server_model(spec, use)
     prefix, colon, rest = spec.partition(":")
     if spec == "embedded":
         return embedded_model(say)
     makers: dict[str, Callable[[], Model]] = {
         "gguf": lambda: GgufModel(Path(rest).expanduser()),
         "hf": lambda: HfModel(rest),
-        "openai": lambda: openai_model(rest, use=use),
         "scripted": lambda: ScriptedModel.from_file(rest),
     }
     if not colon or not rest or prefix not in makers:
         forms = "\n".join(f"  {kind.form:28} {kind.purpose}" for kind in KINDS)
-        hint = nearest(prefix, ["embedded", *makers])
+        hint = nearest(prefix, ["embedded", "openai", *makers])
         raise ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{forms}")
     return makers[prefix]()
+
+
+def _server_model(spec: str, use: Use) -> Model:
+    # a run on this machine alone needs no HTTP client in memory
+    from goldless.models.http_api import http_model, openai_model  # noqa: PLC0415
+
+    return (
+        openai_model(spec.removeprefix("openai:"), use=use) if spec.startswith("openai:") else http_model(spec, use=use)
+    )

@@ -118,30 +118,43 @@ class JournalledScorer:
     async def _ask(
         self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
     ) -> None:
-        aside = {key: self.ledger.set_aside(Usage(_most_tokens(requests[places[key][0]]), 1)) for key in keys}
-        open_keys = [key for key in keys if aside[key] is not None]
-        _spread({key: OVER_BUDGET for key in keys if aside[key] is None}, places, deliver)
-        if not open_keys:
-            return
-        asked = [requests[places[key][0]] for key in open_keys]
-        self._journal.begin(open_keys)
+        while keys:
+            most = {key: Usage(_most_tokens(requests[places[key][0]]), 1) for key in keys}
+            aside = {key: cost for key in keys if (cost := self.ledger.set_aside(most[key])) is not None}
+            if aside:
+                await self._ask_now(aside, places, requests, deliver)
+            elif not await self.ledger.settled():
+                _spread(dict.fromkeys(keys, OVER_BUDGET), places, deliver)
+                return
+            keys = [key for key in keys if key not in aside]
+
+    async def _ask_now(
+        self,
+        aside: Mapping[str, float],
+        places: Mapping[str, list[int]],
+        requests: Sequence[ScoreRequest],
+        deliver: Deliver,
+    ) -> None:
+        keys = list(aside)
+        asked = [requests[places[key][0]] for key in keys]
+        self._journal.begin(keys)
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
-            by_key = {open_keys[i]: reply for i, reply in replies.items()}
-            kept = self._keep(by_key, {open_keys[i]: asked[i] for i in replies}, aside)
+            by_key = {keys[i]: reply for i, reply in replies.items()}
+            kept = self._keep(by_key, {keys[i]: asked[i] for i in replies}, aside)
             _spread(kept, places, deliver)
 
         await self.scorer.score(asked, keep)
 
     def _keep(
-        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float | None]
+        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float]
     ) -> dict[str, ScoreReply]:
         """What is to be delivered; replies are in the journal then, failures apart from them."""
         entries, bodies, failures = [], {}, []
         checked = {key: _checked(asked[key], reply) for key, reply in replies.items()}
         for key, reply in checked.items():
             came = replies[key]
-            cost = self.ledger.book(aside[key] or 0.0, came.usage if isinstance(came, TokenLogprobs) else None)
+            cost = self.ledger.book(aside[key], came.usage if isinstance(came, TokenLogprobs) else None)
             if isinstance(reply, CallFailure):
                 failures.append((key, reply))
                 continue
@@ -203,9 +216,9 @@ class JournalledChat:
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
         # a token has at least one byte of text; some more go to the marks around each message
         most = sum(len(message.content.encode()) + 16 for message in request.messages)
-        aside = self.ledger.set_aside(Usage(most, request.max_tokens))
-        if aside is None:
-            return OVER_BUDGET
+        while (aside := self.ledger.set_aside(Usage(most, request.max_tokens))) is None:
+            if not await self.ledger.settled():
+                return OVER_BUDGET
         self._journal.begin([key])
         reply = await self._model.chat(request)
         cost = self.ledger.book(aside, reply.usage if isinstance(reply, ChatReply) else None)

@@ -6,8 +6,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from genai_prices import Usage as PricedUsage
-from genai_prices import calc_price
+import anyio
 
 from goldless.errors import BudgetError, UserError
 from goldless.models.interface import ModelIdentity, Usage
@@ -35,6 +34,10 @@ def price_of(identity: ModelIdentity) -> Price | None:
         return Price(0.0, 0.0)
     if "server" in identity.settings:
         return None  # somebody's own server: a public price of the same name says nothing
+    # the price table is large: it is loaded only where something costs money
+    from genai_prices import Usage as PricedUsage  # noqa: PLC0415
+    from genai_prices import calc_price  # noqa: PLC0415
+
     try:
         # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
         of = {
@@ -73,17 +76,33 @@ class Budget:
             raise BudgetError(f"a budget is an amount of US dollars that is not negative, not {limit_usd}")
         self.limit_usd = limit_usd
         self._committed_usd = 0.0
+        self._under_way = 0
+        self._waiting: list[anyio.Event] = []
 
     def commit(self, usd: float) -> bool:
         """Take an amount out of the budget, or say that it is not there."""
         if self._committed_usd + usd > self.limit_usd:
             return False
         self._committed_usd += usd
+        self._under_way += 1
         return True
 
     def release(self, usd: float) -> None:
-        """Put an amount back."""
+        """Put an amount back: the call it was taken out for has ended."""
         self._committed_usd -= usd
+        self._under_way -= 1
+        for event in self._waiting:
+            event.set()
+        self._waiting.clear()
+
+    async def settled(self) -> bool:
+        """Wait until a call under way has ended; False where there is none."""
+        if not self._under_way:
+            return False
+        event = anyio.Event()
+        self._waiting.append(event)
+        await event.wait()
+        return True
 
 
 class Ledger:
@@ -116,6 +135,10 @@ class Ledger:
         if self._budget is not None and not self._budget.commit(cost):
             return None
         return cost
+
+    async def settled(self) -> bool:
+        """Wait until a call under way has given back what it did not cost; False where there is none."""
+        return self._budget is not None and await self._budget.settled()
 
     def book(self, set_aside: float, usage: Usage | None) -> float | None:
         """Replace a reservation by what the call used (None: it failed). Returns its cost, None where unknown."""

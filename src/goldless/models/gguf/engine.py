@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,15 +36,27 @@ class Engine:
     """Computes log-probabilities and continuations of token ids."""
 
     def __init__(self, architecture: Architecture, folder: Path, *, threads: int | None = None) -> None:
+        """Weights are loaded when they are first needed: a run that finds everything in the journal needs none."""
         self.architecture = architecture
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads or available_cores()
-        options.log_severity_level = 3
-        providers = ["CPUExecutionProvider"]
-        self._body = onnxruntime.InferenceSession(folder / "body.onnx", options, providers=providers)
-        self._head = onnxruntime.InferenceSession(folder / "head.onnx", options, providers=providers)
+        self._folder = folder
+        self._threads = threads or available_cores()
         self._past_names = past_names(architecture)
         self._lock = threading.Lock()
+
+    @cached_property
+    def _body(self) -> Any:
+        return self._session("body.onnx")
+
+    @cached_property
+    def _head(self) -> Any:
+        return self._session("head.onnx")
+
+    def _session(self, name: str) -> Any:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = self._threads
+        options.log_severity_level = 3
+        options.enable_mem_pattern = False  # made for inputs of one shape; with ours it only keeps memory
+        return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
 
     def score(
         self,

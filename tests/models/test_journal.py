@@ -259,3 +259,16 @@ def test_moving_a_token_from_context_to_target_is_another_call():
 def test_a_hash_is_sha256_of_the_json_of_its_parts():
     """From `printf '["a",{"b":[1,2]}]' | sha256sum`."""
     assert content_hash("a", {"b": (1, 2)}) == "8dd4a86c0811b7fde71b04f5850c43889204bd23ad92a465d8272252ca8f6a04"
+
+
+def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_has(tmp_path):
+    """SQLite's own page limit stands for a full disk."""
+    journal = Journal(tmp_path / "j.sqlite")
+    identity = ModelIdentity("scripted", "m")
+    journal.record(identity, [Entry("first", "score", "{}", "kept", Usage(), None)])
+    pages = journal._connection.execute("pragma page_count").fetchone()[0]
+    journal._connection.execute(f"pragma max_page_count={pages}")
+    with pytest.raises(UserError, match="cannot be written"):
+        journal.record(identity, [Entry("second", "score", "{}", "x" * 1_000_000, Usage(), None)])
+    assert journal.find(["first", "second"]) == {"first": "kept"}
+    journal.close()

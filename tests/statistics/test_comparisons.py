@@ -52,6 +52,13 @@ def test_beyond_the_exact_limit_random_flips_come_close_to_scipy_and_are_never_z
     assert sign_flip_p(np.full(30, 5.0), permutations=999) == 1 / 1000
 
 
+@pytest.mark.parametrize(("plus", "n"), [(15, 20), (10, 14), (26, 40)])
+def test_differences_of_one_size_have_the_p_of_the_sign_test(plus, n):
+    differences = np.array([1.0] * plus + [-1.0] * (n - plus))
+    expected = scipy.stats.binomtest(plus, n).pvalue
+    assert sign_flip_p(differences, permutations=50_000) == pytest.approx(expected, abs=0.006)
+
+
 def test_the_sign_of_the_differences_does_not_matter():
     differences = np.random.default_rng(2).normal(0.4, 1.0, size=9)
     assert sign_flip_p(differences) == sign_flip_p(-differences)

@@ -16,8 +16,13 @@ from goldless.metrics.scores import PairScore, ResponseScore
 def pair_scores(evidence: Iterable[LogprobEvidence]) -> list[PairScore]:
     """PMI in nats of every ordered pair, higher is better. Missing where either term is."""
     rows = list(evidence)
-    marginals = {(row.task, row.target): row for row in rows if row.given is None}
-    return [_pair(row, marginals.get((row.task, row.target))) for row in rows if row.given is not None]
+    marginals = {_asked_about(row): row for row in rows if row.given is None}
+    return [_pair(row, marginals.get(_asked_about(row))) for row in rows if row.given is not None]
+
+
+def _asked_about(row: LogprobEvidence) -> tuple[str | None, ...]:
+    """What the two terms of a pair must have in common."""
+    return row.scorer, row.template, row.rewriter, row.synopsis, row.task, row.target
 
 
 def _pair(conditional: LogprobEvidence, marginal: LogprobEvidence | None) -> PairScore:

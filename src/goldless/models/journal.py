@@ -160,13 +160,19 @@ class Journal:
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
         with self._lock:
-            self._connection.execute("begin immediate")
             try:
+                self._connection.execute("begin immediate")
                 yield self._connection
-            except BaseException:
-                self._connection.execute("rollback")
-                raise
-            self._connection.execute("commit")
+                self._connection.execute("commit")
+            except BaseException as error:
+                if self._connection.in_transaction:
+                    self._connection.execute("rollback")
+                if not isinstance(error, sqlite3.OperationalError):
+                    raise
+                raise UserError(
+                    f"{self.path}: the journal cannot be written ({error}). Replies kept so far are safe; make room on "
+                    "the disk or end what blocks the file, and run the same command again."
+                ) from error
 
     def _set_up(self) -> None:
         until = time.monotonic() + LONGEST_WAIT_SECONDS

@@ -98,7 +98,8 @@ class Leaderboard:
         scale = self._scale()
         ranks = {row.agent: row.rank for row in self.rows}
         for row, line in zip(self.rows, self._cells()[1:], strict=True):
-            cells = [Text(cell) for cell in line[:-1]]
+            # a name may hold what a terminal takes for a command
+            cells = [Text("".join(ch for ch in cell if ch.isprintable())) for cell in line[:-1]]
             cells.insert(4, _bar(row, *scale))
             beaten = " ".join(str(ranks[other]) for other in row.better_than)
             table.add_row(*cells, Text(beaten or "-"))

@@ -7,11 +7,12 @@ read as those characters and cannot end its turn. Only the template's own words 
 from __future__ import annotations
 
 import datetime as dt
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from jinja2 import TemplateError
+from jinja2 import Template, TemplateError
 from jinja2.ext import Extension
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 TEMPLATE_DATE = dt.date(2024, 7, 26)
 """The day templates are told it is. A prompt must not change overnight; this is the day the Llama 3 templates assume
 where nobody tells them."""
+
+
+STAND_IN = "\ue000{}\ue001"
+"""Takes the place of a content while the template is rendered, so that its own words can be told apart."""
 
 
 class TextTokenizer(Protocol):
@@ -144,26 +149,37 @@ class ChatLayout:
         """The template's own text before, between and after the messages' contents."""
         if self.template is None:
             raise CapabilityError("this model has no chat template")
-        mark = "\ue000{}\ue001"
-        stand_ins = [{"role": m.role, "content": mark.format(i)} for i, m in enumerate(messages)]
-        environment = ImmutableSandboxedEnvironment(
-            trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
-        )
-        environment.globals["raise_exception"] = _refuse
-        environment.globals["strftime_now"] = TEMPLATE_DATE.strftime
-        try:
-            text = environment.from_string(self.template).render(
-                messages=stand_ins, add_generation_prompt=open_turn, bos_token=self.begin, eos_token=self.end
-            )
-        except TemplateError as error:
-            raise CapabilityError(f"the model's chat template cannot take these messages: {error}") from error
+        roles = tuple(message.role for message in messages)
+        text = _rendered(self.template, roles, open_turn=open_turn, begin=self.begin, end=self.end)
         pieces = []
         for i in range(len(messages)):
-            before, found, text = text.partition(mark.format(i))
+            before, found, text = text.partition(STAND_IN.format(i))
             if not found:
                 raise CapabilityError("the model's chat template drops or reorders messages")
             pieces.append(before)
         return [*pieces, text]
+
+
+@functools.lru_cache(maxsize=256)
+def _rendered(template: str, roles: tuple[str, ...], *, open_turn: bool, begin: str, end: str) -> str:
+    """The template with stand-ins for contents: it depends on the roles alone, and rendering is slow."""
+    stand_ins = [{"role": role, "content": STAND_IN.format(i)} for i, role in enumerate(roles)]
+    try:
+        return _compiled(template).render(
+            messages=stand_ins, add_generation_prompt=open_turn, bos_token=begin, eos_token=end
+        )
+    except TemplateError as error:
+        raise CapabilityError(f"the model's chat template cannot take these messages: {error}") from error
+
+
+@functools.lru_cache(maxsize=16)
+def _compiled(template: str) -> Template:
+    environment = ImmutableSandboxedEnvironment(
+        trim_blocks=True, lstrip_blocks=True, extensions=["jinja2.ext.loopcontrols", _Generation]
+    )
+    environment.globals["raise_exception"] = _refuse
+    environment.globals["strftime_now"] = TEMPLATE_DATE.strftime
+    return environment.from_string(template)
 
 
 class _Generation(Extension):

@@ -42,7 +42,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.installed-transformers: $(VENV)/.installed-dev
-	$(PIP) --editable ".[transformers]"
+	$(PIP) --editable ".[transformers,bench]"
 	touch $@
 
 clean:

@@ -77,7 +77,7 @@ def main() -> int:
     if importlib.util.find_spec("torch") and importlib.util.find_spec("transformers"):
         ways["transformers"] = transformers_scorer(path)
     else:
-        print("torch is not installed: transformers is left out (pip install 'goldless[transformers]')")
+        print("torch is not installed: transformers is left out (pip install 'goldless[transformers,bench]')")
 
     def task(seed: int) -> list[Pair]:
         return workload(arguments.agents, tuple(arguments.lengths), built.architecture.vocabulary, seed)

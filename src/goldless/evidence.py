@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from goldless.records import CallFailure
 
@@ -43,4 +44,47 @@ class RewriteEvidence:
     agent: str
     text: str | None = None
     """None: missing, and ``failure`` says why. Never an empty string."""
+    failure: CallFailure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictEvidence:
+    """What a critic said of two responses: whether knowing the first tells about the second."""
+
+    critic: str
+    """Who said it, in short."""
+    prompt: str
+    """Name of the critic's prompt."""
+    task: str
+    """Task of the first response."""
+    first: str
+    """Agent of the first response."""
+    second: str
+    """Agent of the second response."""
+    second_task: str
+    """Task of the second response; equal to ``task``: a matched pair; another: a shuffled one."""
+    value: float | None = None
+    """Between 0 and 1; None: missing, and ``failure`` says why."""
+    label: str | None = None
+    """The label the critic gave, or its likeliest one."""
+    read_from: Literal["probabilities", "label"] | None = None
+    """Whether the value is the mean over the labels' probabilities, or that of the one label."""
+    failure: CallFailure | None = None
+
+    @property
+    def matched(self) -> bool:
+        """Whether both responses answer the same task."""
+        return self.task == self.second_task
+
+
+@dataclass(frozen=True, slots=True)
+class SynopsisEvidence:
+    """A synopsis that a model wrote for a task."""
+
+    writer: str
+    task: str
+    synopsis: str
+    """Its name."""
+    text: str | None = None
+    """None: missing, and ``failure`` says why."""
     failure: CallFailure | None = None

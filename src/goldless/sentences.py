@@ -1,0 +1,3 @@
+"""Sentences: where a text is cut into them."""
+
+from __future__ import annotations

@@ -91,8 +91,9 @@ FailureKind = Literal[
 ``rejected``: the server will not take this request (bad request, no such model, bad key).
 ``refused``: the model declined to answer. ``bad_reply``: the server's answer cannot be used.
 ``truncated``: the answer was cut at its length limit. ``budget``: not sent, it would have gone over the budget.
-``unparsable``: the model answered, but with none of the labels it was offered. ``no_synopsis``: the task has no synopsis
-of the name asked for. ``not_recorded``: the study does not carry it, and no model was to be asked.
+``unparsable``: the model answered, but with none of the labels it was offered.
+``no_synopsis``: the task has no synopsis of the name asked for.
+``not_recorded``: the study does not carry it, and no model was to be asked.
 """
 
 

@@ -1,3 +1,3 @@
-"""Statistics: intervals by resampling tasks, and comparisons."""
+"""Statistics over tasks: intervals, comparisons, effect sizes, influence."""
 
 from __future__ import annotations

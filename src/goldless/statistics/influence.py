@@ -1,0 +1,103 @@
+"""Influence: what leaving one task out does to the agents' means and to their ranking."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import UserError
+
+FloatArray = npt.NDArray[np.float64]
+TIED = 1e-12
+"""Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
+
+
+@dataclass(frozen=True, slots=True)
+class Influence:
+    """One task's part in one agent's mean."""
+
+    agent: str
+    task: str
+    change: float
+    """Mean without the task less mean with it."""
+    rank: int
+    """The agent's place with the task: one more than the number of agents with a higher mean."""
+    rank_without: int
+    ranking_changes: bool
+    """Whether any agent's place changes when the task is left out for all."""
+
+
+def leave_one_out_changes(values: FloatArray) -> FloatArray:
+    """Mean without each task less mean with it: [tasks, agents], for scores of that shape with NaN where missing.
+
+    Exact: (mean - score) / (n - 1). NaN where the agent has no score on the task, or has no other.
+    """
+    values = _checked(values)
+    counts = np.sum(~np.isnan(values), axis=0)
+    means = _means(values, counts)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        changes: FloatArray = (means - values) / (counts - 1)
+    changes[:, counts < 2] = np.nan
+    return changes
+
+
+def most_influential(values: FloatArray, tasks: Sequence[str], agents: Sequence[str], k: int = 10) -> list[Influence]:
+    """The k largest changes of an agent's mean by leaving out a task, largest first; fewer where there are fewer."""
+    values = _checked(values)
+    if values.shape != (len(tasks), len(agents)):
+        raise UserError(f"scores of shape {values.shape} came with {len(tasks)} tasks and {len(agents)} agents")
+    if k < 1:
+        raise UserError(f"the {k} largest changes were asked for; at least 1 is needed")
+    changes = leave_one_out_changes(values)
+    means = _means(values, np.sum(~np.isnan(values), axis=0))
+    ranks = _ranks(means)
+    sizes = np.abs(changes).ravel()
+    order = np.argsort(-sizes, kind="stable")[: min(k, int(np.sum(~np.isnan(sizes))))]
+    found = []
+    for task, agent in zip(*np.unravel_index(order, changes.shape), strict=True):
+        without = _ranks(_means_without(values, means, changes, task))
+        found.append(
+            Influence(
+                agent=agents[agent],
+                task=tasks[task],
+                change=float(changes[task, agent]),
+                rank=int(ranks[agent]),
+                rank_without=int(without[agent]),
+                ranking_changes=not np.array_equal(ranks, without),
+            )
+        )
+    return found
+
+
+def _means_without(values: FloatArray, means: FloatArray, changes: FloatArray, task: np.intp) -> FloatArray:
+    """All means without a task; an agent that has no score on it keeps its mean, one that has no other has none."""
+    absent = np.isnan(values[task])
+    result: FloatArray = np.where(absent, means, means + changes[task])
+    return result
+
+
+def _means(values: FloatArray, counts: npt.NDArray[np.int_]) -> FloatArray:
+    means = np.full(values.shape[1], np.nan)
+    np.divide(np.nansum(values, axis=0), counts, out=means, where=counts > 0)
+    return means
+
+
+def _ranks(means: FloatArray) -> npt.NDArray[np.int_]:
+    """One more than the number of higher means; 0 for an agent without a mean."""
+    scored = ~np.isnan(means)
+    tolerance = TIED * np.max(np.abs(means[scored]), initial=0.0)
+    higher = np.sum(means[None, :] > means[:, None] + tolerance, axis=1)
+    ranks: npt.NDArray[np.int_] = np.where(scored, higher + 1, 0)
+    return ranks
+
+
+def _checked(values: FloatArray) -> FloatArray:
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim != 2:
+        raise UserError(f"scores of shape {values.shape} came; a table [tasks, agents] is needed")
+    if np.isinf(values).any():
+        raise UserError("an infinite score came; scores are finite numbers, or NaN where one is missing")
+    return values

@@ -1,0 +1,243 @@
+"""TVD-MI between raters: how much one rater's labels tell about another's, from the labels alone.
+
+For two raters with label categories i and j on their common items, TVD-MI is ½ Σ_ij |P_ij - P_i P_j| (the TVD-MI
+paper, equation 1, on discrete labels as in section 4.3). It needs no agreement: a rater who says the opposite every
+time tells as much as one who says the same.
+
+The value of a finite table is biased upward: raters who label at random score above 0, at 100 items and 3 categories
+by .04 to .07. So each value comes with its permutation null, the mean value after every rater's labels were shuffled
+over that rater's items, with the excess over it, and with p, the share of shuffles that reach the value. Resampling
+items would give no honest interval, as it adds the same bias once more; there is none.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError
+from goldless.records import Preference, Rating
+
+MOST_CATEGORIES = 12
+ELEMENTS_AT_ONCE = 1 << 22
+_ROUNDING = 1e-12
+
+Items = Literal["pairwise", "complete"]
+"""``pairwise``: each pair of raters on all items both labelled. ``complete``: all on the items that every rater
+labelled."""
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class CategoryLabel:
+    """What one rater said of one item."""
+
+    rater: str
+    item: tuple[str, ...]
+    """The response, or the pair of responses, that was labelled: task and agent, or task and both agents."""
+    category: float
+    """The rating, or the sign of the preference."""
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """A value of TVD-MI with what chance would give."""
+
+    value: float
+    """Between 0 and 1, biased upward."""
+    null: float
+    """Its mean over the permutations: what raters of the same habits would reach without looking."""
+    p: float
+    """(1 + permutations that reach the value) / (1 + permutations)."""
+
+    @property
+    def excess(self) -> float:
+        """What is left of the value once chance is taken off."""
+        return self.value - self.null
+
+
+@dataclass(frozen=True, slots=True)
+class PairInformation:
+    """TVD-MI of two raters."""
+
+    first: str
+    second: str
+    items: int
+    """Items that both labelled."""
+    information: Information | None
+    """None: they have no item in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class RaterInformation:
+    """Mean TVD-MI of one rater with the others."""
+
+    rater: str
+    partners: int
+    """Raters with items in common."""
+    information: Information | None
+    """None: no other rater labelled the same items."""
+
+
+@dataclass(frozen=True, slots=True)
+class LabelInformation:
+    """TVD-MI between raters, and how it was computed."""
+
+    overall: Information
+    """Mean over the pairs of raters that have items in common."""
+    raters: tuple[RaterInformation, ...]
+    pairs: tuple[PairInformation, ...]
+    categories: tuple[float, ...]
+    items: Items
+    permutations: int
+    seed: int
+
+
+def preference_labels(preferences: Iterable[Preference]) -> dict[str | None, list[CategoryLabel]]:
+    """By criterion, the sign of each preference: 1 the first is better, -1 the second, 0 neither.
+
+    Two raters who were shown the same pair in different order labelled the same item.
+    """
+    found: dict[str | None, list[CategoryLabel]] = {}
+    for label in preferences:
+        sign = math.copysign(1.0, label.preference) if label.preference else 0.0
+        first, second = sorted((label.first, label.second))
+        category = sign if first == label.first else -sign + 0.0  # no minus zero
+        row = CategoryLabel(label.rater, (label.task, first, second), category)
+        found.setdefault(label.criterion, []).append(row)
+    return found
+
+
+def rating_labels(ratings: Iterable[Rating]) -> dict[str | None, list[CategoryLabel]]:
+    """By criterion, each rating as a category of its own."""
+    found: dict[str | None, list[CategoryLabel]] = {}
+    for label in ratings:
+        row = CategoryLabel(label.rater, (label.task, label.agent), float(label.score))
+        found.setdefault(label.criterion, []).append(row)
+    return found
+
+
+def label_information(
+    labels: Iterable[CategoryLabel], *, items: Items = "pairwise", permutations: int = 10_000, seed: int = 0
+) -> LabelInformation:
+    """TVD-MI of every pair of raters, of every rater with the others, and overall, for the labels of one criterion."""
+    if items not in get_args(Items):
+        raise MetricError(f"items are one of {', '.join(get_args(Items))}, not {items!r}")
+    if permutations < 1:
+        raise MetricError(f"a null needs at least 1 permutation, not {permutations}; 10000 tell p to about .002")
+    raters, categories, table = _table(list(labels), items)
+    pairs = list(itertools.combinations(range(len(raters)), 2))
+    common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
+    if not any(common):
+        raise MetricError(
+            "no item was labelled by two raters" if items == "pairwise" else "no item was labelled by every rater"
+        )
+    used = [pair for pair, n in zip(pairs, common, strict=True) if n]
+    observed = _pair_values(table[:, None], used, len(categories))[0]
+    null = _null(table, used, len(categories), permutations, seed)
+    by_pair = {pair: _information(observed[[k]], null[:, [k]]) for k, pair in enumerate(used)}
+    return LabelInformation(
+        overall=_information(observed, null),
+        raters=tuple(_rater(name, i, used, observed, null) for i, name in enumerate(raters)),
+        pairs=tuple(
+            PairInformation(raters[a], raters[b], n, by_pair.get((a, b)))
+            for (a, b), n in zip(pairs, common, strict=True)
+        ),
+        categories=categories,
+        items=items,
+        permutations=permutations,
+        seed=seed,
+    )
+
+
+def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tuple[float, ...], IntArray]:
+    """Raters, categories, and the category number of each rater's label [raters, items]; -1: none."""
+    found: dict[tuple[str, tuple[str, ...]], float] = {}
+    for label in labels:
+        if math.isnan(label.category):
+            raise MetricError(
+                f"{label.rater}'s label of {', '.join(label.item)} is NaN: leave out labels that were not given"
+            )
+        before = found.setdefault((label.rater, label.item), label.category)
+        if before != label.category:
+            raise MetricError(
+                f"{label.rater} labelled {', '.join(label.item)} as {before:g} and as {label.category:g}: "
+                "keep one label for each rater and item"
+            )
+    raters = list(dict.fromkeys(label.rater for label in labels))
+    if len(raters) < 2:
+        came = f"only {raters[0]}'s labels" if raters else "no labels"
+        raise MetricError(f"how much raters tell about each other needs two raters at least; there are {came}")
+    categories = tuple(sorted(set(found.values())))
+    _check_categories(categories)
+    number = {category: i for i, category in enumerate(categories)}
+    column = {item: i for i, item in enumerate(dict.fromkeys(label.item for label in labels))}
+    row = {rater: i for i, rater in enumerate(raters)}
+    table = np.full((len(raters), len(column)), -1, dtype=np.int64)
+    for (rater, item), category in found.items():
+        table[row[rater], column[item]] = number[category]
+    return raters, categories, table[:, (table >= 0).all(axis=0)] if items == "complete" else table
+
+
+def _check_categories(categories: Sequence[float]) -> None:
+    if len(categories) > MOST_CATEGORIES:
+        named = ", ".join(f"{category:g}" for category in categories)
+        raise MetricError(
+            f"the labels have {len(categories)} different values ({named}); tables of more than {MOST_CATEGORIES} "
+            "categories are mostly empty and tell nothing. Bin the labels first, such as low, middle and high."
+        )
+
+
+def _pair_values(tables: IntArray, pairs: Sequence[tuple[int, int]], k: int) -> FloatArray:
+    """TVD-MI [draws, pairs] of labels [raters, draws, items] in k categories."""
+    draws = tables.shape[1]
+    values = np.empty((draws, len(pairs)))
+    labels = np.where(tables < 0, k, tables)  # one more category takes what is not labelled, and is cut off again
+    offsets = np.arange(draws)[:, None] * (k + 1) ** 2
+    for place, (a, b) in enumerate(pairs):
+        cells = offsets + labels[a] * (k + 1) + labels[b]
+        counts = np.bincount(cells.ravel(), minlength=draws * (k + 1) ** 2)
+        joint = counts.reshape(draws, k + 1, k + 1)[:, :k, :k]
+        n = joint.sum(axis=(1, 2))
+        apart = joint.sum(axis=2)[:, :, None] * joint.sum(axis=1)[:, None, :]
+        values[:, place] = np.abs(joint * n[:, None, None] - apart).sum(axis=(1, 2)) / (2 * n**2)
+    return values
+
+
+def _null(table: IntArray, pairs: Sequence[tuple[int, int]], k: int, permutations: int, seed: int) -> FloatArray:
+    """TVD-MI [permutations, pairs] with each rater's labels shuffled over the items that rater labelled."""
+    random = np.random.default_rng(seed)
+    labelled = [np.flatnonzero(row >= 0) for row in table]
+    chunks = []
+    for draws in _chunks(permutations, max(1, ELEMENTS_AT_ONCE // table.size)):
+        shuffled = np.repeat(table[:, None, :], draws, axis=1)
+        for i, places in enumerate(labelled):
+            shuffled[i][:, places] = random.permuted(np.tile(table[i, places], (draws, 1)), axis=1)
+        chunks.append(_pair_values(shuffled, pairs, k))
+    return np.concatenate(chunks)
+
+
+def _chunks(total: int, size: int) -> Iterator[int]:
+    yield from (min(size, total - begin) for begin in range(0, total, size))
+
+
+def _information(observed: FloatArray, null: FloatArray) -> Information:
+    """The mean over pairs, beside the mean over the same pairs in each permutation."""
+    value, drawn = float(observed.mean()), null.mean(axis=1)
+    reached = int((drawn >= value - _ROUNDING).sum())
+    return Information(value, float(drawn.mean()), (1 + reached) / (1 + len(drawn)))
+
+
+def _rater(
+    name: str, number: int, pairs: Sequence[tuple[int, int]], observed: FloatArray, null: FloatArray
+) -> RaterInformation:
+    mine = [place for place, pair in enumerate(pairs) if number in pair]
+    information = _information(observed[mine], null[:, mine]) if mine else None
+    return RaterInformation(name, len(mine), information)

@@ -1,0 +1,287 @@
+"""TVD-MI's arithmetic by hand, and on recorded contrasts against the values stated for them."""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldless.errors import MetricError
+from goldless.evidence import VerdictEvidence
+from goldless.metrics.scores import PairScore, ResponseScore
+from goldless.metrics.tvd_mi import contrasts, contrasts_from_table, response_scores
+from goldless.records import CallFailure
+from goldless.studies import read_study
+
+TIMEOUT, UNPARSABLE = CallFailure("timeout", "late"), CallFailure("unparsable", "hm")
+
+
+def said(value, second_task="t", task="t", first="a", second="b", **options) -> VerdictEvidence:
+    """A verdict with a value, or with a failure instead of it."""
+    failure = value if isinstance(value, CallFailure) else None
+    return VerdictEvidence(
+        critic=options.get("critic", "c"),
+        prompt="same-source",
+        task=task,
+        first=first,
+        second=second,
+        second_task=second_task,
+        value=None if failure else value,
+        failure=failure,
+    )
+
+
+# --- contrasts ------------------------------------------------------------------------------------------
+
+
+def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():
+    """.9 - (.1 + .3 + .2) / 3 = .7."""
+    found = contrasts([said(0.9), said(0.1, "u"), said(0.3, "v"), said(0.2, "w")])
+    assert found == [PairScore("t", "a", "b", pytest.approx(0.7))]
+
+
+def test_a_contrast_has_a_direction_and_a_task():
+    found = contrasts(
+        [
+            said(1.0),
+            said(0.5, "u"),
+            said(0.25, first="b", second="a"),
+            said(0.5, "u", first="b", second="a"),
+            said(1.0, "u", task="u"),
+            said(0.0, "t", task="u"),
+        ]
+    )
+    assert found == [PairScore("t", "a", "b", 0.5), PairScore("t", "b", "a", -0.25), PairScore("u", "a", "b", 1.0)]
+
+
+@given(st.floats(0, 1), st.integers(1, 12))
+def test_equal_verdicts_contrast_to_exactly_zero(value, shuffles):
+    assert contrasts([said(value), *(said(value, f"u{i}") for i in range(shuffles))])[0].score == 0.0
+
+
+def test_a_missing_shuffled_verdict_is_left_out_of_the_mean():
+    """.9 - (.1 + .3) / 2 = .7: the lost one counts neither as 0 nor as 1."""
+    found = contrasts([said(0.9), said(0.1, "u"), said(TIMEOUT, "v"), said(0.3, "w")])
+    assert found == [PairScore("t", "a", "b", pytest.approx(0.7))]
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "cause"),
+    [
+        ([said(TIMEOUT), said(0.1, "u")], "timeout"),
+        ([said(0.1, "u"), said(UNPARSABLE, "v"), said(TIMEOUT)], "timeout"),
+        ([said(1.0), said(UNPARSABLE, "u"), said(TIMEOUT, "v")], "unparsable"),
+        ([said(1.0)], None),
+        ([said(0.5, "u")], None),
+    ],
+    ids=["matched lost", "matched lost, with others", "all shuffled lost", "never shuffled", "never matched"],
+)
+def test_a_contrast_without_one_of_its_sides_is_missing_with_the_cause(verdicts, cause):
+    assert contrasts(verdicts) == [PairScore("t", "a", "b", None, cause)]
+
+
+def test_verdicts_of_two_critics_are_never_held_against_each_other():
+    found = contrasts([said(1.0), said(0.0, "u", critic="other")])
+    assert [pair.score for pair in found] == [None, None]
+
+
+def test_off_diagonal_shuffles_undo_the_factor_of_equation_3():
+    """n = 4 tasks, all 12 shuffles: Eq. 3 takes all 16 pairs and is (1 - 1/4) of the mean contrast."""
+    f = np.array([[0.9, 0.1, 0.2, 0.4], [0.3, 0.8, 0.0, 0.1], [0.2, 0.2, 0.7, 0.3], [0.0, 0.5, 0.1, 1.0]])
+    verdicts = [said(f[t, s], f"t{s}", task=f"t{t}") for t in range(4) for s in range(4)]
+    mean = np.mean([pair.score for pair in contrasts(verdicts)])
+    equation_3 = np.trace(f) / 4 - f.sum() / 16
+    assert equation_3 == pytest.approx((1 - 1 / 4) * mean)
+
+
+# --- scores of responses --------------------------------------------------------------------------------
+
+PAIRS = [
+    PairScore("t", "a", "b", 0.5),
+    PairScore("t", "a", "c", 0.1),
+    PairScore("t", "b", "a", 0.7),
+    PairScore("t", "b", "c", 0.2),
+    PairScore("t", "c", "a", -0.1),
+    PairScore("t", "c", "b", 0.0),
+]
+
+
+@pytest.mark.parametrize(
+    ("direction", "by_hand", "asked"),
+    [
+        ("given", {"a": 0.3, "b": 0.45, "c": -0.05}, 2),
+        ("about", {"a": 0.3, "b": 0.25, "c": 0.15}, 2),
+        ("both", {"a": 0.3, "b": 0.35, "c": 0.05}, 4),
+    ],
+)
+def test_a_score_averages_rows_columns_or_both(direction, by_hand, asked):
+    """Rows of the matrix of first against second, columns, or the mean of the two averages; the diagonal is absent."""
+    found = {row.agent: row for row in response_scores(PAIRS, direction=direction)}
+    assert {agent: row.score for agent, row in found.items()} == pytest.approx(by_hand)
+    assert {(row.asked, row.used) for row in found.values()} == {(asked, asked)}
+
+
+def test_both_directions_are_the_default():
+    assert response_scores(PAIRS) == response_scores(PAIRS, direction="both")
+
+
+def test_each_direction_weighs_half_however_many_contrasts_are_left_in_it():
+    """Row of a: .6 alone (the other is lost); column of a: .1 and .3. (.6 + .2) / 2 = .4, not (.6 + .1 + .3) / 3."""
+    pairs = [
+        PairScore("t", "a", "b", 0.6),
+        PairScore("t", "a", "c", None, "timeout"),
+        PairScore("t", "b", "a", 0.1),
+        PairScore("t", "c", "a", 0.3),
+    ]
+    assert response_scores(pairs)[0] == ResponseScore("t", "a", pytest.approx(0.4), asked=4, used=3)
+
+
+def test_where_one_direction_is_lost_altogether_the_score_is_missing():
+    pairs = [PairScore("t", "a", "b", None, "timeout"), PairScore("t", "b", "a", 0.3)]
+    assert response_scores(pairs)[0] == ResponseScore("t", "a", None, asked=2, used=1)
+    assert response_scores(pairs, direction="about")[1] == ResponseScore("t", "a", 0.3, asked=1, used=1)
+
+
+def test_partners_can_be_a_common_panel():
+    """Only c is a partner: a scores from (a, c) = .1 and (c, a) = -.1; c itself has no partner left."""
+    found = {row.agent: row.score for row in response_scores(PAIRS, peers={"c"})}
+    assert found == {"a": pytest.approx(0.0), "b": pytest.approx(0.1)}
+
+
+def test_tasks_are_scored_apart():
+    pairs = [*PAIRS, PairScore("u", "a", "b", 1.0), PairScore("u", "b", "a", 0.0)]
+    assert {row.agent: row.score for row in response_scores(pairs) if row.task == "u"} == {"a": 0.5, "b": 0.5}
+
+
+def test_no_pairs_have_no_scores():
+    assert response_scores([]) == []
+
+
+def test_an_unknown_direction_is_refused():
+    with pytest.raises(MetricError, match="one of both, given, about, not 'up'"):
+        response_scores(PAIRS, direction="up")
+
+
+# --- recorded tables ------------------------------------------------------------------------------------
+
+ROWS = [
+    {"task": "t", "first": "a", "second": "b", "contrast": 0.25},
+    {"task": "t", "first": "b", "second": "a", "contrast": None},
+    {"task": "t", "first": "a", "second": "a", "contrast": 0.0},
+]
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        pl.DataFrame,
+        pd.DataFrame,
+        lambda rows: pl.DataFrame(rows).with_columns(pl.col("first", "second").cast(pl.Categorical)),
+        lambda rows: pl.DataFrame(rows).to_arrow(),
+    ],
+    ids=["rows", "polars", "pandas", "categories", "arrow"],
+)
+def test_recorded_contrasts_are_read_from_rows_or_any_frame(make):
+    assert contrasts_from_table(make(ROWS)) == [
+        PairScore("t", "a", "b", 0.25),
+        PairScore("t", "b", "a", None, "not_recorded"),
+    ]
+
+
+def test_an_empty_table_has_no_contrasts():
+    assert contrasts_from_table([]) == []
+
+
+@pytest.mark.parametrize("value", [math.nan, np.float32("nan")])
+def test_a_contrast_that_is_no_number_was_not_recorded(value):
+    assert contrasts_from_table([{**ROWS[0], "contrast": value}])[0].missing == "not_recorded"
+
+
+@pytest.mark.parametrize("value", ["0.5", True, 1.5, -2, math.inf])
+def test_what_cannot_be_a_contrast_is_refused_with_its_place(value):
+    with pytest.raises(MetricError, match=r"task t, a and b: a contrast is .* from -1 to 1"):
+        contrasts_from_table([{**ROWS[0], "contrast": value}])
+
+
+def test_a_missing_column_is_named_with_its_nearest():
+    frame = pl.DataFrame(ROWS).rename({"contrast": "contrasts"})
+    with pytest.raises(MetricError, match="no column 'contrast'; did you mean 'contrasts'"):
+        contrasts_from_table(frame)
+
+
+def test_a_row_without_a_name_is_refused():
+    with pytest.raises(MetricError, match="row 2 of the recorded contrasts has no first"):
+        contrasts_from_table([ROWS[0], {**ROWS[0], "first": None}])
+
+
+def test_contrasts_that_are_there_twice_are_refused():
+    with pytest.raises(MetricError, match="1 of 2 recorded contrasts repeat"):
+        contrasts_from_table([ROWS[0], ROWS[0]])
+
+
+def test_something_else_than_a_table_is_refused():
+    with pytest.raises(MetricError, match=r"a frame or a list of rows .* builtins\.int"):
+        contrasts_from_table(3)
+
+
+# --- recorded critics -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Path:
+    """The folder of the recorded studies."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    return path
+
+
+@functools.cache
+def scored(folder: Path) -> tuple[float, float]:
+    """Effect size of good-faith against problematic agents over tasks (ddof 1), and the mean score.
+
+    The agent Reference is in neither group but is everybody's partner.
+    """
+    study = read_study(folder)
+    rows = response_scores(contrasts_from_table(study.table("critic_contrasts")))
+    groups = {agent.agent: agent.group for agent in study.agents}
+    by_task: dict[str, dict[str | None, list[float]]] = {}
+    for row in rows:
+        by_task.setdefault(row.task, {}).setdefault(groups[row.agent], []).append(row.score)
+    gaps = [np.mean(task["good faith"]) - np.mean(task["problematic"]) for task in by_task.values()]
+    return float(np.mean(gaps) / np.std(gaps, ddof=1)), float(np.mean([row.score for row in rows]))
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(("name", "effect"), [("samsum", 6.137), ("reddit", 7.235)])
+def test_recorded_critics_tell_good_faith_from_problematic_agents_as_stated(recorded, name, effect):
+    """The values stated with the recorded data, to their three decimals."""
+    assert scored(recorded / f"{name}_peer_prediction")[0] == pytest.approx(effect, abs=5e-4)
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize(
+    ("attack", "effect", "rise"),
+    [
+        ("case_flip", 4.975, 0.070),
+        ("format", 5.899, 0.077),
+        ("padding", 6.796, 0.029),
+        ("pattern", 5.335, 0.113),
+    ],
+)
+def test_recorded_attacks_lower_the_effect_and_raise_the_mean_score_as_stated(recorded, attack, effect, rise):
+    """The values stated with the recorded data: tags that all responses share inflate the mean score."""
+    reddit = recorded / "reddit_peer_prediction"
+    found, mean = scored(reddit / "attacks" / attack)
+    assert found == pytest.approx(effect, abs=5e-4)
+    assert mean - scored(reddit)[1] == pytest.approx(rise, abs=5e-4)

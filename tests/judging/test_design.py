@@ -1,0 +1,257 @@
+"""Designs for few critic calls: what they cost, which pairs they choose, how well these rank recorded agents."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import spearmanr
+
+from goldless.errors import MetricError
+from goldless.judging.design import Design, choose_design, chosen_pairs
+
+SIZES = st.tuples(st.integers(2, 40), st.integers(3, 12))
+BUDGETS = st.integers(0, 40_000)
+SHUFFLES = st.none() | st.integers(1, 8)
+
+
+def names(kind: str, count: int) -> list[str]:
+    return [f"{kind}-{i}" for i in range(count)]
+
+
+def pairs_of(n_tasks: int, n_agents: int, design: Design, seed: int = 0) -> dict[str, tuple[tuple[str, str], ...]]:
+    return chosen_pairs(names("task", n_tasks), names("agent", n_agents), design, seed=seed)
+
+
+# What is chosen for a budget.
+
+
+@given(SIZES, BUDGETS, SHUFFLES)
+def test_a_design_never_exceeds_its_budget(size, budget, shuffles):
+    n_tasks, n_agents = size
+    try:
+        design = choose_design(n_tasks, n_agents, budget_calls=budget, shuffles=shuffles)
+    except MetricError:
+        least = 2 * n_agents * (1 + min(shuffles or 1, n_tasks - 1))  # two rings, one contrast an agent each
+        assert budget < least
+        return
+    asked = sum(len(pairs) for pairs in pairs_of(n_tasks, n_agents, design).values())
+    assert asked * (1 + design.shuffles) == design.calls <= budget
+
+
+@given(SIZES, BUDGETS, BUDGETS, SHUFFLES)
+def test_a_larger_budget_never_buys_less(size, budget, more, shuffles):
+    n_tasks, n_agents = size
+    least = 2 * n_agents * (1 + min(shuffles or 1, n_tasks - 1))
+    small = choose_design(n_tasks, n_agents, budget_calls=least + budget, shuffles=shuffles)
+    large = choose_design(n_tasks, n_agents, budget_calls=least + budget + more, shuffles=shuffles)
+    for field in ("tasks", "rings", "shuffles", "contrasts", "calls"):
+        assert getattr(small, field) <= getattr(large, field)
+
+
+@given(SIZES, BUDGETS, SHUFFLES)
+def test_less_than_one_ring_is_left_of_a_budget_that_does_not_pay_for_everything(size, budget, shuffles):
+    n_tasks, n_agents = size
+    least = 2 * n_agents * (1 + min(shuffles or 1, n_tasks - 1))
+    design = choose_design(n_tasks, n_agents, budget_calls=least + budget, shuffles=shuffles)
+    if design.contrasts < n_tasks * n_agents * (n_agents - 1):
+        assert least + budget - design.calls < n_agents * (1 + design.shuffles)
+
+
+def test_a_tenth_of_the_recorded_pairs_is_580_rings_on_all_200_tasks():
+    """By hand: 200 · 30 · 29 = 174,000 contrasts of 2 calls; a tenth is 34,800 calls; a ring costs 30 · 2."""
+    design = choose_design(200, 30, budget_calls=34_800)
+    assert design == Design(tasks=200, agents=30, rings=580, shuffles=1)
+    assert (design.contrasts, design.calls) == (17_400, 34_800)
+
+
+def test_a_budget_of_fewer_rings_than_tasks_takes_one_ring_of_as_many_tasks():
+    """By hand: 1,000 calls pay for 1,000 // (10 · 2) = 50 rings."""
+    assert choose_design(200, 10, budget_calls=1_000) == Design(tasks=50, agents=10, rings=50, shuffles=1)
+
+
+@pytest.mark.parametrize(("calls_a_contrast", "shuffles"), [(2, 1), (3, 2), (4, 3), (5, 4), (9, 4)])
+def test_shuffles_are_added_only_once_every_pair_is_paid_for(calls_a_contrast, shuffles):
+    """By hand: 20 tasks of 5 agents have 20 · 5 · 4 = 400 contrasts."""
+    design = choose_design(20, 5, budget_calls=400 * calls_a_contrast)
+    assert design == Design(tasks=20, agents=5, rings=80, shuffles=shuffles)
+    assert choose_design(20, 5, budget_calls=400 * 2 - 1).rings == 79
+
+
+def test_asked_for_shuffles_are_paid_for():
+    """By hand: a ring of 10 agents with 4 shuffles costs 10 · 5 = 50 calls."""
+    assert choose_design(200, 10, budget_calls=1_000, shuffles=4).rings == 20
+
+
+def test_more_shuffles_than_other_tasks_are_cut_to_those():
+    assert choose_design(3, 5, budget_calls=1_000, shuffles=9).shuffles == 2
+
+
+def test_a_budget_too_small_for_a_ranking_names_the_least():
+    """By hand: two rings of 30 agents, 2 calls a contrast: 120."""
+    with pytest.raises(MetricError, match="119 critic calls cannot rank 30 agents: the least is 120"):
+        choose_design(200, 30, budget_calls=119)
+    assert choose_design(200, 30, budget_calls=120).calls == 120
+
+
+@pytest.mark.parametrize(
+    ("n_tasks", "n_agents", "shuffles", "said"),
+    [
+        (10, 2, None, "2 agents came; a ranking by a critic needs at least 3"),
+        (1, 5, None, "1 tasks came; a critic needs at least 2"),
+        (10, 5, 0, "0 shuffles came; a critic needs at least 1"),
+    ],
+)
+def test_a_study_that_no_budget_can_rank_is_refused(n_tasks, n_agents, shuffles, said):
+    with pytest.raises(MetricError, match=said):
+        choose_design(n_tasks, n_agents, budget_calls=10_000, shuffles=shuffles)
+
+
+@pytest.mark.parametrize("rings", [9, 41])
+def test_a_design_with_impossible_rings_is_refused(rings):
+    with pytest.raises(MetricError, match="10 to 40 rings are possible"):
+        Design(tasks=10, agents=5, rings=rings, shuffles=1)
+
+
+# Which pairs are chosen.
+
+
+@given(SIZES, BUDGETS, st.integers(0, 5))
+def test_no_pair_is_chosen_twice_and_every_agent_is_first_and_second_equally_often(size, budget, seed):
+    n_tasks, n_agents = size
+    design = choose_design(n_tasks, n_agents, budget_calls=4 * n_agents + budget)
+    chosen = pairs_of(n_tasks, n_agents, design, seed)
+    assert len(chosen) == design.tasks
+    per_task = [len(pairs) // n_agents for pairs in chosen.values()]
+    assert max(per_task) - min(per_task) <= 1
+    for pairs in chosen.values():
+        assert len(set(pairs)) == len(pairs)
+        for side in (0, 1):
+            assert set(Counter(pair[side] for pair in pairs).values()) == {len(pairs) // n_agents}
+        assert all(first != second for first, second in pairs)
+
+
+def test_every_ring_paid_for_is_every_ordered_pair():
+    design = choose_design(6, 5, budget_calls=10_000)
+    every = set(itertools.permutations(names("agent", 5), 2))
+    assert all(set(pairs) == every for pairs in pairs_of(6, 5, design).values())
+
+
+@pytest.mark.parametrize(("n_tasks", "rings"), [(29, 29), (58, 58), (10, 87), (200, 580)])
+def test_every_ordered_pair_is_asked_about_equally_often(n_tasks, rings):
+    """30 agents have 29 steps; a multiple of 29 rings holds each of the 870 ordered pairs rings / 29 times."""
+    chosen = pairs_of(n_tasks, 30, Design(tasks=n_tasks, agents=30, rings=rings, shuffles=1))
+    counts = Counter(pair for pairs in chosen.values() for pair in pairs)
+    assert len(counts) == 870
+    assert set(counts.values()) == {rings // 29}
+
+
+@given(SIZES, BUDGETS, BUDGETS)
+def test_a_larger_budget_asks_about_all_that_a_smaller_one_did(size, budget, more):
+    n_tasks, n_agents = size
+    least = 4 * n_agents
+    small = pairs_of(n_tasks, n_agents, choose_design(n_tasks, n_agents, budget_calls=least + budget))
+    large = pairs_of(n_tasks, n_agents, choose_design(n_tasks, n_agents, budget_calls=least + budget + more))
+    assert all(set(pairs) <= set(large[task]) for task, pairs in small.items())
+
+
+def test_the_choice_depends_on_names_and_seed_not_on_their_order():
+    design = choose_design(40, 6, budget_calls=120)
+    tasks, agents = names("task", 40), names("agent", 6)
+    chosen = chosen_pairs(tasks, agents, design, seed=1)
+    assert chosen == chosen_pairs(tasks[::-1], agents[::-1], design, seed=1)
+    assert chosen != chosen_pairs(tasks, agents, design, seed=2)
+    assert list(chosen) == [task for task in tasks if task in chosen]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "agents", "said"),
+    [
+        (names("t", 9), names("a", 4), "9 tasks came for a design of at least 10"),
+        (names("t", 12), names("a", 5), "5 agents came for a design of 4"),
+        (names("t", 12), ["a", "b", "b", "c"], "'b' stands twice among the agents"),
+        (["t", *names("t", 10), "t"], names("a", 4), "'t' stands twice among the tasks"),
+    ],
+)
+def test_a_design_for_another_study_is_refused(tasks, agents, said):
+    with pytest.raises(MetricError, match=said):
+        chosen_pairs(tasks, agents, Design(tasks=10, agents=4, rings=10, shuffles=1))
+
+
+# How well the chosen pairs rank.
+
+
+@pytest.fixture(scope="module")
+def recorded() -> Path:
+    """The folder of the recorded studies."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    return path
+
+
+def read_contrasts(path: Path) -> pl.DataFrame:
+    return pl.read_parquet(path / "critic_contrasts.parquet").with_columns(
+        pl.col("task", "first", "second").cast(pl.String)
+    )
+
+
+def task_scores(contrasts: pl.DataFrame) -> np.ndarray:
+    """The mean of an agent's row and column averages [tasks, agents], both in the order of their names."""
+    sides = [
+        contrasts.group_by("task", pl.col(side).alias("agent")).agg(pl.col("contrast").mean())
+        for side in ("first", "second")
+    ]
+    scores = pl.concat(sides).group_by("task", "agent").agg(pl.col("contrast").mean()).sort("task", "agent")
+    return scores["contrast"].to_numpy().reshape(scores["task"].n_unique(), -1)
+
+
+def chosen_contrasts(contrasts: pl.DataFrame, share: float, seed: int) -> pl.DataFrame:
+    """What the design for a share of the recorded pairs pays for."""
+    tasks, agents = (sorted(contrasts[column].unique()) for column in ("task", "first"))
+    design = choose_design(len(tasks), len(agents), budget_calls=int(share * contrasts.height * 2))
+    chosen = chosen_pairs(tasks, agents, design, seed=seed)
+    rows = [(task, first, second) for task, pairs in chosen.items() for first, second in pairs]
+    paid = contrasts.join(pl.DataFrame(rows, ["task", "first", "second"], orient="row"), ["task", "first", "second"])
+    assert paid.height == design.contrasts <= share * contrasts.height
+    return paid
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("study", ["samsum_peer_prediction", "reddit_peer_prediction"])
+@pytest.mark.parametrize("share", [0.1, 0.035])
+def test_a_tenth_of_the_pairs_ranks_recorded_agents_nearly_as_all_do(recorded, study, share):
+    """The required rank correlation is 0.95 with at most a tenth of the pairs; about a third of these reach it too."""
+    contrasts = read_contrasts(recorded / study)
+    truth = task_scores(contrasts).mean(axis=0)
+    found = [
+        spearmanr(task_scores(chosen_contrasts(contrasts, share, seed)).mean(axis=0), truth).statistic
+        for seed in range(5)
+    ]
+    assert np.mean(found) >= 0.95
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("study", ["samsum_peer_prediction", "reddit_peer_prediction"])
+@pytest.mark.parametrize("share", [0.1, 0.035])
+def test_the_spread_over_tasks_does_not_understate_the_error_of_chosen_pairs(recorded, study, share):
+    """The true error: that of the scores by all pairs, from 200 tasks, plus the distance from these scores.
+
+    The spread counts changes of partner as noise, though they are balanced: a standard error up to 1.3 times as large.
+    """
+    contrasts = read_contrasts(recorded / study)
+    every = task_scores(contrasts)
+    true, stated = [], []
+    for seed in range(10):
+        scores = task_scores(chosen_contrasts(contrasts, share, seed))
+        true.append(every.var(axis=0, ddof=1) / 200 + (scores.mean(axis=0) - every.mean(axis=0)) ** 2)
+        stated.append(scores.var(axis=0, ddof=1) / 200)
+    assert 1 <= np.sqrt(np.mean(stated) / np.mean(true)) <= 1.3

@@ -1,3 +1,111 @@
-"""Sentences: where a text is cut into them."""
+"""Sentences: where a text is cut into them.
+
+``default`` reads a text as people write it: abbreviations do not end a sentence, a line break and a list item do, and a
+Markdown code block is one sentence. ``paper`` is the rule of the GEM paper's deletion experiment, which ends a sentence
+at every full stop, question mark, exclamation mark and line break.
+"""
 
 from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import sentencex  # type: ignore[import-untyped]
+
+from goldless.errors import UserError, nearest
+
+Mode = Literal["default", "paper"]
+
+LANGUAGE = "en"
+LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""Where a line ends: the same places as ``str.splitlines``."""
+LIST_MARK = re.compile(r"\s*(?:(?:[-*+•‣◦\u2013\u2014>]|#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s+)+")
+"""What opens a list item, a heading or a quoted line; its own full stop ends no sentence."""
+FENCE = re.compile(r"\s*(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)", re.DOTALL)
+"""A line that opens a Markdown code block."""
+PAPER_SENTENCE = re.compile(r"[^.?!\n]*(?:[.?!\n]|\Z)")
+
+Span = tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """One sentence, without the white space around it."""
+
+    text: str
+    start: int
+    """Index of its first character in the whole text."""
+    end: int
+    """Index after its last character: ``whole[start:end] == text``."""
+
+
+def split_sentences(text: str, *, mode: Mode = "default") -> tuple[Sentence, ...]:
+    """The sentences of a text in order; nothing but white space stands outside them."""
+    if mode not in get_args(Mode):
+        raise UserError(
+            f"sentences are cut in mode {' or '.join(get_args(Mode))}, not {mode!r}{nearest(mode, get_args(Mode))}"
+        )
+    spans = _paper_spans(text) if mode == "paper" else _default_spans(text)
+    trimmed = (_trimmed(text, span) for span in spans)
+    return tuple(Sentence(text[start:end], start, end) for start, end in trimmed if start < end)
+
+
+def _paper_spans(text: str) -> Iterator[Span]:
+    return (match.span() for match in PAPER_SENTENCE.finditer(text))
+
+
+def _default_spans(text: str) -> Iterator[Span]:
+    block: tuple[int, str] | None = None  # where a code block begins, and its fence
+    for start, end in _lines(text):
+        line = text[start:end]
+        if block is not None:
+            if _closes(line, block[1]):
+                yield block[0], end
+                block = None
+        elif fence := FENCE.fullmatch(line):
+            block = start, fence["ticks"] or fence["tildes"]
+        else:
+            yield from _line_spans(text, start, end)
+    if block is not None:  # Markdown, too, lets a block that is never closed run to the end
+        yield block[0], len(text)
+
+
+def _lines(text: str) -> Iterator[Span]:
+    """The lines, without what ends them."""
+    start = 0
+    for match in LINE_END.finditer(text):
+        yield start, match.start()
+        start = match.end()
+    yield start, len(text)
+
+
+def _closes(line: str, fence: str) -> bool:
+    """Whether a line closes the code block that this fence opened: the same character, at least as often."""
+    bare = line.strip()
+    return len(bare) >= len(fence) and set(bare) == set(fence)
+
+
+def _line_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Sentences of one line; a list mark belongs to the first."""
+    mark = LIST_MARK.match(text, start, end)
+    body = start if mark is None else mark.end()
+    found = sentencex.get_sentence_boundaries(LANGUAGE, text[body:end])
+    first = start
+    for boundary in found:
+        stop = body + int(boundary["end_index"])
+        if text[first:stop].strip():
+            yield first, stop
+            first = stop
+    if first < end:
+        yield first, end
+
+
+def _trimmed(text: str, span: Span) -> Span:
+    start, end = span
+    while start < end and text[start].isspace():
+        start += 1
+    while start < end and text[end - 1].isspace():
+        end -= 1
+    return start, end

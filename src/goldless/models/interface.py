@@ -142,6 +142,9 @@ class Scorer(Protocol):
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target as the assistant's turn | messages)."""
 
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, which joined give the target; an end token is "". None where it cannot tell."""
+
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests, in any order and sharing what they share; deliver every reply once."""
 

@@ -73,6 +73,10 @@ class JournalledScorer:
         """The request for log p(target | messages)."""
         return await self.scorer.encode(messages, target)
 
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, as the scorer tells them."""
+        return await self.scorer.pieces(request)
+
     async def aclose(self) -> None:
         """Give back what the scorer holds."""
         await self.scorer.aclose()

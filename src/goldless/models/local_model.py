@@ -25,6 +25,7 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
 )
+from goldless.models.token_texts import token_texts
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -101,6 +102,15 @@ class LocalModel(ABC):
         """Token ids of context and target; the target ends with the end-of-turn token where there is one."""
         layout = self._model().layout
         return ScoreRequest(layout.context(messages), layout.target(target))
+
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, the end-of-turn token as ""; None where the tokenizer cannot be cut so."""
+        layout = self._model().layout
+        _, ids = _ids(request)
+        end = layout.end_of_turn()
+        ended = end is not None and ids[-1:] == (end,)
+        texts = token_texts(layout.tokenizer, ids[:-1] if ended else ids)
+        return None if texts is None else (*texts, *[""] * ended)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests over their common prefix tree and deliver them together."""

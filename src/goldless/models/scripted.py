@@ -23,6 +23,7 @@ from goldless.models.interface import (
 from goldless.records import CallFailure
 
 Answers = Mapping[str, str] | Callable[[ChatRequest], str | ChatReply | CallFailure]
+Tokens = Mapping[str, Sequence[str]] | Callable[[str], Sequence[str]]
 Logprobs = Mapping[tuple[str, str], Sequence[float]] | Callable[[str, str], Sequence[float] | CallFailure]
 
 
@@ -31,22 +32,30 @@ class ScriptedModel:
 
     ``answers`` maps the last message to a reply, or is a function of the request. ``logprobs`` maps (context, target)
     to log-probabilities in nats, or is a function of the two; the context is the messages' contents joined by blank
-    lines. What is not written down is a failed call, as with any other model.
+    lines. ``tokens`` maps a target to the texts of its tokens, or is a function of it. What is not written down is a
+    failed call, as with any other model.
     """
 
     def __init__(
-        self, *, answers: Answers | None = None, logprobs: Logprobs | None = None, name: str = "scripted"
+        self,
+        *,
+        answers: Answers | None = None,
+        logprobs: Logprobs | None = None,
+        tokens: Tokens | None = None,
+        name: str = "scripted",
     ) -> None:
         self._answers = answers
         self._logprobs = logprobs
+        self._tokens = tokens
         self._name = name
         self.calls: list[ChatRequest | ScoreRequest] = []
         """Every request that reached the model, in order."""
 
     @classmethod
     def from_file(cls, path: Path | str) -> ScriptedModel:
-        """Read JSON lines ``{"prompt", "answer"}`` and ``{"context", "target", "logprobs"}``."""
+        """Read JSON lines ``{"prompt", "answer"}`` and ``{"context", "target", "logprobs"[, "tokens"]}``."""
         answers: dict[str, str] = {}
+        tokens: dict[str, Sequence[str]] = {}
         logprobs: dict[tuple[str, str], Sequence[float]] = {}
         problems = []
         try:
@@ -60,14 +69,18 @@ class ScriptedModel:
                 if "prompt" in row:
                     answers[_text(row, "prompt")] = _text(row, "answer")
                 else:
-                    logprobs[_text(row, "context"), _text(row, "target")] = [float(v) for v in row["logprobs"]]
+                    target = _text(row, "target")
+                    logprobs[_text(row, "context"), target] = [float(v) for v in row["logprobs"]]
+                    if "tokens" in row:
+                        tokens[target] = _texts(row, "tokens")
             except (ValueError, KeyError, TypeError) as error:
                 problems.append(f"  {path}:{number}: {error!r}")
         if problems:
             raise UserError(
-                "\n".join(["a script has lines {prompt, answer} and {context, target, logprobs}:", *problems])
+                "\n".join(["a script has lines {prompt, answer} and {context, target, logprobs[, tokens]}:", *problems])
             )
-        return cls(answers=answers or None, logprobs=logprobs or None, name=content_hash(text)[:8])
+        name = content_hash(text)[:8]
+        return cls(answers=answers or None, logprobs=logprobs or None, tokens=tokens or None, name=name)
 
     @property
     def identity(self) -> ModelIdentity:
@@ -99,6 +112,14 @@ class ScriptedModel:
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The messages' contents joined by blank lines, and the target, as text."""
         return ScoreRequest("\n\n".join(message.content for message in messages), target)
+
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The tokens written down for the target; None where there are none."""
+        if self._tokens is None:
+            return None
+        target = str(request.target)
+        found = self._tokens(target) if callable(self._tokens) else self._tokens.get(target)
+        return None if found is None else tuple(found)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Deliver one reply after the other."""
@@ -141,4 +162,11 @@ def _text(row: Mapping[str, object], column: str) -> str:
     value = row[column]
     if not isinstance(value, str):
         raise TypeError(f"{column} is a text, not {value!r}")
+    return value
+
+
+def _texts(row: Mapping[str, object], column: str) -> list[str]:
+    value = row[column]
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
+        raise TypeError(f"{column} is a list of texts, not {value!r}")
     return value

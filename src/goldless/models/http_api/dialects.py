@@ -45,6 +45,9 @@ class Dialect(Protocol):
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request in the form this dialect asks with. Raises AttemptError."""
 
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, or None where the server cannot tell. Raises AttemptError."""
+
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the target's tokens, proven to be theirs. Raises AttemptError."""
 

@@ -48,6 +48,9 @@ class EchoDialect:
         """The request as text."""
         return ScoreRequest(plain_layout(messages), target)
 
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> None:
+        """Never: the server shows no tokenizer."""
+
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the tokens that begin within the target."""
         context, target = texts_of(request)

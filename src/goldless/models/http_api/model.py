@@ -157,6 +157,17 @@ class HttpModel:
         except AttemptError as failure:
             raise CallError(failure.record()) from None
 
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text; None where the server does not turn ids into text.
+
+        Raises CapabilityError where the server cannot score, CallError where it does not answer.
+        """
+        dialect = await self._scoring_dialect()
+        try:
+            return await dialect.pieces(self._calls, request)
+        except AttemptError as failure:
+            raise CallError(failure.record()) from None
+
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests, those with a common context next to each other; deliver each reply as it comes.
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import anyio
+
 from goldless.models.http_api.dialects import Layout, first_choice, plain_layout
 from goldless.models.http_api.failures import AttemptError, bad_reply
 from goldless.models.interface import Message, ScoreRequest
+from goldless.models.token_texts import pieces_of_prefixes
 
 if TYPE_CHECKING:
     from goldless.models.http_api.retrying import Calls
@@ -40,6 +43,45 @@ class ServerTokenizer:
         """The request as ids: context and target tokenised apart, so that a token boundary stands between them."""
         context_ids = await self._kept(calls, tuple(messages))
         return ScoreRequest(context_ids, await self._kept(calls, target) if target else ())
+
+    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
+        """The text of each token, which joined give the text of all; None where the server has no ``/detokenize``."""
+        if not ids:
+            return ()
+        try:
+            whole = await self._detokenize(calls, ids)
+        except AttemptError as failure:
+            # A server that says no cannot tell; one that is down may tell later.
+            if failure.kind not in {"rejected", "bad_reply"}:
+                raise
+            return None
+        return pieces_of_prefixes([*await self._prefixes(calls, ids), whole])
+
+    async def _prefixes(self, calls: Calls, ids: tuple[int, ...]) -> list[str]:
+        """The texts of the first token, the first two, and so on up to all but the last, asked side by side."""
+        texts = [""] * (len(ids) - 1)
+        failures: list[AttemptError] = []
+
+        async def spell(length: int) -> None:
+            try:
+                texts[length - 1] = await self._detokenize(calls, ids[:length])
+            except AttemptError as failure:
+                failures.append(failure)
+
+        async with anyio.create_task_group() as tasks:
+            for length in range(1, len(ids)):
+                tasks.start_soon(spell, length)
+        if failures:
+            raise failures[0]
+        return texts
+
+    async def _detokenize(self, calls: Calls, ids: tuple[int, ...]) -> str:
+        """The text of the ids: ``prompt`` in vLLM's reply, ``text`` in SGLang's."""
+        data = (await calls.post("/detokenize", {"model": self._model, "tokens": ids})).data
+        text = data.get("prompt", data.get("text")) if isinstance(data, dict) else None
+        if not isinstance(text, str):
+            raise bad_reply("/detokenize returned no text")
+        return text
 
     async def _kept(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
         known = self._ids.get(text)

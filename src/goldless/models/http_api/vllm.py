@@ -47,6 +47,11 @@ class VllmDialect:
         """The request as ids."""
         return await self._tokenizer.encode(calls, messages, target)
 
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, as ``/detokenize`` spells them."""
+        _, target = ids_of(request)
+        return await self._tokenizer.pieces(calls, target)
+
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities; each position of the reply must name the id sent."""
         context, target = ids_of(request)

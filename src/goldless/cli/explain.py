@@ -1,0 +1,164 @@
+"""``goldless explain``: which sentence of one response tells which sentence of another."""
+
+from __future__ import annotations
+
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+from rich.box import SIMPLE_HEAD
+from rich.table import Table
+from rich.text import Text
+
+from goldless.cli.console import out, say
+from goldless.metrics.information_map import InformationMap, PeerSentence
+from goldless.runs.explaining import ExplainOptions, TextKind, explain_pair
+from goldless.studies import as_study
+from goldless.templates import TEMPLATES
+
+LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
+"""Gains of a token at which its colours change."""
+SHADES = (
+    ("#ffffff on #b42318", "below -2 nats"),
+    ("#5c1a14 on #f6c9c4", "below -0.5"),
+    ("", "near 0"),
+    ("#0f3d1e on #b7e4c0", "above +0.5"),
+    ("#ffffff on #1a7f37", "above +2"),
+)
+"""Colours and name of each step: misleading red, informative green."""
+BAR = 8
+"""Characters of the longest bar."""
+
+
+def explain(
+    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study folder, or one file with task, agent, text.")],
+    *,
+    task: Annotated[str, typer.Option(help="The task both answered.")],
+    agent: Annotated[str, typer.Option(help="Whose response is known: what does it tell?")],
+    peer: Annotated[str, typer.Option(help="Whose response is to be told.")],
+    scorer: Annotated[
+        str, typer.Option(help="Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.")
+    ] = "embedded",
+    template: Annotated[str, typer.Option(help=f"Prompt wording: {', '.join(TEMPLATES)}.")] = "general",
+    synopsis: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="A synopsis of the task that is known anyway, e.g. abstract.")
+    ] = None,
+    text: Annotated[
+        TextKind, typer.Option(help="Explain responses as they are, or the rewrites the study carries.")
+    ] = "responses",
+    journal: Annotated[
+        Path | None, typer.Option(help="Journal file; by default one for all your runs.", show_default=False)
+    ] = None,
+    json_only: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
+    ] = False,
+) -> None:
+    """Show which sentence of one response tells which sentence of another.
+
+    Example: goldless explain answers.jsonl --task t1 --agent ann --peer bob
+    """
+    options = ExplainOptions(
+        task=task,
+        agent=agent,
+        peer=peer,
+        scorer=scorer,
+        template=template,
+        synopsis=synopsis,
+        text=text,
+        journal=journal,
+        say=say,
+    )
+    found = anyio.run(explain_pair, as_study(study), options)
+    if json_only:
+        typer.echo(found.to_json())
+    else:
+        print_map(found)
+
+
+def print_map(found: InformationMap) -> None:
+    """Print the map on standard output: the peer's sentences, then the candidate's."""
+    agent, peer, task = map(_printable, (found.agent, found.peer, found.task))
+    out.print(Text(f"{task}: the response of {agent} tells {found.total_nats:+.2f} nats about that of {peer}", "bold"))
+    out.print()
+    out.print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
+    out.print(_legend())
+    if found.end_gain_nats is not None:
+        out.print(
+            Text(f"The sentences and the end of the response ({found.end_gain_nats:+.2f}) sum to the total.", "dim")
+        )
+    out.print()
+    out.print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
+    out.print(Text("Losses need not sum to the total: what two sentences both say is lost by neither alone.", "dim"))
+    out.print()
+    out.print(_printable(found.signature), markup=False, soft_wrap=True, style="dim")
+
+
+def _peer_table(found: InformationMap, title: str) -> Table:
+    table = _table(title)
+    gains = [sentence.gain_nats for sentence in found.peer_sentences]
+    for number, sentence in enumerate(found.peer_sentences, 1):
+        cells = _number_cells(f"P{number}", sentence.gain_nats, gains)
+        table.add_row(*cells, _coloured(found, sentence))
+    return table
+
+
+def _candidate_table(found: InformationMap, title: str) -> Table:
+    table = _table(title)
+    table.add_column("helps most", no_wrap=True)
+    contributions = [sentence.contribution_nats for sentence in found.candidate_sentences]
+    for number, sentence in enumerate(found.candidate_sentences):
+        cells = _number_cells(f"C{number + 1}", sentence.contribution_nats, contributions)
+        best = found.helps_most(number)
+        helped = "-" if best is None else f"→ P{best + 1} {found.matrix_nats[number][best]:+.2f}"
+        table.add_row(*cells, Text(_printable(sentence.text)), Text(helped))
+    return table
+
+
+def _table(title: str) -> Table:
+    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table.add_column("", no_wrap=True)
+    table.add_column("nats", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    table.add_column("sentence", overflow="fold", ratio=1)
+    return table
+
+
+def _number_cells(name: str, value: float, all_values: Sequence[float]) -> Iterable[Text]:
+    """Name, value and a bar that is long for large values of either sign."""
+    largest = max(map(abs, all_values)) or 1.0
+    length = round(abs(value) / largest * BAR)
+    return Text(name), Text(f"{value:+.2f}"), Text("▇" * length, "green" if value > 0 else "red")
+
+
+def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
+    """The sentence, each token in the colours of its gain."""
+    shown = Text()
+    for token in found.tokens:
+        start, end = max(token.start, sentence.start), min(token.end, sentence.end)
+        if start < end:
+            part = _printable(found.peer_text[start:end])
+            word = part.lstrip()
+            shown.append(part[: len(part) - len(word)])
+            shown.append(word, _shade(token.gain_nats))
+    return shown
+
+
+def _shade(gain_nats: float) -> str:
+    """The colours of a gain."""
+    return SHADES[bisect(LIMITS_NATS, gain_nats)][0]
+
+
+def _legend() -> Text:
+    shown = Text("a token's gain: ", "dim")
+    for style, name in SHADES:
+        shown.append(f" {name} ", style)
+        shown.append(" ")
+    return shown
+
+
+def _printable(text: str) -> str:
+    """The text without what a terminal takes for a command."""
+    return "".join(ch for ch in text if ch.isprintable() or ch in "\n\t")

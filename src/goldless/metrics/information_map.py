@@ -1,0 +1,185 @@
+"""The information map: which part of a candidate's response tells which part of a peer's.
+
+For a candidate x and a peer y to the same task, token k of y gains log p(y_k | x, y_<k) - log p(y_k | y_<k) nats from
+x; the gains of all tokens sum to the pair's PMI (see GEM). Sentence i of x contributes
+log p(y | x) - log p(y | x without i), the nats of y that are lost when the sentence is left out.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from goldless.errors import MetricError
+from goldless.sentences import Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class TokenGain:
+    """One token of the peer's response."""
+
+    text: str
+    """Empty for an end-of-turn token, and for a token that holds only the first bytes of a character."""
+    start: int
+    """Index of its first character in the peer's text."""
+    end: int
+    gain_nats: float
+    """How much likelier the candidate makes it: negative where the candidate misleads."""
+
+
+@dataclass(frozen=True, slots=True)
+class PeerSentence:
+    """One sentence of the peer's response."""
+
+    text: str
+    start: int
+    end: int
+    gain_nats: float
+    """Sum over its tokens, those of the white space before it included."""
+
+
+@dataclass(frozen=True, slots=True)
+class CandidateSentence:
+    """One sentence of the candidate's response."""
+
+    text: str
+    start: int
+    end: int
+    contribution_nats: float
+    """Nats of the peer's response that are lost when this sentence is left out."""
+    end_contribution_nats: float | None
+    """The part of it that falls on the end-of-turn token, which belongs to no sentence; None where there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class InformationMap:
+    """Where in a peer's response the information of a candidate's lies, and which sentences carry it."""
+
+    task: str
+    agent: str
+    """Whose response was known (x)."""
+    peer: str
+    """Whose response was predicted (y)."""
+    total_nats: float
+    """The pair's PMI: the gains of all sentences and of the end together."""
+    end_gain_nats: float | None
+    """Gain of the end-of-turn token; None where the scorer sums none."""
+    tokens: tuple[TokenGain, ...]
+    peer_sentences: tuple[PeerSentence, ...]
+    candidate_sentences: tuple[CandidateSentence, ...]
+    matrix_nats: tuple[tuple[float, ...], ...]
+    """[candidate sentence][peer sentence]: the contribution of the one to the other."""
+    agent_text: str
+    peer_text: str
+    """As the scorer's tokens spell it."""
+    signature: str
+    """How the numbers were made."""
+
+    def helps_most(self, candidate_sentence: int) -> int | None:
+        """The peer sentence that loses most without this one; None where none loses anything."""
+        row = self.matrix_nats[candidate_sentence]
+        best = max(range(len(row)), key=row.__getitem__)
+        return best if row[best] > 0 else None
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(asdict(self), ensure_ascii=False, indent=2)
+
+
+def make_information_map(
+    *,
+    task: str,
+    agent: str,
+    peer: str,
+    agent_text: str,
+    agent_sentences: Sequence[Sentence],
+    peer_sentences: Sequence[Sentence],
+    pieces: Sequence[str],
+    conditional_nats: Sequence[float],
+    marginal_nats: Sequence[float],
+    without_nats: Sequence[Sequence[float]],
+    signature: str = "",
+) -> InformationMap:
+    """The map of one pair.
+
+    ``pieces`` are the texts of y's tokens; the others are log-probabilities in nats of the same tokens: given x, given
+    nothing, and given x without each of its sentences in turn. ``peer_sentences`` are those of the pieces joined.
+    """
+    if not agent_sentences or not peer_sentences:
+        raise MetricError("a response without a sentence tells nothing and cannot be told: both need at least one")
+    if len(without_nats) != len(agent_sentences):
+        raise MetricError(
+            f"{len(without_nats)} left-out scores for {len(agent_sentences)} sentences: give one for each"
+        )
+    for values in (conditional_nats, marginal_nats, *without_nats):
+        _check_length(values, pieces)
+    peer_text = "".join(pieces)
+    spans = _spans(pieces)
+    homes = [_home(peer_text, start, peer_sentences) for start, _ in spans]
+    gains = _differences(conditional_nats, marginal_nats)
+    *by_sentence, end_gain = _sums(gains, homes, len(peer_sentences))
+    has_end = len(peer_sentences) in homes
+    rows = [_sums(_differences(conditional_nats, values), homes, len(peer_sentences)) for values in without_nats]
+    return InformationMap(
+        task=task,
+        agent=agent,
+        peer=peer,
+        total_nats=math.fsum(gains),
+        end_gain_nats=end_gain if has_end else None,
+        tokens=tuple(
+            TokenGain(piece, start, end, gain) for piece, (start, end), gain in zip(pieces, spans, gains, strict=True)
+        ),
+        peer_sentences=tuple(
+            PeerSentence(s.text, s.start, s.end, gain) for s, gain in zip(peer_sentences, by_sentence, strict=True)
+        ),
+        candidate_sentences=tuple(
+            CandidateSentence(s.text, s.start, s.end, math.fsum(row), row[-1] if has_end else None)
+            for s, row in zip(agent_sentences, rows, strict=True)
+        ),
+        matrix_nats=tuple(tuple(row[:-1]) for row in rows),
+        agent_text=agent_text,
+        peer_text=peer_text,
+        signature=signature,
+    )
+
+
+def _check_length(values: Sequence[float], pieces: Sequence[str]) -> None:
+    if len(values) != len(pieces):
+        raise MetricError(
+            f"{len(values)} log-probabilities for {len(pieces)} token texts: a scorer must give one for each token"
+        )
+
+
+def _spans(pieces: Sequence[str]) -> list[tuple[int, int]]:
+    """First and end index of each piece in the pieces joined."""
+    spans, start = [], 0
+    for piece in pieces:
+        spans.append((start, start + len(piece)))
+        start += len(piece)
+    return spans
+
+
+def _home(text: str, start: int, sentences: Sequence[Sentence]) -> int:
+    """The sentence a token belongs to, by where it starts; ``len(sentences)`` for one after the end of the text.
+
+    It is the sentence of the token's first character, or the next one where that is white space between two; behind
+    the last sentence it is the last.
+    """
+    if start == len(text):
+        return len(sentences)
+    after = (number for number, sentence in enumerate(sentences) if start < sentence.end)
+    return next(after, len(sentences) - 1)
+
+
+def _differences(values: Sequence[float], baseline: Sequence[float]) -> list[float]:
+    return [value - base for value, base in zip(values, baseline, strict=True)]
+
+
+def _sums(gains: Sequence[float], homes: Sequence[int], sentences: int) -> list[float]:
+    """Sums by sentence, and last that of the tokens after the end of the text."""
+    return [
+        math.fsum(gain for gain, home in zip(gains, homes, strict=True) if home == number)
+        for number in range(sentences + 1)
+    ]

@@ -1,0 +1,126 @@
+"""``goldless explain``: the map on standard output, readable without colour, and no text that acts on the terminal."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import re
+
+import anyio
+import pytest
+from rich.console import Console
+
+from goldless.cli import explain as command
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.studies import read_study
+
+LN4 = math.log(4)  # what a word that both have tells in the toy scorer
+TEXTS = {"t1": {"ann": "zarn bluk. mipo hoft.", "bob": "zarn mipo. quex bluk."}}
+HOSTILE = {"t1": {"ann": "zarn [red]bluk[/red].", "bob": "zarn [bold]bluk[/bold] \x1b[31mmipo\x07."}}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+\W*", text)
+
+
+@pytest.fixture
+def pair(toy_scorer, study_file, script_file, tmp_path):
+    """The command for a pair: a study file, and the toy scorer as a script with all it is asked about it."""
+
+    def make(texts=TEXTS) -> list[object]:
+        path, model = study_file(texts), toy_scorer(tokens=words)
+        options = ExplainOptions(
+            task="t1", agent="ann", peer="bob", scorer=model, journal=tmp_path / "writing-the-script.sqlite"
+        )
+        anyio.run(explain_pair, read_study(path), options)
+        asked = {(call.context, call.target) for call in model.calls}
+        rows = [
+            {"context": c, "target": t, "logprobs": model._logprobs(c, t), "tokens": words(t)} for c, t in sorted(asked)
+        ]
+        script = f"scripted:{script_file(rows)}"
+        return ["explain", path, "--task", "t1", "--agent", "ann", "--peer", "bob", "--scorer", script]
+
+    return make
+
+
+def test_json_is_one_object_on_standard_output(goldless, pair):
+    ended = goldless(*pair(), "--json")
+    assert ended.code == 0
+    read = json.loads(ended.out)
+    assert read["total_nats"] == pytest.approx(3 * LN4)
+    assert [row["contribution_nats"] for row in read["candidate_sentences"]] == pytest.approx([2 * LN4, LN4])
+    assert "4 calls now" in ended.err
+
+
+def test_without_colour_the_sentences_have_their_numbers_in_80_columns(goldless, pair):
+    ended = goldless(*pair())
+    assert ended.code == 0
+    assert f"t1: the response of ann tells {3 * LN4:+.2f} nats about that of bob" in ended.out
+    lines = ended.out.splitlines()
+    for start, value, text in [
+        ("P1", 2 * LN4, "zarn mipo."),
+        ("P2", LN4, "quex bluk."),
+        ("C1", 2 * LN4, "zarn bluk."),
+        ("C2", LN4, "mipo hoft."),
+    ]:
+        assert any(re.match(rf"\s*{start}\s+\{value:+.2f}\s+▇+\s+{re.escape(text)}", line) for line in lines), ended.out
+    assert re.search(rf"C2 .*→ P1 \+{LN4:.2f}", ended.out)
+    assert "\x1b" not in ended.out
+    assert max(len(line) for line in lines if not line.startswith("information-map|")) <= 80
+
+
+def test_a_second_run_asks_nothing(goldless, pair):
+    arguments = pair()
+    first = goldless(*arguments)
+    second = goldless(*arguments)
+    assert second.out == first.out
+    assert "0 calls now (0 tokens), 4 from the journal" in second.err
+
+
+def test_each_token_has_the_colours_of_its_gain(goldless, pair, monkeypatch):
+    shown = io.StringIO()
+    terminal = Console(
+        file=shown, force_terminal=True, color_system="truecolor", width=80, emoji=False, highlight=False
+    )
+    monkeypatch.setattr(command, "out", terminal)
+    assert goldless(*pair()).code == 0
+    # ln 4 is above 0.5 and below 2: light green #b7e4c0; quex gains nothing and is plain
+    assert re.search(r"\x1b\[[\d;]*48;2;183;228;192m(zarn|mipo)", shown.getvalue())
+    assert re.search(r"(?<!m)quex", shown.getvalue())
+
+
+@pytest.mark.parametrize(
+    ("gain", "name"),
+    [
+        (-3.0, "below -2 nats"),
+        (-1.0, "below -0.5"),
+        (0.0, "near 0"),
+        (0.4, "near 0"),
+        (1.0, "above +0.5"),
+        (9.0, "above +2"),
+    ],
+)
+def test_the_legend_names_the_shade_of_a_gain(gain, name):
+    assert (command._shade(gain), name) in command.SHADES
+
+
+def test_markup_and_control_characters_of_a_response_are_shown_not_obeyed(goldless, pair):
+    ended = goldless(*pair(HOSTILE))
+    assert "zarn [bold]bluk[/bold] [31mmipo." in ended.out
+    assert "zarn [red]bluk[/red]." in ended.out
+    assert "\x1b" not in ended.out
+    assert "\x07" not in ended.out
+
+
+def test_a_wrong_name_ends_with_a_hint_and_code_2(goldless, study_file):
+    ended = goldless("explain", study_file(TEXTS), "--task", "t1", "--agent", "anne", "--peer", "bob")
+    assert ended.code == 2
+    assert "no agent 'anne' in the study; did you mean 'ann'?" in ended.err
+    assert ended.out == ""
+
+
+def test_an_option_left_out_is_named(goldless, study_file):
+    ended = goldless("explain", study_file(TEXTS), "--task", "t1", "--agent", "ann")
+    assert ended.code == 2
+    assert "--peer" in ended.err

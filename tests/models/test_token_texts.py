@@ -1,0 +1,88 @@
+"""The texts of tokens, joined, are the text that was encoded."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+
+from goldless.models.chat_layout import FastTokenizer
+from goldless.models.interface import Message
+from goldless.models.token_texts import pieces_of_prefixes, token_texts
+
+texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
+
+
+def byte_level(merges: list[tuple[str, str]] = ()) -> FastTokenizer:
+    """One token a byte but for the merges; the library's own byte alphabet."""
+    symbols = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *("".join(merge) for merge in merges)]
+    tokenizer = Tokenizer(models.BPE({symbol: i for i, symbol in enumerate(symbols)}, list(merges)))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    return FastTokenizer(tokenizer)
+
+
+def byte_fallback(*, strips: bool) -> FastTokenizer:
+    """A SentencePiece-like tokenizer that puts a blank before every text."""
+    symbols = ["<unk>", *(f"<0x{byte:02X}>" for byte in range(256)), "▁", "a", "b", "▁a"]
+    model = models.BPE({s: i for i, s in enumerate(symbols)}, [("▁", "a")], unk_token="<unk>", byte_fallback=True)
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    end = [decoders.Strip(" ", 1, 0)] if strips else []
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse(), *end])
+    return FastTokenizer(tokenizer)
+
+
+def pieces(tokenizer: FastTokenizer, text: str) -> tuple[str, ...] | None:
+    return token_texts(tokenizer, tokenizer.text_ids(text))
+
+
+def test_a_character_of_several_bytes_belongs_to_the_token_that_completes_it():
+    # é has two bytes in UTF-8, 你 three, 😀 four
+    assert pieces(byte_level(), "aé你b😀") == ("a", "", "é", "", "", "你", "b", "", "", "", "😀")
+
+
+def test_a_merged_token_keeps_its_blank():
+    assert pieces(byte_level([("Ġ", "a")]), "b a a") == ("b", " a", " a")
+
+
+@pytest.mark.parametrize("strips", [True, False])
+def test_the_blank_that_a_tokenizer_adds_is_in_no_token(strips):
+    tokenizer = byte_fallback(strips=strips)
+    assert pieces(tokenizer, "a b a") == ("a", " ", "b", " a")
+    assert "".join(pieces(tokenizer, "é b")) == "é b"
+    assert "".join(pieces(tokenizer, " a")) == " a"
+
+
+@given(texts)
+def test_joined_pieces_are_the_text_one_piece_a_token(text):
+    tokenizer = byte_level()
+    found = pieces(tokenizer, text)
+    assert "".join(found) == text
+    assert len(found) == len(text.encode())
+
+
+def test_a_replacement_character_in_the_text_is_kept():
+    assert "".join(pieces(byte_level(), "a\ufffd\ufffdb\ufffd")) == "a\ufffd\ufffdb\ufffd"
+
+
+def test_prefixes_give_the_same_pieces():
+    # what decoding the first 1, 2, … bytes of "aé你" gives: unfinished characters come as U+FFFD
+    prefixes = ["a", "a\ufffd", "aé", "aé\ufffd", "aé\ufffd", "aé你"]
+    assert pieces_of_prefixes(prefixes) == ("a", "", "é", "", "", "你")
+
+
+def test_prefixes_that_do_not_grow_give_nothing():
+    assert pieces_of_prefixes(["The", "A cat"]) is None
+
+
+@pytest.mark.embedded
+@pytest.mark.anyio
+async def test_the_embedded_model_spells_its_target_and_ends_with_nothing(embedded):
+    target = "Naïve 😀 你好: see Sec. 3.2,\n\n- <|im_end|> is only text.  Done "
+    request = await embedded.encode([Message("user", "x")], target)
+    found = await embedded.pieces(request)
+    assert len(found) == len(request.target)
+    assert found[-1] == ""
+    assert "".join(found) == target

@@ -1,0 +1,250 @@
+"""Explaining a pair, with figures worked out by hand.
+
+The toy scorer gives ln 4 nats for every word of the peer's response that the candidate's has; a token is a word with
+what stands behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+
+import goldless
+from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, UserError
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+from goldless.runs.explaining import ExplainOptions, explain_pair, without_sentence
+from goldless.sentences import split_sentences
+from goldless.studies import as_study, read_study
+
+pytestmark = pytest.mark.anyio
+
+LN4 = math.log(4)
+TEXTS = {
+    "t1": {"ann": "zarn bluk. mipo hoft.", "bob": "zarn mipo. quex bluk.", "cy": "zarn bluk. zarn bluk."},
+    "t2": {"ann": "vond.", "bob": "vond rask."},
+}
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+\W*", text)
+
+
+@pytest.fixture
+def study(study_file):
+    return read_study(study_file(TEXTS))
+
+
+@pytest.fixture
+def explain(study, toy_scorer, tmp_path):
+    """Explains a pair of the study above; ``model`` is the scorer."""
+
+    async def run(task="t1", agent="ann", peer="bob", *, of=study, **options):
+        scorer = options.pop("scorer", None) or toy_scorer(tokens=words)
+        given = {"journal": tmp_path / "explain.sqlite", **options}
+        return await explain_pair(of, ExplainOptions(task=task, agent=agent, peer=peer, scorer=scorer, **given))
+
+    return run
+
+
+async def test_the_worked_map(explain):
+    found = await explain()
+    assert found.total_nats == pytest.approx(3 * LN4)  # zarn, mipo, bluk
+    assert [token.text for token in found.tokens] == ["zarn ", "mipo. ", "quex ", "bluk."]
+    assert [token.gain_nats for token in found.tokens] == pytest.approx([LN4, LN4, 0, LN4])
+    assert [s.gain_nats for s in found.peer_sentences] == pytest.approx([2 * LN4, LN4])
+    assert [s.contribution_nats for s in found.candidate_sentences] == pytest.approx([2 * LN4, LN4])
+    assert found.matrix_nats == (pytest.approx((LN4, LN4)), pytest.approx((LN4, 0)))
+    assert (found.task, found.agent, found.peer, found.end_gain_nats) == ("t1", "ann", "bob", None)
+    assert found.peer_text == TEXTS["t1"]["bob"]
+    assert found.signature.startswith("information-map|scorer:scripted:toy|template:general|synopsis:none|")
+
+
+async def test_what_two_sentences_both_say_is_lost_by_neither(explain):
+    found = await explain(agent="cy")
+    assert found.total_nats == pytest.approx(2 * LN4)
+    assert [s.contribution_nats for s in found.candidate_sentences] == pytest.approx([0, 0])
+
+
+async def test_without_its_only_sentence_a_candidate_is_not_available(explain, toy_scorer):
+    scorer = toy_scorer(tokens=words)
+    found = await explain("t2", scorer=scorer)
+    assert found.candidate_sentences[0].contribution_nats == pytest.approx(found.total_nats) == pytest.approx(LN4)
+    asked = [call.context for call in scorer.calls if call.target == "vond rask."]
+    assert len(asked) == 2  # the marginal is asked once, though two of the three questions are it
+    assert sum(context.endswith("[Answer of the first person]\n\nNot available") for context in asked) == 1
+
+
+async def test_a_sentence_is_left_out_with_the_white_space_after_it():
+    text = "One.  Two.\n\nThree. "
+    left = [without_sentence(text, sentence) for sentence in split_sentences(text)]
+    assert left == ["Two.\n\nThree. ", "One.  Three. ", "One.  Two.\n\n"]
+
+
+async def test_everything_is_asked_in_one_batch_and_never_again(explain):
+    batches = []
+
+    class Counting(ScriptedModel):
+        async def score(self, requests, deliver):
+            batches.append(len(requests))
+            await super().score(requests, deliver)
+
+    def make():
+        return Counting(logprobs=_overlap, tokens=words, name="toy")
+
+    first = await explain(scorer=make())
+    assert batches[-1] == 4  # given nothing, given all, without the first, without the second
+    before = len(batches)
+    said = []
+    assert await explain(scorer=make(), say=said.append) == first
+    assert len(batches) == before
+    assert said == ["scripted:toy: 0 calls now (0 tokens), 4 from the journal"]
+
+
+def _overlap(context: str, target: str) -> list[float]:
+    known = set(re.findall(r"\w+", context))
+    return [math.log(1 / 2) if word in known else math.log(1 / 8) for word in re.findall(r"\w+", target)]
+
+
+async def test_what_a_score_run_has_asked_is_not_asked_again(explain, study, toy_scorer, tmp_path):
+    path = tmp_path / "both.sqlite"
+    goldless.evaluate(study, scorer=toy_scorer(), journal=path, resamples=100)
+    scorer = toy_scorer(tokens=words)
+    await explain(scorer=scorer, journal=path)
+    assert len(scorer.calls) == 2  # the candidate without each of its two sentences
+
+
+async def test_the_map_of_a_pair_is_the_pmi_that_evaluate_gives(explain, study, toy_scorer):
+    evidence = goldless.evaluate(study, scorer=toy_scorer(), resamples=100).logprobs
+    sums = {row.given: row.sum_nats for row in evidence if row.task == "t1" and row.target == "bob"}
+    assert (await explain()).total_nats == pytest.approx(sums["ann"] - sums[None])
+
+
+# --- synopses and rewrites ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rich_study(tmp_path):
+    folder = tmp_path / "rich"
+    folder.mkdir()
+    tables = {
+        "tasks": [{"task": "t1", "synopsis_abstract": "quex"}],
+        "responses": [{"task": "t1", "agent": a, "text": t} for a, t in TEXTS["t1"].items()],
+        "rewrites": [
+            {"rewriter": "r", "task": "t1", "agent": "ann", "text": "rask"},
+            {"rewriter": "r", "task": "t1", "agent": "bob", "text": " rask lirp\n"},
+        ],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return read_study(folder)
+
+
+@pytest.mark.parametrize("name", ["abstract", "synopsis_abstract"])
+async def test_what_the_synopsis_tells_is_no_gain(explain, rich_study, toy_scorer, name):
+    scorer = toy_scorer(tokens=words)
+    found = await explain(of=rich_study, synopsis=name, scorer=scorer)
+    assert found.total_nats == pytest.approx(3 * LN4)
+    assert "|synopsis:abstract|" in found.signature
+    assert sum("[Synopsis of the task]\n\nquex" in call.context for call in scorer.calls) == 4
+
+
+async def test_recorded_rewrites_are_explained_when_asked_for(explain, rich_study):
+    found = await explain(of=rich_study, text="rewrites")
+    assert (found.agent_text, found.peer_text) == ("rask", "rask lirp")
+    assert found.total_nats == pytest.approx(LN4)
+    assert "|rewriter:r|" in found.signature
+
+
+async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_study):
+    with pytest.raises(MetricError, match=r"no synopsis 'abstrct'; did you mean 'abstract'\? It has: abstract"):
+        await explain(of=rich_study, synopsis="abstrct")
+    with pytest.raises(MetricError, match="no rewrite of what cy answered to t1"):
+        await explain(of=rich_study, peer="cy", text="rewrites")
+    with pytest.raises(MetricError, match=r"no synopsis 'assw'. It has: none"):
+        await explain(synopsis="assw")
+
+
+# --- errors ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("pair", "message"),
+    [
+        (("t11", "ann", "bob"), r"no task 't11' in the study; did you mean 't1'\?"),
+        (("t1", "anne", "bob"), r"no agent 'anne' in the study; did you mean 'ann'\?"),
+        (("t1", "ann", "bobb"), r"no agent 'bobb' in the study; did you mean 'bob'\?"),
+        (("t1", "ann", "ann"), r"both 'ann'.*Name another agent that answered t1: bob, cy"),
+        (("t2", "cy", "bob"), r"cy did not answer t2. It was answered by: ann, bob"),
+        (("t2", "ann", "cy"), r"cy did not answer t2"),
+    ],
+)
+async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_asked(explain, toy_scorer, pair, message):
+    scorer = toy_scorer(tokens=words)
+    with pytest.raises(UserError, match=message):
+        await explain(*pair, scorer=scorer)
+    assert scorer.calls == []
+
+
+async def test_an_unknown_kind_of_text_is_refused(explain):
+    with pytest.raises(UserError, match=r"responses, rewrites, not 'rewrite'; did you mean 'rewrites'\?"):
+        await explain(text="rewrite")
+
+
+async def test_a_model_without_scoring_is_refused_with_those_that_can(explain):
+    with pytest.raises(CapabilityError, match=r"gives no log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH"):
+        await explain(scorer=ScriptedModel(answers={}))
+
+
+async def test_a_model_that_does_not_tell_its_tokens_is_refused(explain, toy_scorer):
+    with pytest.raises(CapabilityError, match="does not tell the text of its tokens"):
+        await explain(scorer=toy_scorer())
+
+
+async def test_tokens_that_do_not_spell_the_response_are_refused(explain, toy_scorer):
+    with pytest.raises(CapabilityError, match="spell 'zarnmipo"):
+        await explain(scorer=toy_scorer(tokens=str.split))
+
+
+async def test_a_tokenizer_may_bring_a_text_into_normal_form(explain, toy_scorer, study_file):
+    decomposed = as_study(study_file({"t": {"a": "cafe\u0301 zarn.", "b": "cafe\u0301."}}, name="nfd.jsonl"))
+    found = await explain("t", "a", "b", of=decomposed, scorer=toy_scorer(tokens=lambda _: ["caf\u00e9."]))
+    assert found.peer_text == "caf\u00e9."
+
+
+async def test_a_text_that_does_not_fit_is_refused_not_cut(explain):
+    class Short(ScriptedModel):
+        context_length = 20
+
+    scorer = Short(logprobs=_overlap, tokens=words)
+    with pytest.raises(TextTooLongError, match=r"have \d+ tokens, but the context of scripted is 20"):
+        await explain(scorer=scorer)
+
+
+@pytest.mark.parametrize(("kind", "error"), [("too_long", TextTooLongError), ("server_error", CallError)])
+async def test_a_failed_call_fails_the_map(explain, toy_scorer, kind, error):
+    broken = lambda c, _t: CallFailure(kind, "went wrong") if c.endswith("mipo hoft.") else None  # noqa: E731 - one use
+    with pytest.raises(error, match="went wrong"):
+        await explain(scorer=toy_scorer(broken, tokens=words))
+
+
+# --- a real model ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.embedded
+async def test_a_sentence_that_states_the_peers_fact_contributes_more_than_an_unrelated_one(embedded, study_file):
+    texts = {
+        "ann": "My aunt grows tomatoes on her balcony. The bridge was closed because of a crack in the eastern pier.",
+        "bob": "Inspectors found a crack in the eastern pier, so they closed the bridge. 😀",
+    }
+    study = read_study(study_file({"t": texts}))
+    found = await explain_pair(study, ExplainOptions(task="t", agent="ann", peer="bob", scorer=embedded))
+    unrelated, fact = found.candidate_sentences
+    assert fact.contribution_nats > unrelated.contribution_nats + 1
+    assert found.helps_most(1) == 0
+    assert found.peer_text == texts["bob"]
+    total = sum(s.gain_nats for s in found.peer_sentences) + found.end_gain_nats
+    assert total == pytest.approx(found.total_nats, abs=1e-9)

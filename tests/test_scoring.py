@@ -153,7 +153,7 @@ async def test_a_named_synopsis_stands_before_the_candidate_in_both_terms():
 async def test_a_task_without_the_named_synopsis_is_missing_and_not_scored_without_it():
     model = Bytes()
     evidence = await ScoringStage(model, GENERAL, synopsis="assw").score_task(TASK, {"a": "x", "b": "y"})
-    assert {row.failure.kind for row in evidence} == {"rejected"}
+    assert {row.failure.kind for row in evidence} == {"no_synopsis"}
     assert model.calls == []
 
 

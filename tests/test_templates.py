@@ -77,5 +77,44 @@ def test_templates_go_by_name():
 def test_an_unknown_template_is_an_error_that_lists_the_known_ones():
     with pytest.raises(UserError, match=r"unknown template 'peer-revue'; did you mean 'peer-review'\? Known: general"):
         find_template("peer-revue")
-    with pytest.raises(UserError, match=r"unknown template 'xyzzy'\. Known: general, peer-review\."):
+    with pytest.raises(UserError, match=r"unknown template 'xyzzy'\. Known: general, plain, peer-review, or a file"):
         find_template("xyzzy")
+
+
+# --- templates of one's own --------------------------------------------------------------------------------------
+
+OWN = """
+rewrite = "List the points."
+predict = "You are the second one."
+synopsis_heading = "[About]"
+candidate_heading = "[First]"
+"""
+
+
+def test_a_template_of_ones_own_is_read_from_a_file_and_its_name_tells_versions_apart(tmp_path):
+    path = tmp_path / "mine.toml"
+    path.write_text(OWN)
+    first = find_template(str(path))
+    assert first.question(None, "x") == "[About]\n\nNot available\n\n[First]\n\nx"
+    path.write_text(OWN.replace("second one", "other one"))
+    second = find_template(str(path))
+    assert first.name.startswith("mine@")
+    assert second.name.startswith("mine@")
+    assert first.name != second.name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (OWN.replace("[First]", " "), "lacks a text for candidate_heading"),
+        (OWN + 'colour = "red"', "has colour"),
+        ("rewrite = ", "cannot be read as a template"),
+        (None, "cannot be read as a template"),
+    ],
+)
+def test_a_template_file_that_is_wrong_is_refused_with_what_it_must_have(tmp_path, text, message):
+    path = tmp_path / "mine.toml"
+    if text is not None:
+        path.write_text(text)
+    with pytest.raises(UserError, match=message):
+        find_template(str(path))

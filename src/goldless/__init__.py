@@ -9,7 +9,7 @@ print(result.leaderboard().to_markdown())
 from __future__ import annotations
 
 from goldless._version import __version__
-from goldless.api import evaluate
+from goldless.api import evaluate, explain, plan
 from goldless.errors import (
     BudgetError,
     CallError,
@@ -25,10 +25,12 @@ from goldless.errors import (
     TextTooLongError,
     UserError,
 )
+from goldless.metrics.information_map import InformationMap
 from goldless.models.catalogue import open_model
 from goldless.models.scripted import ScriptedModel
 from goldless.reports.leaderboard import Leaderboard
 from goldless.runs.evaluation import Evaluation
+from goldless.runs.planning import Plan
 from goldless.runs.store import save_run
 from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
 
@@ -39,10 +41,12 @@ __all__ = [
     "CapabilityError",
     "Evaluation",
     "GoldlessError",
+    "InformationMap",
     "Leaderboard",
     "MetricError",
     "ModelError",
     "ModelSpecError",
+    "Plan",
     "PrerequisiteError",
     "Problem",
     "ScriptedModel",
@@ -52,7 +56,9 @@ __all__ = [
     "UserError",
     "__version__",
     "evaluate",
+    "explain",
     "open_model",
+    "plan",
     "read_study",
     "sample_study",
     "save_run",

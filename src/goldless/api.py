@@ -1,20 +1,28 @@
-"""The Python entry point: ``goldless.evaluate``."""
+"""The Python entry points: ``goldless.evaluate``, ``goldless.plan``, ``goldless.explain``."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import anyio
 
+from goldless.errors import UserError, nearest
+from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.pipeline import Options, Progress, evaluate_study
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.options import Options, Progress
+from goldless.runs.pipeline import evaluate_study
+from goldless.runs.planning import Plan, plan_study
 from goldless.studies import as_study
+
+Result = TypeVar("Result")
 
 
 def evaluate(
@@ -22,8 +30,18 @@ def evaluate(
     *,
     metrics: str | Sequence[str] = "gem-raw",
     scorer: str | Scorer = "embedded",
-    rewriter: str | ChatModel | None = None,
-    template: str = "general",
+    rewriter: str | ChatModel | Sequence[str | ChatModel] | None = None,
+    synopsis_writer: str | ChatModel | None = None,
+    template: str | Sequence[str] = "general",
+    critic: str | ChatModel = "embedded",
+    critic_prompt: str = "same-source",
+    verdicts: Literal["auto", "probabilities", "labels"] = "auto",
+    shuffles: int | None = None,
+    peers: Sequence[str] | None = None,
+    panel: int | None = None,
+    budget_calls: int | None = None,
+    recorded: bool = False,
+    compare_groups: tuple[str, str] | None = None,
     seed: int = 0,
     resamples: int = 10_000,
     level: float = 0.95,
@@ -36,17 +54,31 @@ def evaluate(
     """Frozen results of the metrics on a study.
 
     ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
-    ``metrics``: one name or several (gem-raw, gem). ``scorer``: a model specification such as ``embedded``,
-    ``gguf:PATH``, ``hf:NAME_OR_PATH``, ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol.
-    ``rewriter``: the chat model that preprocesses for gem. ``journal``: where replies are kept; yours by default, so
-    that nothing is computed or paid twice.
+    ``metrics``: one name or several, such as gem-raw, gem, gem-s[abstract], tvd-mi, mi, bartscore.
+    ``scorer``: a model specification such as ``embedded``, ``gguf:PATH``, ``hf:NAME_OR_PATH``,
+    ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol. ``rewriter``: the chat model that
+    preprocesses for gem and gem-s; ``template``: the wording. Several of either are averaged over.
+    ``synopsis_writer``: the chat model that writes an abstract or ASSW summary where a task has none.
+    ``critic``, ``critic_prompt``, ``verdicts``, ``shuffles``, ``budget_calls``: of tvd-mi; a budget of calls chooses
+    the pairs itself. ``peers``: the agents that serve as peers, or ``panel``: how many to draw; all by default.
+    ``recorded``: use only evidence that the study carries and call no model. ``compare_groups``: two groups of the
+    agents table. ``journal``: where replies are kept; yours by default, so that nothing is computed or paid twice.
     """
-    names = (metrics,) if isinstance(metrics, str) else tuple(metrics)
     options = Options(
-        metrics=names,
+        metrics=_several(metrics),
         scorer=scorer,
-        rewriter=rewriter,
-        template=template,
+        rewriters=() if rewriter is None else _several(rewriter),
+        synopsis_writer=synopsis_writer,
+        templates=_several(template),
+        critic=critic,
+        critic_prompt=critic_prompt,
+        verdicts=verdicts,
+        shuffles=shuffles,
+        peers=peers,
+        panel=panel,
+        budget_calls=budget_calls,
+        recorded=recorded,
+        compare_groups=compare_groups,
         seed=seed,
         resamples=resamples,
         level=level,
@@ -57,19 +89,74 @@ def evaluate(
         progress=progress or (lambda _: None),
     )
 
-    def work() -> Evaluation:
-        return anyio.run(evaluate_study, as_study(study), options)
+    return _run(evaluate_study, study, options)
+
+
+def plan(study: Any, **options: Any) -> Plan:
+    """What ``evaluate`` would ask with these arguments, in calls, tokens, US dollars and seconds. Asks no server."""
+    given = dict(options)
+    price = given.pop("price_usd_per_million", None)
+    settings = {
+        "metrics": _several(given.pop("metrics", "gem-raw")),
+        "templates": _several(given.pop("template", "general")),
+        "rewriters": () if given.get("rewriter") is None else _several(given["rewriter"]),
+        "price": None if price is None else Price(*price),
+        **{name: value for name, value in given.items() if name != "rewriter"},
+    }
+    known = {field.name for field in dataclasses.fields(Options)}
+    for name in settings:
+        if name not in known:
+            raise UserError(f"plan takes the arguments of evaluate; {name!r} is none of them{nearest(name, known)}")
+    return _run(plan_study, study, Options(**settings))
+
+
+def explain(
+    study: Any,
+    *,
+    task: str,
+    agent: str,
+    peer: str,
+    scorer: str | Scorer = "embedded",
+    template: str = "general",
+    synopsis: str | None = None,
+    text: Literal["responses", "rewrites"] = "responses",
+    journal: Path | str | None = None,
+) -> InformationMap:
+    """The information map of one pair: which of the agent's sentences make which of the peer's predictable."""
+    options = ExplainOptions(
+        task=task,
+        agent=agent,
+        peer=peer,
+        scorer=scorer,
+        template=template,
+        synopsis=synopsis,
+        text=text,
+        journal=None if journal is None else Path(journal),
+    )
+    return _run(explain_pair, study, options)
+
+
+def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any) -> Result:
+    """The result of work on a study; in a thread of its own where an event loop is running, as in a notebook."""
+
+    def run() -> Result:
+        return anyio.run(work, as_study(study), options)
 
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return work()
-    return _in_thread(work)
+        return run()
+    return _in_thread(run)
 
 
-def _in_thread(work: Callable[[], Evaluation]) -> Evaluation:
-    """The result of work done in a thread of its own: a notebook's event loop is running already."""
-    outcome: list[Evaluation | BaseException] = []
+def _several(given: Any) -> tuple[Any, ...]:
+    """One thing, or a sequence of them, as a tuple."""
+    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
+
+
+def _in_thread(work: Callable[[], Result]) -> Result:
+    """The result of work done in a thread of its own."""
+    outcome: list[Result | BaseException] = []
 
     def run() -> None:
         try:

@@ -26,13 +26,24 @@ class LogprobEvidence:
     synopsis: str | None
     """Name of the synopsis that was known; None: none."""
     logprobs_nats: tuple[float, ...] | None = None
-    """One value a token of the target; None: missing, and ``failure`` says why."""
+    """One value a token of the target; None: missing, and ``failure`` says why, or recorded as a sum or mean only."""
     failure: CallFailure | None = None
+    recorded_sum_nats: float | None = None
+    """The sum, where a study carries it without the values."""
+    recorded_mean_nats: float | None = None
+    """The mean over tokens, where a study carries it without the values."""
 
     @property
     def sum_nats(self) -> float | None:
         """Log p of the whole target, never divided by its length."""
-        return None if self.logprobs_nats is None else sum(self.logprobs_nats)
+        return self.recorded_sum_nats if self.logprobs_nats is None else sum(self.logprobs_nats)
+
+    @property
+    def mean_nats(self) -> float | None:
+        """Log p of the target per token."""
+        if self.logprobs_nats is None:
+            return self.recorded_mean_nats
+        return sum(self.logprobs_nats) / len(self.logprobs_nats) if self.logprobs_nats else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +56,8 @@ class RewriteEvidence:
     text: str | None = None
     """None: missing, and ``failure`` says why. Never an empty string."""
     failure: CallFailure | None = None
+    template: str | None = None
+    """Name of the prompt it was made with; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class RewritingStage:
             agent=response.agent,
             text=reply.text.strip() if isinstance(reply, ChatReply) and failure is None else None,
             failure=failure,
+            template=self.template.name,
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.errors import CallError, TextTooLongError
@@ -20,52 +20,62 @@ class Question:
     given: str | None
 
 
-def questions(agents: Sequence[str]) -> Iterator[Question]:
-    """Every marginal and every ordered pair of the agents that answered a task; nothing where there are no peers."""
-    if len(agents) < 2:
-        return
+def questions(
+    agents: Sequence[str],
+    *,
+    peers: Collection[str] | None = None,
+    both_directions: bool = True,
+    marginals: bool = True,
+) -> Iterator[Question]:
+    """The log-probabilities to be known of the agents that answered a task; nothing where there are no peers.
+
+    Every ordered pair of an agent and a peer: the peer's response given the agent's, and in both directions also the
+    agent's given the peer's; and the marginal of every response predicted. ``peers``: the agents that serve as
+    peers; all where none are named.
+    """
     for target in agents:
-        yield Question(target, None)
-        yield from (Question(target, given) for given in agents if given != target)
+        given = [
+            other
+            for other in agents
+            if other != target and (peers is None or target in peers or (both_directions and other in peers))
+        ]
+        if given and marginals:
+            yield Question(target, None)
+        yield from (Question(target, other) for other in given)
+
+
+Texts = Mapping[str, str | CallFailure]
+"""By agent; an agent whose text is missing has its failure for a text."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringStage:
-    """How texts are put to a scorer."""
+    """One way to put texts to a scorer."""
 
     scorer: Scorer
     template: Template
     rewriter: str | None = None
     """Whose rewrites the texts are; None: responses as they are."""
     synopsis: str | None = None
+    """Name of the synopsis that is shown; None: none."""
 
-    async def score_task(self, task: Task, texts: Mapping[str, str | CallFailure]) -> list[LogprobEvidence]:
-        """Evidence for every marginal and ordered pair of a task's texts, by agent.
+    async def score_task(
+        self, task: Task, texts: Texts, asked: Sequence[Question] | None = None
+    ) -> list[LogprobEvidence]:
+        """Evidence for the questions, or for every marginal and ordered pair of a task's texts.
 
-        An agent whose text is missing has its failure for a text; every question about it is then missing too.
+        Every question about a missing text is missing too.
         """
-        asked = list(questions(list(texts)))
-        failed: dict[int, CallFailure] = {}
-        requests: dict[int, ScoreRequest] = {}
-        for i, question in enumerate(asked):
-            request = await self._request(task, question, texts)
-            if isinstance(request, CallFailure):
-                failed[i] = request
-            else:
-                requests[i] = request
-        replies: dict[int, ScoreReply] = {}
-        await self.scorer.score(list(requests.values()), replies.update)
-        by_question = {i: replies[j] for j, i in enumerate(requests)} | failed
-        return [self._evidence(task, question, by_question[i]) for i, question in enumerate(asked)]
+        (evidence,) = await score_together([ScoringJob(self, task, texts, _all(texts) if asked is None else asked)])
+        return evidence
 
-    async def measure(self, task: Task, texts: Mapping[str, str | CallFailure]) -> list[LogprobEvidence]:
+    async def measure(self, task: Task, texts: Texts, asked: Sequence[Question] | None = None) -> list[LogprobEvidence]:
         """The questions of a task whose texts do not fit, found without asking the scorer anything."""
-        measured = [(question, await self._request(task, question, texts)) for question in questions(list(texts))]
-        return [self._evidence(task, q, r) for q, r in measured if isinstance(r, CallFailure) and r.kind == "too_long"]
+        measured = [(question, await self.request(task, question, texts)) for question in asked or _all(texts)]
+        return [self.evidence(task, q, r) for q, r in measured if isinstance(r, CallFailure) and r.kind == "too_long"]
 
-    async def _request(
-        self, task: Task, question: Question, texts: Mapping[str, str | CallFailure]
-    ) -> ScoreRequest | CallFailure:
+    async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
+        """What the scorer is asked, or why it cannot be."""
         target = texts[question.target]
         given = None if question.given is None else texts[question.given]
         for text in (target, given):
@@ -73,7 +83,7 @@ class ScoringStage:
                 return text
         synopsis = None if self.synopsis is None else task.synopses.get(self.synopsis)
         if self.synopsis is not None and synopsis is None:
-            return CallFailure("rejected", f"task {task.task} has no synopsis {self.synopsis!r}", attempts=0)
+            return CallFailure("no_synopsis", f"task {task.task} has no synopsis {self.synopsis!r}", attempts=0)
         messages = (
             Message("system", self.template.predict),
             Message("user", self.template.question(synopsis, given if isinstance(given, str) else None)),
@@ -87,7 +97,8 @@ class ScoringStage:
             return CallFailure("too_long", f"{request.tokens} tokens, but the context is {longest}", attempts=0)
         return request
 
-    def _evidence(self, task: Task, question: Question, reply: ScoreReply) -> LogprobEvidence:
+    def evidence(self, task: Task, question: Question, reply: ScoreReply) -> LogprobEvidence:
+        """The reply with everything needed to trust it."""
         failure = reply if isinstance(reply, CallFailure) else None
         return LogprobEvidence(
             scorer=self.scorer.identity.short,
@@ -100,6 +111,54 @@ class ScoringStage:
             logprobs_nats=None if isinstance(reply, CallFailure) else reply.logprobs,
             failure=failure,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringJob:
+    """Questions about the texts of one task, put in one way."""
+
+    stage: ScoringStage
+    task: Task
+    texts: Texts
+    questions: Sequence[Question]
+
+
+def _all(texts: Texts) -> list[Question]:
+    return list(questions(list(texts)))
+
+
+async def score_together(jobs: Sequence[ScoringJob]) -> list[list[LogprobEvidence]]:
+    """The evidence of each job, all of them asked at once of one scorer, so that what they share is computed once."""
+    replies: list[list[ScoreReply | None]] = [[None] * len(job.questions) for job in jobs]
+    requests: list[ScoreRequest] = []
+    places: list[tuple[int, int]] = []
+    for i, job in enumerate(jobs):
+        for k, question in enumerate(job.questions):
+            request = await job.stage.request(job.task, question, job.texts)
+            if isinstance(request, CallFailure):
+                replies[i][k] = request
+            else:
+                requests.append(request)
+                places.append((i, k))
+
+    def deliver(found: Mapping[int, ScoreReply]) -> None:
+        for number, reply in found.items():
+            i, k = places[number]
+            replies[i][k] = reply
+
+    if requests:
+        await jobs[0].stage.scorer.score(requests, deliver)
+    return [
+        [
+            job.stage.evidence(job.task, question, _there(reply))
+            for question, reply in zip(job.questions, got, strict=True)
+        ]
+        for job, got in zip(jobs, replies, strict=True)
+    ]
+
+
+def _there(reply: ScoreReply | None) -> ScoreReply:
+    return CallFailure("bad_reply", "the scorer delivered nothing for this question") if reply is None else reply
 
 
 def refuse_too_long(evidence: Sequence[LogprobEvidence], limit: int = 20) -> None:

@@ -5,7 +5,10 @@ Instructions, synopsis and candidate come before the target, in this order, so t
 
 from __future__ import annotations
 
+import hashlib
+import tomllib
 from dataclasses import dataclass
+from pathlib import Path
 
 from goldless.errors import UserError, nearest
 
@@ -77,11 +80,51 @@ GENERAL = Template(
     candidate_heading="[Answer of the first person]",
 )
 
-TEMPLATES = {template.name: template for template in (GENERAL, PEER_REVIEW)}
+PLAIN = Template(
+    name="plain",
+    source="this project; `general` in other words, to average over wordings (GEM paper, footnote 3)",
+    rewrite=(
+        "List what the following text says, one statement a line. Use short, neutral sentences. Keep every statement "
+        "of content and nothing else: no style, no courtesy, no repetition, no comment of yours. A sentence with two "
+        "statements becomes two lines. A text that says nothing becomes the single line: No point is made."
+    ),
+    predict=(
+        "Here is what is known of a task, and what somebody else answered to it; either may be missing. You worked on "
+        "the same task by yourself. Give the answer that you wrote."
+    ),
+    synopsis_heading="What is known of the task:",
+    candidate_heading="What somebody else answered:",
+)
+
+TEMPLATES = {template.name: template for template in (GENERAL, PLAIN, PEER_REVIEW)}
+FIELDS = ("rewrite", "predict", "synopsis_heading", "candidate_heading")
 
 
 def find_template(name: str) -> Template:
-    """The template of that name."""
-    if name not in TEMPLATES:
-        raise UserError(f"unknown template {name!r}{nearest(name, TEMPLATES) or '.'} Known: {', '.join(TEMPLATES)}.")
-    return TEMPLATES[name]
+    """The template of that name, or the one in a TOML file of yours."""
+    if name in TEMPLATES:
+        return TEMPLATES[name]
+    if name.endswith(".toml"):
+        return _read(Path(name).expanduser())
+    raise UserError(
+        f"unknown template {name!r}{nearest(name, TEMPLATES) or '.'} Known: {', '.join(TEMPLATES)}, "
+        f"or a file FILE.toml with {', '.join(FIELDS)}."
+    )
+
+
+def _read(path: Path) -> Template:
+    """A template from a file; its name carries a hash of its words, so that a signature tells two versions apart."""
+    try:
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
+        raise UserError(f"{path}: cannot be read as a template ({error})") from error
+    wrong = [field for field in FIELDS if not isinstance(data.get(field), str) or not data[field].strip()]
+    unknown = sorted(set(data) - set(FIELDS))
+    if wrong or unknown:
+        parts = [f"lacks a text for {', '.join(wrong)}"] * bool(wrong) + [f"has {', '.join(unknown)}"] * bool(unknown)
+        raise UserError(
+            f"{path}: a template has texts for {', '.join(FIELDS)} and nothing else; this {' and '.join(parts)}"
+        )
+    texts = {field: data[field].strip() for field in FIELDS}
+    digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]
+    return Template(name=f"{path.stem}@{digest}", source=str(path), **texts)

@@ -209,7 +209,7 @@ def test_gem_without_a_rewriter(refuses, study_file, script):
 
 def test_an_unknown_template(refuses, study_file, script):
     message = refuses("score", study_file(), "--scorer", script, "--template", "peer-revue")
-    assert "unknown template 'peer-revue'; did you mean 'peer-review'? Known: general, peer-review." in message
+    assert "unknown template 'peer-revue'; did you mean 'peer-review'? Known: general, plain, peer-review" in message
 
 
 @pytest.mark.parametrize("level", ["0", "1", "95", "-0.5", "nan"])

@@ -28,7 +28,7 @@ COMPARED = (
     "leaderboard.md",
     "response_scores.csv",
     "pair_scores.parquet",
-    "evidence_logprobs.parquet",
+    "logprobs.parquet",
 )
 
 

@@ -90,7 +90,7 @@ def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, sc
 def test_options_reach_the_signature(goldless, study_file, script):
     arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
     out = goldless("score", study_file(), "--scorer", script, *arguments).out
-    assert "|interval:tasks-expanded-percentile-0.8|" in out
+    assert "|interval:tasks-bootstrap-t-0.8|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
 
@@ -150,7 +150,7 @@ class SmallRoom(ScriptedModel):
 def small(monkeypatch, toy_scorer):
     """Every model that is opened is a toy scorer with little room."""
     model = SmallRoom(logprobs=toy_scorer()._logprobs, name="small")
-    monkeypatch.setattr("goldless.runs.pipeline.open_model", lambda *_, **__: model)
+    monkeypatch.setattr("goldless.runs.opening.open_model", lambda *_, **__: model)
     return model
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goldless.evidence import LogprobEvidence
-from goldless.metrics.gem import pair_scores, response_scores
-from goldless.metrics.scores import PairScore, ResponseScore
+from goldless.metrics.likelihood import pair_scores
+from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers
 from goldless.records import CallFailure
 
 TIMEOUT = CallFailure("timeout", "late")
@@ -89,7 +89,7 @@ def test_a_marginal_nobody_asked_for_leaves_the_pair_missing_rather_than_scored_
 
 def test_a_responses_score_is_the_mean_over_its_peers():
     pairs = [PairScore("t", "a", "b", 2.0), PairScore("t", "a", "c", -5.0), PairScore("t", "b", "a", 4.0)]
-    assert response_scores(pairs) == [
+    assert mean_over_peers(pairs) == [
         ResponseScore("t", "a", -1.5, asked=2, used=2),
         ResponseScore("t", "b", 4.0, asked=1, used=1),
     ]
@@ -97,17 +97,17 @@ def test_a_responses_score_is_the_mean_over_its_peers():
 
 def test_a_missing_pair_is_left_out_of_the_mean_and_counted():
     pairs = [PairScore("t", "a", "b", 2.0), PairScore("t", "a", "c", None, "timeout"), PairScore("t", "a", "d", 6.0)]
-    assert response_scores(pairs) == [ResponseScore("t", "a", 4.0, asked=3, used=2)]
+    assert mean_over_peers(pairs) == [ResponseScore("t", "a", 4.0, asked=3, used=2)]
 
 
 def test_where_all_pairs_are_missing_the_response_is_missing_and_not_zero():
     pairs = [PairScore("t", "a", "b", None, "timeout"), PairScore("t", "a", "c", None, "budget")]
-    assert response_scores(pairs) == [ResponseScore("t", "a", None, asked=2, used=0)]
+    assert mean_over_peers(pairs) == [ResponseScore("t", "a", None, asked=2, used=0)]
 
 
 def test_the_same_agent_is_scored_in_each_task_apart():
     pairs = [PairScore("one", "a", "b", 1.0), PairScore("two", "a", "b", 3.0)]
-    assert [(r.task, r.score) for r in response_scores(pairs)] == [("one", 1.0), ("two", 3.0)]
+    assert [(r.task, r.score) for r in mean_over_peers(pairs)] == [("one", 1.0), ("two", 3.0)]
 
 
 def test_missing_evidence_has_no_sum_and_an_empty_target_has_a_sum_of_zero():

@@ -11,13 +11,15 @@ import pytest
 
 import goldless
 from goldless.errors import UserError
-from goldless.metrics.gem import pair_scores, response_scores
+from goldless.metrics.likelihood import pair_scores
+from goldless.metrics.scores import mean_over_peers
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.store import as_json, check_writable, save_run
 
 ALWAYS = {
-    "evidence_logprobs.parquet",
+    "agents.jsonl",
+    "logprobs.parquet",
     "leaderboard.csv",
     "leaderboard.json",
     "leaderboard.md",
@@ -51,9 +53,9 @@ def test_all_files_are_written_and_no_others(evaluate, tmp_path):
 
 def test_rewrites_have_a_file_where_there_are_any(evaluate, tmp_path):
     save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
-    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS | {"evidence_rewrites.parquet"}
-    frame = pl.read_parquet(tmp_path / "run" / "evidence_rewrites.parquet")
-    assert frame.columns == ["rewriter", "task", "agent", "text", "failure"]
+    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS | {"rewrites.parquet"}
+    frame = pl.read_parquet(tmp_path / "run" / "rewrites.parquet")
+    assert frame.columns == ["rewriter", "template", "task", "agent", "text", "failure", "failure_message"]
     assert frame.height == 9
 
 
@@ -83,7 +85,7 @@ def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
 def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp_path):
     result = evaluate()
     save_run(result, tmp_path / "run")
-    frame = pl.read_parquet(tmp_path / "run" / "evidence_logprobs.parquet")
+    frame = pl.read_parquet(tmp_path / "run" / "logprobs.parquet")
     sums = {(r["task"], r["target"], r["given"]): r["sum_logprob_nats"] for r in frame.to_dicts()}
     pairs = pl.read_parquet(tmp_path / "run" / "pair_scores.parquet").to_dicts()
     assert len(pairs) == 18
@@ -93,12 +95,12 @@ def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp
             assert (pair["score"], pair["missing"]) == (None, "refused")
         else:
             assert (pair["score"], pair["missing"]) == (pytest.approx(known - before), None)
-    assert response_scores(pair_scores(result.logprobs)) == list(result.outcomes["gem-raw"].responses)
+    assert mean_over_peers(pair_scores(result.logprobs)) == list(result.outcomes["gem-raw"].responses)
 
 
 def test_stored_evidence_has_every_token_and_says_why_something_is_missing(evaluate, tmp_path):
     save_run(evaluate(), tmp_path / "run")
-    rows = pl.read_parquet(tmp_path / "run" / "evidence_logprobs.parquet").to_dicts()
+    rows = pl.read_parquet(tmp_path / "run" / "logprobs.parquet").to_dicts()
     assert len(rows) == 27
     lost = [row for row in rows if row["failure"]]
     assert {(r["task"], r["target"], r["given"]) for r in lost} == {("t3", "cy", g) for g in (None, "ann", "bob")}

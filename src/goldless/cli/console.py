@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from goldless.runs.pipeline import Progress
+from goldless.runs.options import Progress
 
 out = Console(emoji=False, highlight=False)
 err = Console(emoji=False, highlight=False, stderr=True)

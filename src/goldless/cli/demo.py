@@ -10,7 +10,8 @@ import typer
 
 from goldless.cli.console import ProgressBars, out, say
 from goldless.cli.score import print_leaderboards, tell_rest
-from goldless.runs.pipeline import Options, evaluate_study
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import check_writable, save_run
 from goldless.studies import read_study, sample_study
 

@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from goldless._version import __version__
-from goldless.cli import demo, doctor, models, score, study
+from goldless.cli import demo, doctor, explain, models, plan, score, study
 from goldless.cli.console import say, warnings_as_messages
 from goldless.errors import GoldlessError, UserError
 
@@ -32,6 +32,8 @@ app = typer.Typer(
 )
 app.command()(demo.demo)
 app.command()(score.score)
+app.command()(plan.plan)
+app.command()(explain.explain)
 app.command()(doctor.doctor)
 app.add_typer(study.app, name="study")
 app.add_typer(models.app, name="models")

@@ -44,6 +44,8 @@ class LeaderboardRow:
     """Agents it beats on common tasks, corrected for many comparisons."""
     note: str | None = None
     """Why there is no interval."""
+    between_prompts: float | None = None
+    """Standard deviation of the score between wordings; None: there was one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,13 +88,13 @@ class Leaderboard:
         The signature is not in it: print it below, where it may be copied.
         """
         heading = f"{self.metric} ({self.unit}, higher is better)"
-        table = Table(title=heading, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+        table = Table(title=Text(heading), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         table.add_column("#", justify="right")
         table.add_column("agent", overflow="fold", min_width=8)
         table.add_column("score", justify="right", no_wrap=True)
         table.add_column(self._interval_heading(), justify="right", no_wrap=True)
         table.add_column("", no_wrap=True)
-        for name in ("tasks", "missing"):
+        for name in ("tasks", "missing", *["±prompts"] * self.several_prompts):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("beats #", min_width=7)
         scale = self._scale()
@@ -109,21 +111,34 @@ class Leaderboard:
         return f"{self.level * 100:g}% interval"
 
     def _cells(self) -> list[list[str]]:
-        table = [["#", "agent", "score", self._interval_heading(), "tasks", "missing", "better than"]]
+        spread = ["±prompts"] * self.several_prompts
+        table = [["#", "agent", "score", self._interval_heading(), "tasks", "missing", *spread, "better than"]]
         for row in self.rows:
-            interval = row.note or "" if row.low is None else f"{row.low:.2f} … {row.high:.2f}"
+            interval = row.note or "" if row.low is None else f"{self._number(row.low)} … {self._number(row.high)}"
+            between = "-" if row.between_prompts is None else self._number(row.between_prompts)
             table.append(
                 [
                     "-" if row.rank is None else str(row.rank),
                     row.agent,
-                    "missing" if row.score is None else f"{row.score:.2f}",
+                    "missing" if row.score is None else self._number(row.score),
                     interval,
                     str(row.n),
                     f"{row.missing}/{row.asked}",
+                    *[between] * self.several_prompts,
                     ", ".join(row.better_than) or "-",
                 ]
             )
         return table
+
+    @property
+    def several_prompts(self) -> bool:
+        """Whether scores are means over several wordings."""
+        return any(row.between_prompts is not None for row in self.rows)
+
+    def _number(self, value: float | None) -> str:
+        """A score as text: two decimals, three where all scores are small."""
+        ends = [abs(x) for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
+        return f"{value or 0.0:.{3 if max(ends, default=0.0) < 2 else 2}f}"
 
     def _scale(self) -> tuple[float, float]:
         ends = [x for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
@@ -163,6 +178,7 @@ def make_leaderboard(
     asked: Mapping[str, int],
     used: Mapping[str, int],
     groups: Mapping[str, str | None] | None = None,
+    between_prompts: Mapping[str, float] | None = None,
     seed: int = 0,
     resamples: int = 10_000,
     level: float = 0.95,
@@ -189,6 +205,7 @@ def make_leaderboard(
                 missing=asked.get(agent, 0) - used.get(agent, 0),
                 better_than=tuple(other for other in order if (agent, other) in beaten),
                 note=interval.note,
+                between_prompts=(between_prompts or {}).get(agent),
             )
         )
     return Leaderboard(metric, unit, level, tuple(rows), tuple(comparisons), signature)

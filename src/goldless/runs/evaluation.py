@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import LogprobEvidence, RewriteEvidence
+from goldless.evidence import LogprobEvidence, RewriteEvidence, SynopsisEvidence, VerdictEvidence
+from goldless.metrics.label_information import LabelInformation
 from goldless.metrics.scores import PairScore, ResponseScore
 from goldless.models.canaries import CanaryReport
-from goldless.models.interface import ModelIdentity, Usage
-from goldless.records import FailureKind
+from goldless.models.interface import ModelIdentity
+from goldless.records import Agent, FailureKind
 from goldless.reports.leaderboard import Leaderboard
+from goldless.reports.rater_table import RaterRow, RaterTable
+from goldless.runs.opening import Spending
+from goldless.statistics.effects import GroupComparison
+from goldless.statistics.influence import Influence
 
 OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
 """Failures that another run of the same command would try again."""
@@ -29,48 +34,102 @@ class MetricOutcome:
     pairs: tuple[PairScore, ...]
     responses: tuple[ResponseScore, ...]
     leaderboard: Leaderboard
+    by_wording: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
+    """Agents' scores under each wording alone, where there are several."""
+    influence: tuple[Influence, ...] = ()
+    """The tasks that move an agent's score most."""
+    groups: GroupComparison | None = None
+    """Two groups of agents compared, where that was asked for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Spending:
-    """What the calls of one model came to."""
+class RaterOutcome:
+    """How much raters' labels tell about each other's, by criterion (None: the labels name none)."""
 
-    model: str
-    calls: int
-    """Calls made now."""
-    reused: int
-    """Replies that were in the journal."""
-    usage: Usage
-    cost_usd: float | None
-    """None: price unknown."""
+    metric: str
+    signature: str
+    by_criterion: Mapping[str | None, LabelInformation]
+
+    @property
+    def table(self) -> RaterTable:
+        """Raters by criterion, the mean over their pairs first."""
+        rows = []
+        for criterion, found in self.by_criterion.items():
+            name, partners = criterion or "-", len(found.raters) - 1
+            rows.append(RaterRow(name, None, found.overall.value, found.overall.null, found.overall.p, partners))
+            for rater in found.raters:
+                one = rater.information
+                row = RaterRow(name, rater.rater, None, None, None, rater.partners)
+                rows.append(row if one is None else replace(row, value=one.value, null=one.null, p=one.p))
+        return RaterTable(self.metric, self.signature, tuple(rows))
 
 
 @dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything the metrics of a run rest on."""
+
+    logprobs: tuple[LogprobEvidence, ...] = ()
+    verdicts: tuple[VerdictEvidence, ...] = ()
+    contrasts: tuple[PairScore, ...] = ()
+    """A critic's contrasts as a study carries them, without the verdicts."""
+    rewrites: tuple[RewriteEvidence, ...] = ()
+    synopses: tuple[SynopsisEvidence, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
     """The results of one evaluation."""
 
     study: str
     fingerprint: str
+    agents: tuple[Agent, ...]
     outcomes: Mapping[str, MetricOutcome]
     """By metric."""
-    logprobs: tuple[LogprobEvidence, ...]
-    rewrites: tuple[RewriteEvidence, ...]
-    scorer: ModelIdentity
+    raters: RaterOutcome | None
+    """Of ``tvd-mi[labels]``."""
+    evidence: Evidence
+    models: Mapping[str, ModelIdentity]
+    """By the part they played; none where only recorded evidence was used."""
     canaries: CanaryReport | None
     spending: tuple[Spending, ...]
     tasks_without_peers: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        """Study and metrics; never all the evidence."""
+        computed = [*self.outcomes, *([] if self.raters is None else [self.raters.metric])]
+        return f"<Evaluation of {self.study!r}: {', '.join(computed)}>"
+
+    @property
+    def logprobs(self) -> tuple[LogprobEvidence, ...]:
+        """The log-probabilities the metrics rest on."""
+        return self.evidence.logprobs
+
+    @property
+    def rewrites(self) -> tuple[RewriteEvidence, ...]:
+        """The rewrites the metrics rest on."""
+        return self.evidence.rewrites
+
+    @property
+    def verdicts(self) -> tuple[VerdictEvidence, ...]:
+        """The critic's verdicts the metrics rest on."""
+        return self.evidence.verdicts
+
+    @property
+    def scorer(self) -> ModelIdentity | None:
+        """Who gave the log-probabilities; None where nobody was asked."""
+        return self.models.get("scorer")
+
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
-        """The leaderboard of a metric; of the only one where none is named."""
-        if metric is None:
-            metric = next(iter(self.outcomes))
-        if metric not in self.outcomes:
-            raise MetricError(
-                f"{metric!r} was not computed{nearest(metric, self.outcomes) or '.'} "
-                f"Computed: {', '.join(self.outcomes)}."
-            )
-        return self.outcomes[metric].leaderboard
+        """The leaderboard of a metric; of the first one where none is named."""
+        name = next(iter(self.outcomes), "") if metric is None else metric
+        if name in self.outcomes:
+            return self.outcomes[name].leaderboard
+        if self.raters is not None and name in {"", self.raters.metric}:
+            raise MetricError(f"{self.raters.metric} ranks no agents: read the result's raters instead")
+        raise MetricError(
+            f"{name!r} was not computed{nearest(name, self.outcomes) or '.'} Computed: {', '.join(self.outcomes)}."
+        )
 
     def to_polars(self) -> pl.DataFrame:
         """Scores of all responses: metric, task, agent, score (null: missing), pairs asked and used, signature."""
@@ -79,13 +138,12 @@ class Evaluation:
     @property
     def failures(self) -> Counter[FailureKind]:
         """Missing evidence by cause."""
-        rows: list[LogprobEvidence | RewriteEvidence] = [*self.logprobs, *self.rewrites]
-        return Counter(row.failure.kind for row in rows if row.failure is not None)
+        return Counter(row.failure.kind for row in self._wanted() if row.failure is not None)
 
     @property
     def asked(self) -> int:
-        """How many log-probabilities and rewrites were wanted."""
-        return len(self.logprobs) + len(self.rewrites)
+        """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
+        return len(self._wanted())
 
     @property
     def open(self) -> int:
@@ -96,6 +154,10 @@ class Evaluation:
     def complete(self) -> bool:
         """Whether another run of the same command would find nothing left to ask."""
         return self.open == 0
+
+    def _wanted(self) -> list[LogprobEvidence | VerdictEvidence | RewriteEvidence | SynopsisEvidence]:
+        found = self.evidence
+        return [*found.logprobs, *found.verdicts, *found.rewrites, *found.synopses]
 
 
 def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:

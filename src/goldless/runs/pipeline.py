@@ -1,305 +1,161 @@
 """The pipeline: the only place that knows the order of the stages.
 
-study → preprocessing → scoring → metrics → statistics → leaderboard
+study → synopses → preprocessing → scoring / judging → metrics → statistics → leaderboard
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, Literal, get_args
 
-import anyio
-import numpy as np
-
-from goldless.errors import CapabilityError, GoldlessError, MetricError, UserError, nearest
-from goldless.evidence import LogprobEvidence, RewriteEvidence
-from goldless.metrics import gem
+from goldless.errors import MetricError, UserError, nearest
+from goldless.evidence import LogprobEvidence, SynopsisEvidence, VerdictEvidence
+from goldless.judging.critic import CriticStage, reads_by_scoring
+from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.judging.design import choose_design, chosen_pairs
+from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
+from goldless.metrics.catalogue import Metric
+from goldless.metrics.tvd_mi import contrasts_from_table
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
-from goldless.models.catalogue import Use, open_model
-from goldless.models.interface import ChatModel, Scorer
+from goldless.models.interface import content_hash
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer
-from goldless.models.usage import FREE_PROVIDERS, Budget, Ledger, Price, price_of
-from goldless.preprocessing import RewritingStage
-from goldless.records import CallFailure, Response, Task
-from goldless.reports.leaderboard import Leaderboard, make_leaderboard
-from goldless.runs.evaluation import Evaluation, MetricOutcome, Spending
-from goldless.scoring import ScoringStage, questions, refuse_too_long
-from goldless.signature import Signature
+from goldless.runs.collecting import Collector, with_peers
+from goldless.runs.evaluation import Evaluation, Evidence
+from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat, refuse_without_scoring
+from goldless.runs.options import Options, check_options
+from goldless.runs.outcomes import Context, metric_outcome, rater_outcome
+from goldless.runs.recorded import recorded_preprocessors, recorded_verdicts, usable_logprobs
+from goldless.runs.wordings import Preprocessor, needs
 from goldless.studies import Study
-from goldless.templates import Template, find_template
-
-METRICS = {
-    "gem-raw": "pointwise mutual information between responses as they are",
-    "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter)",
-}
-TASKS_AT_ONCE = 32
-"""Tasks in flight with a server; on this machine one after the other."""
-
-OnTooLong = Literal["error", "skip"]
-RewritesByResponse = Mapping[tuple[str, str], RewriteEvidence]
-"""By task and agent."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a stage is."""
-
-    stage: str
-    done: int
-    total: int
-    tokens: int
-    cost_usd: float | None
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Options:
-    """How to evaluate."""
-
-    metrics: Sequence[str] = ("gem-raw",)
-    scorer: str | Scorer = "embedded"
-    rewriter: str | ChatModel | None = None
-    template: str = "general"
-    seed: int = 0
-    resamples: int = 10_000
-    level: float = 0.95
-    on_too_long: OnTooLong = "error"
-    budget_usd: float | None = None
-    price: Price | None = None
-    """Price of a model whose price is not known."""
-    journal: Path | None = None
-    progress: Callable[[Progress], None] = field(default=lambda _: None)
-    say: Callable[[str], None] = field(default=lambda _: None)
+from goldless.synopses import PROMPTS
 
 
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
     """Collect what evidence is missing and compute the metrics."""
-    template = find_template(options.template)
-    _check_metrics(options)
-    _check_peers(study)
-    recorded = _recorded_rewrites(study) if "gem" in options.metrics else {}
-    rewriting = "gem" in options.metrics and any(_to_rewrite(study, recorded))
-    if rewriting and options.rewriter is None:
-        raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
-    budget = None if options.budget_usd is None else Budget(options.budget_usd)
-    journal = Journal(options.journal or default_journal())
-    try:
-        scoring_model = _open(options.scorer, "scoring", options)
-        chat_model = _open(options.rewriter, "chat", options) if rewriting else None
-        _check_budget(budget, options, scoring_model, chat_model)
-        async with (
-            _ready_scorer(scoring_model, options, journal, budget) as scorer,
-            _ready_rewriter(chat_model, options, journal, budget) as rewriter,
-        ):
-            canaries = await check_scorer(scorer.scorer, journal)
-            work = _Work(study, options, template, scorer, rewriter)
-            rewrites = await work.rewrite(recorded) if "gem" in options.metrics else {}
-            outcomes: dict[str, MetricOutcome] = {}
-            logprobs: list[LogprobEvidence] = []
-            for metric in dict.fromkeys(options.metrics):
-                evidence = await work.score(rewrites if metric == "gem" else None)
-                logprobs += evidence
-                outcomes[metric] = _outcome(metric, study, evidence, work, canaries)
-            return Evaluation(
-                study=study.name,
-                fingerprint=study.fingerprint,
-                outcomes=outcomes,
-                logprobs=tuple(logprobs),
-                rewrites=tuple(rewrites.values()),
-                scorer=scorer.identity,
-                canaries=canaries,
-                spending=_spending(scorer, rewriter),
-                tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2),
-                settings={"template": template.name, "seed": str(options.seed), "resamples": str(options.resamples)},
-            )
-    finally:
-        journal.close()
-
-
-@dataclass(frozen=True, slots=True)
-class _Work:
-    """The stages of one evaluation."""
-
-    study: Study
-    options: Options
-    template: Template
-    scorer: JournalledScorer
-    rewriter: JournalledChat | None
-
-    async def rewrite(self, recorded: RewritesByResponse) -> RewritesByResponse:
-        """Rewrites of all responses that have peers: those the study carries, and the others made now."""
-        done = dict(recorded)
-        wanted = list(_to_rewrite(self.study, recorded))
-        if self.rewriter is not None:
-            await self._rewrite_now(self.rewriter, wanted, done)
-        order = [(r.task, r.agent) for _, rs in self.study for r in rs]
-        return {key: done[key] for key in order if key in done}
-
-    async def _rewrite_now(
-        self, rewriter: JournalledChat, wanted: Sequence[Response], done: dict[tuple[str, str], RewriteEvidence]
-    ) -> None:
-        stage = RewritingStage(rewriter, self.template)
-        finished = 0
-
-        async def one(response: Response) -> None:
-            nonlocal finished
-            done[response.task, response.agent] = await stage.rewrite(response)
-            finished += 1
-            self._report("rewriting", finished, len(wanted), rewriter)
-
-        local = rewriter.identity.provider in FREE_PROVIDERS
-        await _at_once(1 if local else TASKS_AT_ONCE * 8, [_later(one, r) for r in wanted])
-
-    async def score(self, rewrites: RewritesByResponse | None) -> list[LogprobEvidence]:
-        """Evidence for every pair of responses to a task, or of their rewrites."""
-        names = {row.rewriter for row in rewrites.values()} if rewrites else set()
-        stage = ScoringStage(self.scorer, self.template, rewriter="+".join(sorted(names)) or None)
-        jobs = [(task, _texts(responses, rewrites)) for task, responses in self.study if len(responses) > 1]
-        if self.options.on_too_long == "error" and self.scorer.identity.provider in FREE_PROVIDERS:
-            refuse_too_long([row for task, texts in jobs for row in await stage.measure(task, texts)])
-        total = sum(len(list(questions(list(texts)))) for _, texts in jobs)
-        found: dict[str, list[LogprobEvidence]] = {}
-        finished = 0
-
-        async def one(task: Task, texts: Mapping[str, str | CallFailure]) -> None:
-            nonlocal finished
-            found[task.task] = await stage.score_task(task, texts)
-            finished += len(found[task.task])
-            self._report("scoring", finished, total, self.scorer)
-
-        local = self.scorer.identity.provider in FREE_PROVIDERS
-        await _at_once(1 if local else TASKS_AT_ONCE, [_later(one, *job) for job in jobs])
-        evidence = [row for task, _ in jobs for row in found[task.task]]
-        if self.options.on_too_long == "error":
-            refuse_too_long(evidence)
-        return evidence
-
-    def _report(self, stage: str, done: int, total: int, model: JournalledScorer | JournalledChat) -> None:
-        ledger = model.ledger
-        cost = None if ledger.price is None else ledger.spent_usd
-        self.options.progress(
-            Progress(stage, done, total, ledger.usage.input_tokens + ledger.usage.output_tokens, cost)
-        )
-
-
-def _texts(responses: Sequence[Response], rewrites: RewritesByResponse | None) -> dict[str, str | CallFailure]:
-    """What is scored, by agent."""
-    if rewrites is None:
-        return {response.agent: response.text for response in responses}
-    texts: dict[str, str | CallFailure] = {}
-    for response in responses:
-        row = rewrites[response.task, response.agent]
-        texts[response.agent] = row.text or row.failure or CallFailure("bad_reply", "no rewrite")
-    return texts
-
-
-def _recorded_rewrites(study: Study) -> RewritesByResponse:
-    """Rewrites that the study carries."""
-    table = study.table("rewrites")
-    rows = [] if table is None else table.to_dicts()
-    known = {
-        (row["task"], row["agent"]): RewriteEvidence(
-            row.get("rewriter") or "recorded", row["task"], row["agent"], row["text"].strip()
-        )
-        for row in rows
-        if row.get("text") and row["text"].strip()
-    }
-    return {key: row for key, row in known.items() if study.response(*key) is not None}
-
-
-def _to_rewrite(study: Study, recorded: RewritesByResponse) -> Iterator[Response]:
-    """Responses with peers, of which the study carries no rewrite."""
-    return (r for _, rs in study if len(rs) > 1 for r in rs if (r.task, r.agent) not in recorded)
-
-
-def _outcome(
-    metric: str, study: Study, evidence: list[LogprobEvidence], work: _Work, canaries: CanaryReport
-) -> MetricOutcome:
-    pairs = gem.pair_scores(evidence)
-    responses = gem.response_scores(pairs)
-    signature = str(_signature(metric, study, evidence, work, canaries))
-    board = _leaderboard(metric, study, responses, signature, work.options)
-    return MetricOutcome(metric, signature, tuple(pairs), tuple(responses), board)
-
-
-def _signature(
-    metric: str, study: Study, evidence: list[LogprobEvidence], work: _Work, canaries: CanaryReport
-) -> Signature:
-    identity, options = work.scorer.identity, work.options
-    rewriters = sorted({row.rewriter for row in evidence if row.rewriter is not None})
-    settings = {
-        "scorer": identity.short,
-        **({"rewriter": "+".join(rewriters)} if rewriters else {}),
-        "template": work.template.name,
-        "synopsis": "none",
-        **{key: identity.settings[key] for key in ("layout", "kernel", "dialect") if key in identity.settings},
-        "positions": work.scorer.positions,
-        "noise": f"{canaries.noise_nats:.0e}nats",
-        "peers": "all",
-        "missing": "left-out",
-        "interval": f"tasks-expanded-percentile-{options.level:g}",
-        "test": "sign-flip-holm",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
-        "study": study.fingerprint[:8],
-    }
-    return Signature(metric, settings)
-
-
-def _leaderboard(metric: str, study: Study, responses: Sequence[Any], signature: str, options: Options) -> Leaderboard:
-    agents = [agent.agent for agent in study.agents]
-    tasks = list(study.tasks)
-    values = np.full((len(tasks), len(agents)), np.nan)
-    row_of, column_of = {t: i for i, t in enumerate(tasks)}, {a: j for j, a in enumerate(agents)}
-    asked, used = dict.fromkeys(agents, 0), dict.fromkeys(agents, 0)
-    for r in responses:
-        values[row_of[r.task], column_of[r.agent]] = math.nan if r.score is None else r.score
-        asked[r.agent] += r.asked
-        used[r.agent] += r.used
-    return make_leaderboard(
-        values,
-        agents,
-        metric=metric,
-        unit="nats",
-        signature=signature,
-        asked=asked,
-        used=used,
-        groups={agent.agent: agent.group for agent in study.agents},
-        seed=options.seed,
-        resamples=options.resamples,
-        level=options.level,
+    check_options(options)
+    work = plan_work(study, options)
+    if options.recorded:
+        found = _Found(evidence=_recorded_evidence(work), described=RECORDED_DESCRIPTION)
+    elif work.asks_models:
+        found = await _collect(work)
+    else:
+        found = _Found(evidence=Evidence())
+    context = Context(study, options, found.evidence, work.peers, work.partners, found.described)
+    raters = [rater_outcome(metric, study, options) for metric in work.metrics if metric.kind == "labels"]
+    return Evaluation(
+        study=study.name,
+        fingerprint=study.fingerprint,
+        agents=study.agents,
+        outcomes={m.name: metric_outcome(m, context) for m in work.metrics if m.kind != "labels"},
+        raters=raters[0] if raters else None,
+        evidence=found.evidence,
+        models={name: model.identity for name, model in found.models.items()},
+        canaries=found.canaries,
+        spending=tuple(model.spending for model in dict.fromkeys(found.models.values())),
+        tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if work.asks_models else (),
+        settings={
+            "template": ",".join(template.name for template in options.chosen_templates()),
+            "seed": str(options.seed),
+            "resamples": str(options.resamples),
+        },
     )
 
 
-def _check_metrics(options: Options) -> None:
-    if not options.metrics:
-        raise MetricError(f"no metric was named. Known: {', '.join(METRICS)}.")
-    for metric in options.metrics:
-        if metric not in METRICS:
-            known = "\n".join(f"  {name:10} {text}" for name, text in METRICS.items())
-            raise MetricError(f"unknown metric {metric!r}{nearest(metric, METRICS)}\nKnown metrics:\n{known}")
-    if options.on_too_long not in get_args(OnTooLong):
-        raise UserError(f"on_too_long is one of {', '.join(get_args(OnTooLong))}, not {options.on_too_long!r}")
-    if options.seed < 0:
-        raise UserError(f"a seed is a whole number that is not negative, not {options.seed}")
-    if not 0 < options.level < 1:
-        raise UserError(f"an interval's level lies between 0 and 1, not at {options.level}")
-    if options.resamples < 100:
-        raise UserError(f"{options.resamples} resamples are too few for an interval; give at least 100")
+RECORDED_DESCRIPTION = {kind: {"evidence": "recorded"} for kind in ("likelihood", "critic", "wins")}
+"""What signatures say of evidence that nobody was asked for."""
+
+
+# --- what is to be done --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What the metrics ask of a study, decided before any model is opened."""
+
+    study: Study
+    options: Options
+    metrics: tuple[Metric, ...]
+    peers: tuple[str, ...] | None
+    """Agents that serve as peers; None: all."""
+    partners: tuple[str, ...] | None
+    """Agents that serve as a critic's partners; None: all."""
+    questions: tuple[CriticQuestion, ...]
+    """What a critic is asked."""
+    shuffles: int
+    preprocessors: tuple[Preprocessor, ...]
+    """Rewrites that the study carries."""
+    rewriting: bool
+    """Whether a rewriter is to be asked for more."""
+    synopses: tuple[str, ...]
+    """Synopses that a model is to write where the study has none."""
+
+    @property
+    def likelihood(self) -> tuple[Metric, ...]:
+        """The metrics over log-probabilities."""
+        return tuple(metric for metric in self.metrics if metric.kind == "likelihood")
+
+    @property
+    def critic(self) -> bool:
+        """Whether a critic is asked."""
+        return any(metric.kind == "critic" for metric in self.metrics)
+
+    @property
+    def asks_models(self) -> bool:
+        """Whether any model is needed."""
+        return not self.options.recorded and bool(self.likelihood or self.critic)
+
+    def parts(self) -> list[Part]:
+        """The models to be opened."""
+        options = self.options
+        found = []
+        if self.likelihood:
+            found.append(Part("scorer", options.scorer, "scoring"))
+        if self.rewriting:
+            found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
+        if self.synopses:
+            found.append(Part("synopsis writer", options.synopsis_writer, "chat"))
+        if self.critic:
+            found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
+        return found
+
+
+def plan_work(study: Study, options: Options) -> Work:
+    """What is to be done. Raises where the study cannot give a metric."""
+    metrics = options.chosen_metrics()
+    asks = not options.recorded and any(metric.kind in {"likelihood", "critic"} for metric in metrics)
+    if asks:
+        _check_peers(study)
+    _check_synopses(study, metrics, options)
+    peers = _peers(study, options)
+    partners, questions, shuffles = _critic_work(study, options, peers, metrics)
+    preprocessors, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
+    synopses = [m.synopsis for m in metrics if m.synopsis in PROMPTS and options.synopsis_writer is not None]
+    return Work(
+        study=study,
+        options=options,
+        metrics=tuple(metrics),
+        peers=peers,
+        partners=partners,
+        questions=questions,
+        shuffles=shuffles,
+        preprocessors=preprocessors,
+        rewriting=rewriting,
+        synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)) if asks else (),
+    )
 
 
 def _check_peers(study: Study) -> None:
+    carries = ""
+    if any(table in study.recorded for table in ("logprobs", "verdicts", "critic_contrasts")):
+        carries = " It carries recorded evidence: add --recorded to compute from that alone."
     if study.n_responses == 0:
-        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score")
+        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score.{carries}")
     answered = [agent.agent for agent in study.agents]
     if len(answered) < 2:
         raise MetricError(
-            f"{study.name}: only one agent ({answered[0]}). GEM and GEM-raw ask what one response tells about "
+            f"{study.name}: only one agent ({answered[0]}). These metrics ask what one response tells about "
             "another's, so they need a second agent: another model, a person, an earlier version. No metric of this "
             "version works on one agent alone."
         )
@@ -309,99 +165,215 @@ def _check_peers(study: Study) -> None:
         )
 
 
-def _open(given: str | Scorer | ChatModel | None, use: Use, options: Options) -> Any:
-    return open_model(given, use=use, say=options.say) if isinstance(given, str) else given
-
-
-def _check_budget(budget: Budget | None, options: Options, *models: Any) -> None:
-    """Refuse a budget that allows no call before anything is sent.
-
-    A model on this machine says who it is only once it is loaded; it is free.
-    """
-    for model in models:
-        if model is not None:
-            with suppress(CapabilityError):
-                _ledger(model, options, budget)
-
-
-@asynccontextmanager
-async def _ready_scorer(
-    model: Any, options: Options, journal: Journal, budget: Budget | None
-) -> AsyncIterator[JournalledScorer]:
-    """The scorer, loaded or connected; closed afterwards where it was opened here."""
-    try:
-        await model.prepare()
-        if not model.capabilities.scoring:
-            raise CapabilityError(
-                f"{model.identity.short} gives no log-probabilities of a given text, which GEM and GEM-raw need. "
-                "Scorers are: embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by "
-                "http://HOST:PORT/v1#MODEL."
-            )
-        yield JournalledScorer(model, journal, _ledger(model, options, budget))
-    finally:
-        if isinstance(options.scorer, str):
-            await model.aclose()
-
-
-@asynccontextmanager
-async def _ready_rewriter(
-    model: Any, options: Options, journal: Journal, budget: Budget | None
-) -> AsyncIterator[JournalledChat | None]:
-    if model is None:
-        yield None
-        return
-    try:
-        await model.prepare()
-        if not model.capabilities.chat:
-            raise CapabilityError(f"{model.identity.short} writes no text, so it cannot rewrite responses for gem.")
-        yield JournalledChat(model, journal, _ledger(model, options, budget))
-    finally:
-        if isinstance(options.rewriter, str):
-            await model.aclose()
-
-
-def _ledger(model: ChatModel | Scorer, options: Options, budget: Budget | None) -> Ledger:
-    return Ledger(model.identity.short, price_of(model.identity) or options.price, budget)
-
-
-def _spending(scorer: JournalledScorer, rewriter: JournalledChat | None) -> tuple[Spending, ...]:
-    models = [model for model in (scorer, rewriter) if model is not None]
-    return tuple(
-        Spending(
-            model=model.identity.short,
-            calls=model.ledger.calls,
-            reused=model.reused,
-            usage=model.ledger.usage,
-            cost_usd=None if model.ledger.price is None else model.ledger.spent_usd,
+def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -> None:
+    """Refuse a synopsis that no task has and nobody writes."""
+    for metric in metrics:
+        name = metric.synopsis
+        if options.recorded or name is None or name in study.synopses:
+            continue
+        if name in PROMPTS and options.synopsis_writer is not None:
+            continue
+        can = " A model can write it: name one with --synopsis-writer." * (name in PROMPTS)
+        raise MetricError(
+            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} of the tasks table)"
+            f"{nearest(name, study.synopses)} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
         )
-        for model in models
-    )
 
 
-def _later(work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
-    return lambda: work(*arguments)
+def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
+    agents = [agent.agent for agent in study.agents]
+    if options.peers is not None:
+        for name in options.peers:
+            if name not in agents:
+                raise UserError(f"no agent {name!r} in the study{nearest(name, agents)}")
+        if not options.peers:
+            raise UserError("no peer was named; leave the option out for all agents")
+        return tuple(name for name in agents if name in options.peers)
+    if options.panel is not None and options.panel < len(agents):
+        # by hash, so that another agent in the study changes little
+        drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.panel]
+        return tuple(name for name in agents if name in drawn)
+    return None
 
 
-async def _at_once(limit: int, jobs: Sequence[Callable[[], Any]]) -> None:
-    """Run all jobs, at most ``limit`` at a time."""
-    queue = iter(jobs)
+def _critic_work(
+    study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
+) -> tuple[tuple[str, ...] | None, tuple[CriticQuestion, ...], int]:
+    """A critic's partners and questions, and how many shuffles each matched pair has."""
+    if options.recorded or not any(metric.kind == "critic" for metric in metrics):
+        return peers, (), 0
+    answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
+    shuffles = options.shuffles or max(1, default_shuffles(len(answered)))
+    agents = [agent.agent for agent in study.agents]
+    if options.budget_calls is None:
+        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
+    else:
+        design = choose_design(len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles)
+        chosen = chosen_pairs(list(answered), agents, design, seed=options.seed)
+        pairs = {task: set(pairs) for task, pairs in chosen.items()}
+        shuffles = design.shuffles
+        asked = [
+            question
+            for question in critic_questions(answered, shuffles=shuffles, seed=options.seed)
+            if (question.first, question.second) in pairs.get(question.task, ())
+        ]
+    if not asked:
+        raise MetricError(
+            f"{study.name}: no two agents answered two tasks in common, so a critic has no shuffled pair to hold a "
+            "matched one against. TVD-MI needs at least 2 common tasks."
+        )
+    return peers, tuple(asked), shuffles
 
-    async def worker() -> None:
-        for job in queue:
-            await job()
 
+def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
+    """The rewrites that the study carries, and whether more are to be made."""
+    wanted = [metric for metric in metrics if metric.text != "responses"]
+    if not wanted:
+        return (), False
+    recorded = recorded_preprocessors(study)
+    every = {(r.task, r.agent) for _, responses in with_peers(study) for r in responses}
+    lacking = not recorded or any(every - set(preprocessor.rewrites) for preprocessor in recorded)
+    several = len(options.rewriters) > 1
+    if options.rewriters and (lacking or several):
+        # several rewriters are compared with each other, so each makes its own
+        return (() if several else tuple(recorded)), True
+    if lacking and any(metric.text == "rewrites" for metric in wanted):
+        raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
+    if lacking:
+        warnings.warn(
+            f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included",
+            stacklevel=2,
+        )
+        return (), False
+    return tuple(recorded), False
+
+
+# --- doing it ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """Evidence, who gave it, and what signatures say of it."""
+
+    evidence: Evidence
+    models: Mapping[str, OpenModel] = field(default_factory=dict)
+    canaries: CanaryReport | None = None
+    described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+async def _collect(work: Work) -> _Found:
+    """Everything the metrics need, asked of models as far as it is not there."""
+    options = work.options
+    journal = Journal(options.journal or default_journal())
     try:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(min(limit, len(jobs))):
-                tasks.start_soon(worker)
-    except BaseExceptionGroup as group:
-        # jobs that ran side by side may all have failed for the same cause: one error is enough
-        ours, others = group.split(GoldlessError)
-        if ours is None or others is not None:
-            raise
-        raise _leaf(ours) from None
+        async with open_models(work.parts(), options, journal) as models:
+            _check_parts(work, models)
+            collector = Collector(work.study, options)
+            canaries = await check_scorer(models["scorer"].model, journal) if work.likelihood else None
+            stage = await _critic_stage(work, models, journal) if work.critic else None
+            synopses: dict[tuple[str, str], SynopsisEvidence] = {}
+            if work.synopses:
+                synopses = await collector.write_synopses(models["synopsis writer"], work.synopses)
+            preprocessors = await _preprocess(work, collector, models)
+            logprobs: list[LogprobEvidence] = []
+            if work.likelihood:
+                wanted = needs(work.likelihood, options.chosen_templates(), preprocessors)
+                logprobs = await collector.score(models["scorer"], wanted, work.peers, synopses)
+            verdicts: list[VerdictEvidence] = []
+            if stage is not None:
+                verdicts = await collector.judge(models["critic"], stage, work.questions)
+            evidence = Evidence(
+                logprobs=tuple(logprobs),
+                verdicts=tuple(verdicts),
+                rewrites=tuple(row for p in preprocessors for row in p.rewrites.values()),
+                synopses=tuple(synopses.values()),
+            )
+            return _Found(evidence, models, canaries, _description(work, models, canaries, stage))
+    finally:
+        journal.close()
 
 
-def _leaf(group: BaseExceptionGroup[GoldlessError]) -> GoldlessError:
-    first = group.exceptions[0]
-    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first
+def _check_parts(work: Work, models: Mapping[str, OpenModel]) -> None:
+    """Refuse a model that cannot play its part, before anything is asked."""
+    if work.likelihood:
+        refuse_without_scoring(models["scorer"], [metric.name for metric in work.likelihood])
+    for name, model in models.items():
+        if name.startswith("rewriter"):
+            refuse_without_chat(model, "rewrite responses for gem")
+        if name == "synopsis writer":
+            refuse_without_chat(model, "write synopses")
+
+
+async def _critic_stage(work: Work, models: Mapping[str, OpenModel], journal: Journal) -> CriticStage:
+    critic, options = models["critic"], work.options
+    scoring = reads_by_scoring(critic.model.capabilities, options.verdicts)
+    if scoring:
+        await check_scorer(critic.model, journal)
+    if critic.identity.provider == "embedded":
+        warnings.warn(
+            "the embedded model is too small to be a critic: expect TVD-MI near 0 for everybody. "
+            "Name a larger one with --critic.",
+            stacklevel=2,
+        )
+    prompt = find_critic_prompt(options.critic_prompt)
+    return CriticStage(critic.scorer if scoring else critic.chat, prompt, options.verdicts)
+
+
+async def _preprocess(work: Work, collector: Collector, models: Mapping[str, OpenModel]) -> Sequence[Preprocessor]:
+    """All rewrites: recorded ones, what they lack made by the rewriter, or each of several rewriters' own."""
+    if not work.rewriting:
+        return work.preprocessors
+    rewriters = [model for name, model in models.items() if name.startswith("rewriter")]
+    known = [preprocessor.rewrites for preprocessor in work.preprocessors] or [{}]
+    return [
+        await collector.rewrite(rewriter, template, rewrites)
+        for rewriter in rewriters
+        for template in work.options.chosen_templates()
+        for rewrites in known
+    ]
+
+
+def _description(
+    work: Work, models: Mapping[str, OpenModel], canaries: CanaryReport | None, stage: CriticStage | None
+) -> dict[str, dict[str, str]]:
+    """What signatures say of the evidence, by kind of metric."""
+    described: dict[str, dict[str, str]] = {}
+    if canaries is not None:
+        identity = models["scorer"].identity
+        described["likelihood"] = {
+            "scorer": identity.short,
+            **{key: identity.settings[key] for key in ("layout", "kernel", "dialect") if key in identity.settings},
+            "positions": models["scorer"].scorer.positions,
+            "noise": f"{canaries.noise_nats:.0e}nats",
+        }
+    if stage is not None:
+        described["critic"] = {
+            "critic": models["critic"].identity.short,
+            "prompt": stage.prompt.name,
+            "verdicts": stage.reading,
+            "shuffles": f"off-diagonal-{work.shuffles}",
+            **({} if work.options.budget_calls is None else {"calls": str(len(work.questions))}),
+        }
+    return described
+
+
+# --- from what the study carries -----------------------------------------------------------------------------------
+
+
+def _recorded_evidence(work: Work) -> Evidence:
+    """The evidence that the study carries for the metrics. Raises where it carries none."""
+    study, scorer = work.study, work.options.scorer
+    logprobs: list[LogprobEvidence] = []
+    if work.likelihood:
+        logprobs = usable_logprobs(study, list(work.likelihood), scorer if isinstance(scorer, str) else None)
+    if not work.critic:
+        return Evidence(logprobs=tuple(logprobs))
+    verdicts = recorded_verdicts(study)
+    table = study.table("critic_contrasts")
+    if not verdicts and table is None:
+        raise MetricError(
+            f"{study.name} carries no verdicts of a critic (a table verdicts or critic_contrasts), which tvd-mi needs. "
+            "Leave --recorded out to ask a critic."
+        )
+    contrasts = [] if verdicts or table is None else contrasts_from_table(table)
+    return Evidence(logprobs=tuple(logprobs), verdicts=tuple(verdicts), contrasts=tuple(contrasts))

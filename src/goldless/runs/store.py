@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import platform
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,10 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.runs.evaluation import Evaluation, response_frame
+from goldless.metrics.label_information import Information
+from goldless.metrics.scores import pair_matrix
+from goldless.records import CallFailure
+from goldless.runs.evaluation import Evaluation, Evidence, MetricOutcome, RaterOutcome, response_frame
 
 LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "scorer": pl.String,
@@ -26,11 +30,13 @@ LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "given": pl.String,
     "synopsis": pl.String,
     "sum_logprob_nats": pl.Float64,
+    "mean_token_logprob_nats": pl.Float64,
     "tokens": pl.Int64,
     "logprobs_nats": pl.List(pl.Float64),
     "failure": pl.String,
     "failure_message": pl.String,
 }
+VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task", "value", "label", "read_from")
 
 
 def check_writable(folder: Path) -> None:
@@ -45,21 +51,37 @@ def check_writable(folder: Path) -> None:
 
 
 def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
-    """Write results and evidence. Every file is whole or not there; the same results give the same bytes."""
+    """Write results and evidence. Every file is whole or not there; the same results give the same bytes.
+
+    The evidence has the names and columns of a study's tables, so that the folder can itself be scored again with
+    ``--recorded``, by these metrics or by others over the same evidence, without a model.
+    """
     folder = Path(folder)
     check_writable(folder)
-    _replace(folder / "evidence_logprobs.parquet", lambda p: _logprobs(evaluation).write_parquet(p))
-    if evaluation.rewrites:
-        _replace(folder / "evidence_rewrites.parquet", lambda p: _rewrites(evaluation).write_parquet(p))
-    else:
-        # a run into the same folder may have had some
-        (folder / "evidence_rewrites.parquet").unlink(missing_ok=True)
+    evidence = evaluation.evidence
+    for name, frame, wanted in (
+        ("logprobs", _logprobs, evidence.logprobs),
+        ("verdicts", _verdicts, evidence.verdicts),
+        ("critic_contrasts", _contrasts, evidence.contrasts),
+        ("rewrites", _rewrites, evidence.rewrites),
+        ("synopses", _synopses, evidence.synopses),
+    ):
+        if wanted:
+            _replace(folder / f"{name}.parquet", frame(evidence).write_parquet)
+        else:
+            # a run into the same folder may have had some
+            (folder / f"{name}.parquet").unlink(missing_ok=True)
+    agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
+    _text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
     _replace(folder / "pair_scores.parquet", lambda p: _pairs(evaluation).write_parquet(p))
     _replace(folder / "response_scores.csv", lambda p: response_frame(evaluation.outcomes.values()).write_csv(p))
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
     _text(folder / "leaderboard.csv", csv)
-    _text(folder / "leaderboard.md", "\n".join(f"## {board.metric}\n\n{board.to_markdown()}" for board in boards))
+    tables = [f"## {board.metric}\n\n{board.to_markdown()}" for board in boards]
+    if evaluation.raters is not None:
+        tables.append(f"## {evaluation.raters.metric}\n\n{evaluation.raters.table.to_markdown()}")
+    _text(folder / "leaderboard.md", "\n".join(tables))
     _text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
     made_by = {
         "goldless": __version__,
@@ -73,10 +95,15 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
     """The evaluation as plain data: what ``--json`` prints. Nothing in it depends on when or how fast it ran."""
+    agents = [agent.agent for agent in evaluation.agents]
+    metrics = {name: _outcome(outcome, agents) for name, outcome in evaluation.outcomes.items()}
+    if evaluation.raters is not None:
+        metrics[evaluation.raters.metric] = _raters(evaluation.raters)
     return {
         "study": evaluation.study,
         "fingerprint": evaluation.fingerprint,
-        "scorer": evaluation.scorer.as_dict(),
+        "scorer": None if evaluation.scorer is None else evaluation.scorer.as_dict(),
+        "models": {part: identity.as_dict() for part, identity in evaluation.models.items()},
         "canaries": None if evaluation.canaries is None else asdict(evaluation.canaries),
         "settings": dict(evaluation.settings),
         "asked": evaluation.asked,
@@ -84,11 +111,47 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "complete": evaluation.complete,
         "failures": dict(sorted(evaluation.failures.items())),
         "tasks_without_peers": list(evaluation.tasks_without_peers),
-        "metrics": {name: asdict(outcome.leaderboard) for name, outcome in evaluation.outcomes.items()},
+        "metrics": metrics,
     }
 
 
-def _logprobs(evaluation: Evaluation) -> pl.DataFrame:
+def _outcome(outcome: MetricOutcome, agents: list[str]) -> dict[str, Any]:
+    matrix = pair_matrix(outcome.pairs, agents)
+    return {
+        **asdict(outcome.leaderboard),
+        **({} if outcome.groups is None else asdict(outcome.groups)),
+        "by_wording": {name: dict(scores) for name, scores in outcome.by_wording.items()},
+        "influence": [asdict(row) for row in outcome.influence],
+        "matrix": {
+            "agents": agents,
+            "means": [[None if math.isnan(x) else x for x in row] for row in matrix.tolist()],
+        },
+    }
+
+
+def _raters(outcome: RaterOutcome) -> dict[str, Any]:
+    def numbers(found: Information | None) -> dict[str, Any]:
+        return {} if found is None else {**asdict(found), "excess": found.excess}
+
+    return {
+        "metric": outcome.metric,
+        "signature": outcome.signature,
+        "criteria": {
+            criterion or "": {
+                **numbers(found.overall),
+                "raters": [{"rater": r.rater, "partners": r.partners, **numbers(r.information)} for r in found.raters],
+                "pairs": [
+                    {"first": p.first, "second": p.second, "items": p.items, **numbers(p.information)}
+                    for p in found.pairs
+                ],
+                "permutations": found.permutations,
+            }
+            for criterion, found in outcome.by_criterion.items()
+        },
+    }
+
+
+def _logprobs(evidence: Evidence) -> pl.DataFrame:
     rows = [
         (
             row.scorer,
@@ -99,23 +162,47 @@ def _logprobs(evaluation: Evaluation) -> pl.DataFrame:
             row.given,
             row.synopsis,
             row.sum_nats,
+            row.mean_nats,
             None if row.logprobs_nats is None else len(row.logprobs_nats),
             row.logprobs_nats,
-            None if row.failure is None else row.failure.kind,
-            None if row.failure is None else row.failure.message,
+            *_failure(row.failure),
         )
-        for row in evaluation.logprobs
+        for row in evidence.logprobs
     ]
     return pl.DataFrame(rows, schema=LOGPROB_SCHEMA, orient="row")
 
 
-def _rewrites(evaluation: Evaluation) -> pl.DataFrame:
+def _verdicts(evidence: Evidence) -> pl.DataFrame:
+    rows = [(*(getattr(row, name) for name in VERDICT_COLUMNS), *_failure(row.failure)) for row in evidence.verdicts]
+    names = (*VERDICT_COLUMNS, "failure", "failure_message")
+    return pl.DataFrame(rows, schema=_texts_but(names, "value"), orient="row")
+
+
+def _contrasts(evidence: Evidence) -> pl.DataFrame:
+    rows = [(pair.task, pair.agent, pair.peer, pair.score) for pair in evidence.contrasts]
+    return pl.DataFrame(rows, schema=_texts_but(("task", "first", "second", "contrast"), "contrast"), orient="row")
+
+
+def _rewrites(evidence: Evidence) -> pl.DataFrame:
     rows = [
-        (row.rewriter, row.task, row.agent, row.text, None if row.failure is None else row.failure.kind)
-        for row in evaluation.rewrites
+        (row.rewriter, row.template, row.task, row.agent, row.text, *_failure(row.failure)) for row in evidence.rewrites
     ]
-    names = ("rewriter", "task", "agent", "text", "failure")
-    return pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row")
+    names = ("rewriter", "template", "task", "agent", "text", "failure", "failure_message")
+    return pl.DataFrame(rows, schema=_texts_but(names), orient="row")
+
+
+def _synopses(evidence: Evidence) -> pl.DataFrame:
+    rows = [(row.writer, row.task, row.synopsis, row.text, *_failure(row.failure)) for row in evidence.synopses]
+    names = ("writer", "task", "synopsis", "text", "failure", "failure_message")
+    return pl.DataFrame(rows, schema=_texts_but(names), orient="row")
+
+
+def _failure(failure: CallFailure | None) -> tuple[str | None, str | None]:
+    return (None, None) if failure is None else (failure.kind, failure.message)
+
+
+def _texts_but(names: Sequence[str], number: str = "") -> list[tuple[str, type[pl.DataType]]]:
+    return [(name, pl.Float64 if name == number else pl.String) for name in names]
 
 
 def _pairs(evaluation: Evaluation) -> pl.DataFrame:
@@ -125,8 +212,7 @@ def _pairs(evaluation: Evaluation) -> pl.DataFrame:
         for pair in outcome.pairs
     ]
     names = ("metric", "task", "agent", "peer", "score", "missing")
-    schema = [(name, pl.Float64 if name == "score" else pl.String) for name in names]
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.DataFrame(rows, schema=_texts_but(names, "score"), orient="row")
 
 
 def _text(path: Path, text: str) -> None:

@@ -24,6 +24,8 @@ EVIDENCE = {
     "exams": ("reviewer", "exam"),
     "rewrites": ("task", "agent", "text"),
     "logprobs": ("task", "target"),
+    "verdicts": ("task", "first", "second", "second_task", "value"),
+    "critic_contrasts": ("task", "first", "second", "contrast"),
 }
 """Tables of recorded evidence, with the columns nothing can be done without."""
 

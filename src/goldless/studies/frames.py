@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 MADE = ("tasks", "responses", "agents", "labels")
 """Tables that are made from the study; all others are read from their files."""
 
-NAMES = ("task", "agent", "first", "second", "target", "given", "synopsis", "rater", "reviewer", "rewriter", "scorer")
+NAMES = (
+    *("task", "second_task", "agent", "first", "second", "target", "given"),
+    *("synopsis", "template", "rater", "reviewer", "rewriter", "scorer", "critic", "prompt", "label"),
+)
 """Columns that name something: always text, also where all names are numbers."""
 
 AGENTS = ("agent", "first", "second", "target", "given")

@@ -1,0 +1,216 @@
+"""Collecting: the stages that ask models, run over a study, only for what is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import anyio
+
+from goldless.errors import GoldlessError
+from goldless.evidence import LogprobEvidence, RewriteEvidence, SynopsisEvidence, VerdictEvidence
+from goldless.judging.critic import CriticStage
+from goldless.judging.shuffling import CriticQuestion
+from goldless.preprocessing import RewritingStage
+from goldless.records import CallFailure, Response, Task
+from goldless.runs.opening import OpenModel
+from goldless.runs.options import Options, Progress
+from goldless.runs.wordings import Need, Preprocessor, RewritesByResponse, Wording
+from goldless.scoring import Question, ScoringJob, ScoringStage, questions, refuse_too_long, score_together
+from goldless.studies import Study
+from goldless.synopses import PROMPTS, SynopsisStage
+from goldless.templates import Template
+
+TASKS_AT_ONCE = 32
+"""Tasks in flight with a server; on this machine one after the other."""
+CALLS_AT_ONCE = 256
+QUESTIONS_AT_ONCE = 128
+"""A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
+
+WrittenSynopses = Mapping[tuple[str, str], SynopsisEvidence]
+"""By task and name."""
+
+
+def with_peers(study: Study) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+    """The tasks that at least two agents answered, with their responses."""
+    return ((task, responses) for task, responses in study if len(responses) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """A study, and how its evidence is to be collected."""
+
+    study: Study
+    options: Options
+
+    async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> dict[tuple[str, str], SynopsisEvidence]:
+        """The synopses of these names that the study lacks and a model can write."""
+        stage = SynopsisStage(writer.chat)
+        wanted = [
+            (task, name)
+            for task, _ in with_peers(self.study)
+            for name in names
+            if name in PROMPTS and name not in task.synopses
+        ]
+        done: dict[tuple[str, str], SynopsisEvidence] = {}
+        finished = 0
+
+        async def one(task: Task, name: str) -> None:
+            nonlocal finished
+            for row in await stage.write(task, name):
+                done[row.task, row.synopsis] = row
+            finished += 1
+            self._report("writing synopses", finished, len(wanted), writer)
+
+        await at_once(1 if writer.local else CALLS_AT_ONCE, [_later(one, *job) for job in wanted])
+        return {(task.task, name): done[task.task, name] for task, name in wanted}
+
+    async def rewrite(self, rewriter: OpenModel, template: Template, known: RewritesByResponse) -> Preprocessor:
+        """Rewrites of all responses that have peers: those that are known, and the others made now."""
+        stage = RewritingStage(rewriter.chat, template)
+        wanted = [r for _, rs in with_peers(self.study) for r in rs if (r.task, r.agent) not in known]
+        done: dict[tuple[str, str], RewriteEvidence] = dict(known)
+        finished = 0
+
+        async def one(response: Response) -> None:
+            nonlocal finished
+            done[response.task, response.agent] = await stage.rewrite(response)
+            finished += 1
+            self._report("rewriting", finished, len(wanted), rewriter)
+
+        await at_once(1 if rewriter.local else CALLS_AT_ONCE, [_later(one, r) for r in wanted])
+        order = [(r.task, r.agent) for _, rs in self.study for r in rs]
+        return Preprocessor(template.name, {key: done[key] for key in order if key in done})
+
+    def jobs(
+        self,
+        scorer: Any,
+        wanted: Mapping[Wording, Need],
+        peers: Sequence[str] | None,
+        written: WrittenSynopses,
+    ) -> Iterator[list[ScoringJob]]:
+        """What is to be scored, task by task, in all ways of asking."""
+        for task, responses in with_peers(self.study):
+            synopses = {name: row.text for (of, name), row in written.items() if of == task.task and row.text}
+            known = replace(task, synopses={**task.synopses, **synopses}) if synopses else task
+            yield [
+                ScoringJob(
+                    ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis),
+                    known,
+                    _texts(responses, None if need.preprocessor is None else need.preprocessor.rewrites),
+                    _asked([r.agent for r in responses], need, peers),
+                )
+                for wording, need in wanted.items()
+            ]
+
+    async def score(
+        self,
+        scorer: OpenModel,
+        wanted: Mapping[Wording, Need],
+        peers: Sequence[str] | None,
+        written: WrittenSynopses,
+    ) -> list[LogprobEvidence]:
+        """Evidence for every question, all ways of asking about one task put to the scorer together."""
+        by_task = list(self.jobs(scorer.scorer, wanted, peers, written))
+        if self.options.on_too_long == "error" and scorer.local:
+            unfit = [
+                row
+                for jobs in by_task
+                for job in jobs
+                for row in await job.stage.measure(job.task, job.texts, job.questions)
+            ]
+            refuse_too_long(unfit)
+        total = sum(len(job.questions) for jobs in by_task for job in jobs)
+        found: dict[int, list[list[LogprobEvidence]]] = {}
+        finished = 0
+
+        async def one(place: int) -> None:
+            nonlocal finished
+            found[place] = await score_together(by_task[place])
+            finished += sum(map(len, found[place]))
+            self._report("scoring", finished, total, scorer)
+
+        await at_once(1 if scorer.local else TASKS_AT_ONCE, [_later(one, place) for place in range(len(by_task))])
+        evidence = [row for w in range(len(wanted)) for place in range(len(by_task)) for row in found[place][w]]
+        if self.options.on_too_long == "error":
+            refuse_too_long(evidence)
+        return evidence
+
+    async def judge(
+        self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]
+    ) -> list[VerdictEvidence]:
+        """The critic's verdicts on all questions."""
+        texts: dict[tuple[str, str], str | CallFailure] = {
+            (r.task, r.agent): r.text for _, responses in self.study for r in responses
+        }
+        found: list[VerdictEvidence] = []
+        flight = 1 if critic.local else CALLS_AT_ONCE
+        for batch in critic_batches(asked, local=critic.local):
+            found += await stage.judge(batch, texts, at_once=flight)
+            self._report("judging", len(found), len(asked), critic)
+        return found
+
+    def _report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
+        usage, price = model.ledger.usage, model.ledger.price
+        cost = None if price is None else model.ledger.spent_usd
+        self.options.progress(Progress(stage, done, total, usage.input_tokens + usage.output_tokens, cost))
+
+
+def _asked(agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
+    return list(questions(agents, peers=peers, both_directions=need.both_directions, marginals=need.marginals))
+
+
+def _texts(responses: Sequence[Response], rewrites: RewritesByResponse | None) -> dict[str, str | CallFailure]:
+    """What is scored, by agent."""
+    if rewrites is None:
+        return {response.agent: response.text for response in responses}
+    absent = CallFailure("not_recorded", "the study carries no rewrite of it", attempts=0)
+    rows = [rewrites.get((response.task, response.agent)) for response in responses]
+    return {
+        response.agent: absent if row is None else row.text or row.failure or absent
+        for response, row in zip(responses, rows, strict=True)
+    }
+
+
+def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:
+    """Questions in order, in batches to be put together; those about one first response stay together."""
+    size = QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4
+    batch: list[CriticQuestion] = []
+    for question in asked:
+        new = not batch or (question.task, question.first) != (batch[-1].task, batch[-1].first)
+        if new and len(batch) >= size:
+            yield batch
+            batch = []
+        batch.append(question)
+    if batch:
+        yield batch
+
+
+def _later(work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
+    return lambda: work(*arguments)
+
+
+async def at_once(limit: int, jobs: Sequence[Callable[[], Any]]) -> None:
+    """Run all jobs, at most ``limit`` at a time."""
+    queue = iter(jobs)
+
+    async def worker() -> None:
+        for job in queue:
+            await job()
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(min(limit, len(jobs))):
+                tasks.start_soon(worker)
+    except BaseExceptionGroup as group:
+        # jobs that ran side by side may all have failed for the same cause: one error is enough
+        ours, others = group.split(GoldlessError)
+        if ours is None or others is not None:
+            raise
+        raise _leaf(ours) from None
+
+
+def _leaf(group: BaseExceptionGroup[GoldlessError]) -> GoldlessError:
+    first = group.exceptions[0]
+    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,107 @@
+"""How to evaluate: the options of a run, checked before anything is opened."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+from goldless.errors import MetricError, UserError
+from goldless.judging.critic import Verdicts
+from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.metrics.catalogue import METRICS, Metric, find_metric
+from goldless.models.interface import ChatModel, Scorer
+from goldless.models.usage import Price
+from goldless.templates import Template, find_template
+
+OnTooLong = Literal["error", "skip"]
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a stage is."""
+
+    stage: str
+    done: int
+    total: int
+    tokens: int
+    cost_usd: float | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Options:
+    """How to evaluate."""
+
+    metrics: Sequence[str] = ("gem-raw",)
+    scorer: str | Scorer = "embedded"
+    rewriters: Sequence[str | ChatModel] = ()
+    """Chat models that preprocess; several are averaged over."""
+    synopsis_writer: str | ChatModel | None = None
+    """Chat model that writes abstracts and ASSW summaries where the study has none."""
+    templates: Sequence[str] = ("general",)
+    """Wordings; several are averaged over."""
+    critic: str | ChatModel = "embedded"
+    critic_prompt: str = "same-source"
+    verdicts: Verdicts = "auto"
+    shuffles: int | None = None
+    """Shuffled partners of each matched pair; None: by the number of tasks."""
+    peers: Sequence[str] | None = None
+    """Agents that serve as peers; None: all."""
+    panel: int | None = None
+    """That many agents, drawn by the seed, serve as peers."""
+    budget_calls: int | None = None
+    """Most calls of the critic; tasks and partners are chosen to fit."""
+    recorded: bool = False
+    """Use only what the study carries; ask no model."""
+    compare_groups: tuple[str, str] | None = None
+    """Two groups of the agents table to compare."""
+    seed: int = 0
+    resamples: int = 10_000
+    level: float = 0.95
+    on_too_long: OnTooLong = "error"
+    budget_usd: float | None = None
+    price: Price | None = None
+    """Price of a model whose price is not known."""
+    journal: Path | None = None
+    progress: Callable[[Progress], None] = field(default=lambda _: None)
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    def chosen_metrics(self) -> list[Metric]:
+        """The metrics asked for, each once."""
+        if not self.metrics:
+            raise MetricError(f"no metric was named. Known: {', '.join(METRICS)}.")
+        return [find_metric(name) for name in dict.fromkeys(self.metrics)]
+
+    def chosen_templates(self) -> list[Template]:
+        """The templates asked for, each once."""
+        if not self.templates:
+            raise UserError("no template was named")
+        return [find_template(name) for name in dict.fromkeys(self.templates)]
+
+
+def check_options(options: Options) -> None:
+    """Refuse what no study could be evaluated with."""
+    options.chosen_metrics()
+    options.chosen_templates()
+    find_critic_prompt(options.critic_prompt)
+    _one_of("on_too_long", options.on_too_long, get_args(OnTooLong))
+    _one_of("verdicts", options.verdicts, get_args(Verdicts))
+    if options.seed < 0:
+        raise UserError(f"a seed is a whole number that is not negative, not {options.seed}")
+    if not 0 < options.level < 1:
+        raise UserError(f"an interval's level lies between 0 and 1, not at {options.level}")
+    if options.resamples < 100:
+        raise UserError(f"{options.resamples} resamples are too few for an interval; give at least 100")
+    for name, value, least in (("shuffles", options.shuffles, 1), ("a panel", options.panel, 1)):
+        if value is not None and value < least:
+            raise UserError(f"{name}: {value} is too few; give at least {least}, or leave it out")
+    if options.panel is not None and options.peers is not None:
+        raise UserError("name the peers or say how many to draw, not both")
+    if options.budget_calls is not None and (options.panel is not None or options.peers is not None):
+        raise UserError("a budget of critic calls chooses the partners itself: leave out the peers and the panel")
+
+
+def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise UserError(f"{name} is one of {', '.join(allowed)}, not {value!r}")

@@ -1,0 +1,251 @@
+"""From evidence to results: a metric's pairs, responses and leaderboard, with the line that says how they were made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError, UserError, nearest
+from goldless.metrics import likelihood, tvd_mi
+from goldless.metrics.catalogue import Metric
+from goldless.metrics.label_information import (
+    CategoryLabel,
+    Items,
+    label_information,
+    preference_labels,
+    rating_labels,
+)
+from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers, mean_over_variants
+from goldless.metrics.wins import win_scores
+from goldless.reports.leaderboard import Leaderboard, make_leaderboard
+from goldless.runs.evaluation import Evidence, MetricOutcome, RaterOutcome
+from goldless.runs.options import Options
+from goldless.runs.recorded import recorded_wins
+from goldless.runs.wordings import Wording, by_wording
+from goldless.signature import Signature
+from goldless.statistics.effects import compare_groups
+from goldless.statistics.influence import most_influential
+from goldless.studies import Study
+
+INFLUENTIAL = 3
+"""Tasks named for each agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What results are made from and described by, beside the metric."""
+
+    study: Study
+    options: Options
+    evidence: Evidence
+    peers: tuple[str, ...] | None
+    """The agents that served as peers of the metrics over log-probabilities; None: all."""
+    partners: tuple[str, ...] | None
+    """The agents that served as a critic's partners; None: all."""
+    described: Mapping[str, Mapping[str, str]]
+    """What the signature says of the evidence, by kind of metric."""
+
+
+def metric_outcome(metric: Metric, context: Context) -> MetricOutcome:
+    """The results of a metric that scores agents."""
+    if metric.kind == "critic":
+        found = context.evidence
+        pairs = list(found.contrasts) or tvd_mi.contrasts(found.verdicts)
+        responses = tvd_mi.response_scores(pairs, direction=metric.direction, peers=context.partners)
+        return _outcome(metric, context, pairs, responses, {})
+    if metric.kind == "wins":
+        rows = recorded_wins(context.study, metric.table or "")
+        pairs = win_scores(rows, both_orders=metric.direction == "both")
+        return _outcome(metric, context, pairs, mean_over_peers(pairs), {})
+    variants = by_wording(metric, context.evidence.logprobs)
+    if not variants:
+        raise MetricError(_no_evidence(metric, context))
+    scored = {
+        wording: likelihood.pair_scores(rows, metric.log_probabilities, peers=context.peers)
+        for wording, rows in variants.items()
+    }
+    pairs = mean_over_variants(list(scored.values()))
+    return _outcome(metric, context, pairs, mean_over_peers(pairs), scored)
+
+
+def _no_evidence(metric: Metric, context: Context) -> str:
+    rows = context.evidence.logprobs
+    synopses = sorted({str(row.synopsis) for row in rows if row.synopsis is not None})
+    if metric.synopsis is not None and metric.synopsis not in synopses:
+        return (
+            f"{context.study.name} carries no log-probabilities given a synopsis {metric.synopsis!r}"
+            f"{nearest(metric.synopsis, synopses)} Recorded synopses: {', '.join(synopses) or 'none'}."
+        )
+    what = "rewrites" if metric.text == "rewrites" else "responses as they are"
+    return f"{context.study.name} carries no log-probabilities of {what}, which {metric.name} needs"
+
+
+def _outcome(
+    metric: Metric,
+    context: Context,
+    pairs: Sequence[PairScore],
+    responses: Sequence[ResponseScore],
+    scored: Mapping[Wording, Sequence[PairScore]],
+) -> MetricOutcome:
+    options, agents = context.options, [agent.agent for agent in context.study.agents]
+    values = _table(responses, context.study)
+    by_name = _agent_scores(scored, context.study) if len(scored) > 1 else {}
+    signature = str(_signature(metric, context, list(scored)))
+    board = _leaderboard(metric, context, values, responses, signature=signature, spread=_spread(by_name, agents))
+    tasks = list(context.study.tasks)
+    return MetricOutcome(
+        metric=metric.name,
+        signature=signature,
+        pairs=tuple(pairs),
+        responses=tuple(responses),
+        leaderboard=board,
+        by_wording=by_name,
+        influence=tuple(most_influential(values, tasks, agents, INFLUENTIAL)),
+        groups=None
+        if options.compare_groups is None
+        else compare_groups(
+            values,
+            *_members(context.study, options.compare_groups),
+            seed=options.seed,
+            resamples=options.resamples,
+            level=options.level,
+        ),
+    )
+
+
+def _table(responses: Sequence[ResponseScore], study: Study) -> npt.NDArray[np.float64]:
+    """Scores [tasks, agents], NaN where one is missing."""
+    values = np.full((len(study.tasks), len(study.agents)), np.nan)
+    row_of = {task: i for i, task in enumerate(study.tasks)}
+    column_of = {agent.agent: j for j, agent in enumerate(study.agents)}
+    for r in responses:
+        values[row_of[r.task], column_of[r.agent]] = math.nan if r.score is None else r.score
+    return values
+
+
+def _agent_scores(scored: Mapping[Wording, Sequence[PairScore]], study: Study) -> dict[str, dict[str, float | None]]:
+    """Each agent's score under each wording alone."""
+    found: dict[str, dict[str, float | None]] = {}
+    for wording, pairs in scored.items():
+        values = _table(mean_over_peers(pairs), study)
+        there = [column[~np.isnan(column)] for column in values.T]
+        means = [float(column.mean()) if len(column) else None for column in there]
+        found[wording.name] = dict(zip([agent.agent for agent in study.agents], means, strict=True))
+    return found
+
+
+def _spread(by_name: Mapping[str, Mapping[str, float | None]], agents: Sequence[str]) -> dict[str, float]:
+    """Standard deviation of each agent's score between wordings."""
+    found = {}
+    for agent in agents:
+        scores = [score for by_agent in by_name.values() if (score := by_agent[agent]) is not None]
+        if len(scores) > 1:
+            found[agent] = float(np.std(scores, ddof=1))
+    return found
+
+
+def _members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
+    known = sorted({agent.group for agent in study.agents if agent.group is not None})
+    for group in groups:
+        if group not in known:
+            raise UserError(
+                f"no agent of {study.name} is in the group {group!r}{nearest(group, known) or '.'} "
+                f"Groups in the agents table: {', '.join(known) or 'none'}."
+            )
+    first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
+    return first, second
+
+
+def _signature(metric: Metric, context: Context, wordings: Sequence[Wording]) -> Signature:
+    options = context.options
+    rewriters = list(dict.fromkeys(w.rewriter for w in wordings if w.rewriter is not None))
+    asked = {
+        **({"rewriter": ",".join(rewriters)} if rewriters else {}),
+        "template": ",".join(dict.fromkeys(w.template for w in wordings)),
+        "synopsis": metric.synopsis or "none",
+    }
+    peers = context.partners if metric.kind == "critic" else context.peers
+    direction = {"direction": metric.direction} if metric.kind == "critic" else {}
+    settings = {
+        **(asked if wordings else {}),
+        **context.described.get(metric.kind, {}),
+        **direction,
+        "peers": "all" if peers is None else "+".join(peers),
+        "missing": "left-out",
+        "interval": f"tasks-bootstrap-t-{options.level:g}",
+        "test": "sign-flip-holm",
+        "resamples": str(options.resamples),
+        "seed": str(options.seed),
+        "study": context.study.fingerprint[:8],
+    }
+    scorer = {"scorer": settings.pop("scorer")} if "scorer" in settings else {}
+    return Signature(metric.name, {**scorer, **settings})
+
+
+def _leaderboard(
+    metric: Metric,
+    context: Context,
+    values: npt.NDArray[np.float64],
+    responses: Sequence[ResponseScore],
+    *,
+    signature: str,
+    spread: Mapping[str, float],
+) -> Leaderboard:
+    agents = [agent.agent for agent in context.study.agents]
+    asked, used = dict.fromkeys(agents, 0), dict.fromkeys(agents, 0)
+    for r in responses:
+        asked[r.agent] += r.asked
+        used[r.agent] += r.used
+    options = context.options
+    return make_leaderboard(
+        values,
+        agents,
+        metric=metric.name,
+        unit=metric.unit,
+        signature=signature,
+        asked=asked,
+        used=used,
+        groups={agent.agent: agent.group for agent in context.study.agents},
+        between_prompts=spread,
+        seed=options.seed,
+        resamples=options.resamples,
+        level=options.level,
+    )
+
+
+def rater_outcome(metric: Metric, study: Study, options: Options) -> RaterOutcome:
+    """How much the raters' labels tell about each other's: preferences by their sign, else ratings by their value."""
+    if study.n_preferences:
+        labels = preference_labels(study.preferences())
+    elif study.n_ratings:
+        labels = rating_labels(study.ratings())
+    else:
+        raise MetricError(f"{study.name} has no labels table, which {metric.name} is computed from")
+    items = {criterion: _items(rows) for criterion, rows in labels.items()}
+    found = {
+        criterion: label_information(rows, items=items[criterion], permutations=options.resamples, seed=options.seed)
+        for criterion, rows in labels.items()
+    }
+    settings = {
+        "categories": "sign" if study.n_preferences else "values",
+        "items": "+".join(sorted(set(items.values()))),
+        "null": "permutation",
+        "permutations": str(options.resamples),
+        "seed": str(options.seed),
+        "study": study.fingerprint[:8],
+    }
+    return RaterOutcome(metric.name, str(Signature(metric.name, settings)), found)
+
+
+def _items(labels: Sequence[CategoryLabel]) -> Items:
+    """On which items raters are held together: those all of them labelled, where that is most; else pair by pair."""
+    raters = {label.rater for label in labels}
+    by_item: dict[tuple[str, ...], set[str]] = {}
+    for label in labels:
+        by_item.setdefault(label.item, set()).add(label.rater)
+    shared = [found for found in by_item.values() if len(found) > 1]
+    return "complete" if 2 * sum(found == raters for found in shared) >= len(shared) > 0 else "pairwise"

@@ -1,0 +1,368 @@
+"""The plan: what an evaluation would ask, how many tokens that is, and what it would cost, before anything runs.
+
+Models on this machine are loaded for their tokenizer and timed on a short text. Servers are not contacted: their tokens
+are counted at four characters each, and their time assumes that they answer at a usual pace.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+from goldless.errors import CapabilityError
+from goldless.evidence import RewriteEvidence, SynopsisEvidence
+from goldless.judging.critic import reads_by_scoring
+from goldless.judging.critic_prompts import CriticPrompt, find_critic_prompt
+from goldless.metrics.catalogue import Metric
+from goldless.models.cache import default_journal
+from goldless.models.catalogue import open_model
+from goldless.models.interface import Capabilities, Message, ScoreReply, ScoreRequest, Usage
+from goldless.models.journal import Journal, model_hash
+from goldless.models.journalled import score_key
+from goldless.models.prefix_tree import build_tree, computed_tokens
+from goldless.models.usage import FREE_PROVIDERS, Price, price_of
+from goldless.preprocessing import MOST_TOKENS
+from goldless.records import CallFailure
+from goldless.runs.collecting import Collector, critic_batches, with_peers
+from goldless.runs.options import Options, check_options
+from goldless.runs.pipeline import Work, plan_work
+from goldless.runs.wordings import Preprocessor, needs
+from goldless.studies import Study
+
+TASKS_MEASURED = 40
+"""Tasks whose texts are counted; the rest is taken to be like them."""
+SERVER_CALLS_AT_ONCE = 20
+SERVER_SECONDS_A_CALL = 1.0
+SYNOPSIS_TOKENS = 200
+CHARACTERS_A_TOKEN = 4
+TIMED_TOKENS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedCalls:
+    """What one model is asked for one metric, or for all of them together."""
+
+    metric: str | None
+    """None: all metrics together."""
+    part: str
+    """What the model does: scorer, critic, rewriter, synopsis writer."""
+    model: str
+    calls: int
+    """Different calls."""
+    known: int | None
+    """Of these, replies that are in the journal already; None: not known before the server is asked who it is."""
+    tokens: int
+    """Tokens of all calls, each one whole, as a server charges them."""
+    computed_tokens: int | None
+    """Tokens that are computed where beginnings are shared; None: the server's own business."""
+    cost_usd: float | None
+    """None: price unknown."""
+    seconds: float | None
+    """None: not known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What an evaluation would ask."""
+
+    study: str
+    rows: tuple[PlannedCalls, ...]
+    """Each metric by itself."""
+    together: tuple[PlannedCalls, ...]
+    """All of them in one run, each thing asked once."""
+    notes: tuple[str, ...]
+    """What was estimated, and how."""
+
+
+async def plan_study(study: Study, options: Options) -> Plan:
+    """What evaluating the study would ask, for each metric alone and for all together."""
+    check_options(options)
+    work = plan_work(study, options)
+    journal = Journal(options.journal or default_journal())
+    try:
+        async with AsyncExitStack() as stack:
+            models = {part.name: await _known_model(part.given, options, stack) for part in work.parts()}
+            estimate = _Estimate(options, models, journal)
+            rows: list[PlannedCalls] = []
+            for metric in work.metrics:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")  # said once already
+                    alone = plan_work(study, replace(options, metrics=(metric.name,)))
+                rows += await estimate.calls(alone, metric)
+            together = await estimate.calls(work, None)
+            return Plan(study.name, tuple(rows), tuple(together), tuple(estimate.notes(work)))
+    finally:
+        journal.close()
+
+
+# --- models ------------------------------------------------------------------------------------------------------
+
+
+class _Server:
+    """A stand-in for a server's scorer: counts characters, asks nothing."""
+
+    context_length = None
+    capabilities = Capabilities(scoring=True, chat=True, choice=True)
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        return ScoreRequest("\n".join(message.content for message in messages), target)
+
+
+@dataclass(frozen=True, slots=True)
+class _Model:
+    """A model as far as planning needs it."""
+
+    name: str
+    scorer: Any
+    local: bool
+    identity_hash: str | None
+    """None where the journal cannot be looked up."""
+    price: Price | None
+    tokens_a_second: float | None
+
+
+async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _Model:
+    model = open_model(given, say=options.say) if isinstance(given, str) else given
+    try:
+        identity = model.identity
+        local = identity.provider in FREE_PROVIDERS
+    except CapabilityError:
+        local = True  # says who it is once it is loaded, so it is on this machine
+    if not local:
+        return _Model(identity.short, _Server(), False, None, price_of(identity) or options.price, None)
+    if isinstance(given, str):
+        stack.push_async_callback(model.aclose)
+    await model.prepare()
+    identity = model.identity
+    scores = model.capabilities.scoring
+    speed = await _speed(model) if scores else None
+    return _Model(identity.short, model, True, model_hash(identity), price_of(identity), speed)
+
+
+async def _speed(model: Any) -> float | None:
+    """Tokens a second, from one short text; None where that took no time worth measuring."""
+    text = "The second boiler was checked on Tuesday and again on Friday. " * (TIMED_TOKENS // 14)
+    requests = [await model.encode([Message("user", text)], "It was checked twice.")]
+    replies: dict[int, ScoreReply] = {}
+    await model.score(requests, replies.update)  # the first one warms up
+    begin = time.perf_counter()
+    await model.score(requests, replies.update)
+    seconds = time.perf_counter() - begin
+    if isinstance(replies.get(0), CallFailure) or seconds < 1e-3:
+        return None
+    return float(requests[0].tokens / seconds)
+
+
+# --- counting ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Count:
+    calls: int = 0
+    tokens: int = 0
+    computed: int = 0
+    known: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Estimate:
+    options: Options
+    models: dict[str, _Model]
+    journal: Journal
+
+    async def calls(self, work: Work, metric: Metric | None) -> list[PlannedCalls]:
+        """What each model is asked."""
+        found: list[PlannedCalls] = []
+        if not work.asks_models:
+            return found
+        name = None if metric is None else metric.name
+        part_of, share = _measured(work.study)
+        for part in work.parts():
+            model = self.models[part.name]
+            if part.name == "scorer":
+                found.append(_row(name, part.name, model, await self._scoring(work, model, part_of), share))
+            elif part.name == "critic":
+                found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share))
+            else:
+                written = _rewriting(work) if part.name.startswith("rewriter") else _writing(work)
+                found.append(_written(name, part.name, model, written))
+        return found
+
+    async def _scoring(self, work: Work, model: _Model, part_of: Study) -> _Count:
+        wanted = needs(work.likelihood, work.options.chosen_templates(), _stand_ins(work))
+        synopses = _stand_in_synopses(work)
+        count = _Count()
+        seen: set[Any] = set()
+        for jobs in Collector(part_of, self.options).jobs(model.scorer, wanted, work.peers, synopses):
+            asked = [await job.stage.request(job.task, q, job.texts) for job in jobs for q in job.questions]
+            self._add(count, [request for request in asked if isinstance(request, ScoreRequest)], model, seen)
+        return count
+
+    async def _judging(self, work: Work, model: _Model, part_of: Study) -> _Count:
+        prompt = find_critic_prompt(self.options.critic_prompt)
+        texts = {(r.task, r.agent): r.text for _, responses in work.study for r in responses}
+        tasks = set(part_of.tasks)
+        asked = [question for question in work.questions if question.task in tasks]
+        count = _Count()
+        seen: set[Any] = set()
+        scoring = model.local and reads_by_scoring(model.scorer.capabilities, self.options.verdicts)
+        for batch in critic_batches(asked, local=model.local):
+            pairs = [(texts[q.task, q.first], texts[q.second_task, q.second]) for q in batch]
+            requests = [r for pair in pairs for r in await _verdict_requests(model, prompt, pair, scoring=scoring)]
+            self._add(count, requests, model, seen)
+        return count
+
+    def _add(self, count: _Count, asked: Sequence[ScoreRequest], model: _Model, seen: set[Any]) -> None:
+        """Count requests that are put to a model together, each different one once."""
+        new = list({request: None for request in asked if request not in seen})
+        seen.update(new)
+        count.calls += len(new)
+        count.tokens += sum(request.tokens for request in new)
+        if model.identity_hash is not None:
+            known = self.journal.find([score_key(model.identity_hash, request) for request in new])
+            count.known += len(known)
+        sequences = [
+            r.context + r.target for r in new if not isinstance(r.context, str) and not isinstance(r.target, str)
+        ]
+        count.computed += computed_tokens(build_tree(sequences)) if sequences else 0
+
+    def notes(self, work: Work) -> Iterable[str]:
+        """What was estimated, and how."""
+        if len(list(with_peers(work.study))) > TASKS_MEASURED:
+            yield f"counted on {TASKS_MEASURED} tasks, the others taken to be like them"
+        if work.rewriting:
+            yield "rewrites are not made yet: counted as long as the responses"
+        if work.synopses:
+            yield f"synopses are not written yet: counted as {SYNOPSIS_TOKENS} tokens"
+        if any(not model.local for model in self.models.values()):
+            yield (
+                f"a server's tokens are counted at {CHARACTERS_A_TOKEN} characters each, its time at "
+                f"{SERVER_CALLS_AT_ONCE} calls at once of {SERVER_SECONDS_A_CALL:g} s each"
+            )
+        if any(model.tokens_a_second for model in self.models.values()):
+            speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
+            yield "; ".join(f"{name}: {speed:,.0f} tokens a second now" for name, speed in speeds.items())
+
+
+def _measured(study: Study) -> tuple[Study, float]:
+    """Some tasks spread over the study, and how many times as many there are in all."""
+    tasks = [task.task for task, _ in with_peers(study)]
+    if len(tasks) <= TASKS_MEASURED:
+        return study, 1.0
+    step = len(tasks) / TASKS_MEASURED
+    some = [tasks[int(i * step)] for i in range(TASKS_MEASURED)]
+    return study.subset(tasks=some), len(tasks) / len(some)
+
+
+async def _verdict_requests(
+    model: _Model, prompt: CriticPrompt, texts: tuple[str, str], *, scoring: bool
+) -> list[ScoreRequest]:
+    if scoring:
+        messages = prompt.messages(*texts)
+        return [await model.scorer.encode(messages, prompt.spoken(label)) for label in prompt.labels]
+    messages = prompt.messages(*texts, explained=True)
+    reply = "x" * CHARACTERS_A_TOKEN * (prompt.most_tokens // 2)
+    return [ScoreRequest("\n".join(message.content for message in messages), reply)]
+
+
+def _row(metric: str | None, part: str, model: _Model, count: _Count, share: float) -> PlannedCalls:
+    calls, tokens = round(count.calls * share), round(count.tokens * share)
+    left = 1 - count.known / count.calls if count.calls else 0.0
+    computed = round(count.computed * share) if model.local and count.computed else None
+    seconds = None
+    if model.local and model.tokens_a_second and computed is not None:
+        seconds = computed * left / model.tokens_a_second
+    if not model.local:
+        seconds = calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL
+    return PlannedCalls(
+        metric=metric,
+        part=part,
+        model=model.name,
+        calls=calls,
+        known=round(count.known * share) if model.identity_hash is not None else None,
+        tokens=tokens,
+        computed_tokens=computed,
+        cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), 0)),
+        seconds=seconds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Writing:
+    """Texts that a chat model is to write."""
+
+    calls: int
+    read_tokens: int
+    written_tokens: int
+
+
+def _written(metric: str | None, part: str, model: _Model, writing: _Writing) -> PlannedCalls:
+    usage = Usage(writing.read_tokens, writing.written_tokens)
+    seconds = None if model.local else writing.calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL * 5
+    return PlannedCalls(
+        metric=metric,
+        part=part,
+        model=model.name,
+        calls=writing.calls,
+        known=None,
+        tokens=writing.read_tokens + writing.written_tokens,
+        computed_tokens=None,
+        cost_usd=None if model.price is None else model.price.cost(usage),
+        seconds=seconds,
+    )
+
+
+def _rewriting(work: Work) -> _Writing:
+    """Rewrites that one rewriter makes."""
+    calls = read = written = 0
+    for template in work.options.chosen_templates():
+        known = {key for preprocessor in work.preprocessors for key in preprocessor.rewrites}
+        for _, responses in with_peers(work.study):
+            for text in (r.text for r in responses if (r.task, r.agent) not in known):
+                calls += 1
+                read += (len(template.rewrite) + len(text)) // CHARACTERS_A_TOKEN
+                written += min(MOST_TOKENS, len(text) // CHARACTERS_A_TOKEN + 1)
+    return _Writing(calls, read, written)
+
+
+def _writing(work: Work) -> _Writing:
+    """Synopses that are to be written."""
+    calls = read = 0
+    for task, _ in with_peers(work.study):
+        for name in work.synopses:
+            if name not in task.synopses:
+                calls += 1
+                read += len(task.prompt or "") // CHARACTERS_A_TOKEN
+    return _Writing(calls, read, calls * SYNOPSIS_TOKENS)
+
+
+def _stand_ins(work: Work) -> Sequence[Preprocessor]:
+    """The rewrites there are; in place of those to be made, the responses themselves."""
+    if not work.rewriting:
+        return work.preprocessors
+    texts = {
+        (r.task, r.agent): RewriteEvidence(f"rewriter {i}", r.task, r.agent, r.text)
+        for i in range(len(work.options.rewriters))
+        for _, responses in with_peers(work.study)
+        for r in responses
+    }
+    known = {key: row for preprocessor in work.preprocessors for key, row in preprocessor.rewrites.items()}
+    return [
+        Preprocessor(template.name, {**texts, **known})
+        for template in work.options.chosen_templates()
+        for _ in work.options.rewriters
+    ]
+
+
+def _stand_in_synopses(work: Work) -> dict[tuple[str, str], SynopsisEvidence]:
+    text = "word " * SYNOPSIS_TOKENS
+    return {
+        (task.task, name): SynopsisEvidence("planned", task.task, name, text)
+        for task, _ in with_peers(work.study)
+        for name in work.synopses
+        if name not in task.synopses
+    }

@@ -1,0 +1,103 @@
+"""Synopses: a chat model writes the synopsis of a task that has none, for GEM-S to condition on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from goldless.evidence import SynopsisEvidence
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.records import CallFailure, Task
+
+MOST_TOKENS = 1024
+
+ABSTRACT = (
+    "You are given the material of a task. Write a short abstract of it: what it is about and what it sets out to do, "
+    "in one paragraph of at most 150 words. Report only what the material says. Do not judge it. Output the abstract "
+    "and nothing else."
+)
+"""Our wording: the GEM paper has abstracts generated for its peer-grading study (section 4.1) but prints no prompt."""
+
+ASSW = (
+    "You are given a paper submission for a top-tier Machine Learning conference. Your goal is to identify and list "
+    "the strengths and weaknesses that the paper claims about itself. This task requires careful reading of the "
+    "paper.\n"
+    "Please follow these steps to complete the task:\n"
+    "1. Carefully read the entire paper submission. As you read, identify instances where the authors mention "
+    "strengths or positive aspects of their research, methodology, results, or contributions. These are the strengths "
+    "claimed by the paper. Also, identify instances where the authors mention limitations, weaknesses, or areas for "
+    "future improvement in their work. These are the weaknesses claimed by the paper.\n"
+    "2. Compile your findings into two separate lists: one for strengths and one for weaknesses.\n"
+    "3. For each list, write each point on a separate line, keeping it concise. Add an extra blank line between each "
+    "point for clarity.\n"
+    "4. Format your output as follows:\n"
+    "<strengths_claimed_by_the_paper>\n"
+    "[List each strength claimed by the paper in separate lines, with an extra blank line between each point]\n"
+    "</strengths_claimed_by_the_paper>\n"
+    "<weaknesses_claimed_by_the_paper>\n"
+    "[List each weakness claimed by the paper in separate lines, with an extra blank line between each point]\n"
+    "</weaknesses_claimed_by_the_paper>\n"
+    "Important: Focus only on the strengths and weaknesses that the paper claims about itself. Do not include your own "
+    "evaluation or opinion of the paper's merits or shortcomings. Do not include the strengths and weaknesses of the "
+    "baseline. Your task is to report what the authors themselves have stated about their work's strengths and "
+    "limitations."
+)
+"""GEM paper, prompt C.4."""
+
+PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
+"""Synopses that can be written, by name; any other is the study's own."""
+
+
+class Writer(Protocol):
+    """What this stage needs of a chat model."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who writes."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class SynopsisStage:
+    """How tasks are put to a writer."""
+
+    writer: Writer
+
+    async def write(self, task: Task, name: str) -> list[SynopsisEvidence]:
+        """The synopsis of that name, last; before it what had to be written first.
+
+        ``assw`` is the abstract followed by the author-stated strengths and weaknesses, as in the paper.
+        """
+        if name != "assw":
+            return [await self._one(task, name)]
+        before = [] if "abstract" in task.synopses else [await self._one(task, "abstract")]
+        abstract = before[0].text if before else task.synopses["abstract"]
+        if abstract is None:
+            return [*before, replace(before[0], synopsis=name)]
+        summary = await self._one(task, name)
+        whole = None if summary.text is None else f"{abstract}\n\n{summary.text}"
+        return [*before, replace(summary, text=whole)]
+
+    async def _one(self, task: Task, name: str) -> SynopsisEvidence:
+        reply = await self._ask(task, name)
+        failure = _failure(reply)
+        text = reply.text.strip() if isinstance(reply, ChatReply) and failure is None else None
+        return SynopsisEvidence(self.writer.identity.short, task.task, name, text, failure)
+
+    async def _ask(self, task: Task, name: str) -> ChatReply | CallFailure:
+        if not task.prompt:
+            return CallFailure("no_synopsis", f"task {task.task} has no prompt to write it from", attempts=0)
+        messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
+        return await self.writer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
+
+
+def _failure(reply: ChatReply | CallFailure) -> CallFailure | None:
+    if isinstance(reply, CallFailure):
+        return reply
+    if reply.finish == "length":
+        return CallFailure("truncated", f"the synopsis was cut at {MOST_TOKENS} tokens")
+    if not reply.text.strip():
+        return CallFailure("bad_reply", "the synopsis came back empty")
+    return None

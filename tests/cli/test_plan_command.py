@@ -1,0 +1,105 @@
+"""``goldless plan`` and the options of ``goldless score`` that came with the information metrics."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+
+@pytest.fixture
+def script(tmp_path):
+    """A critic that says No to everything, as a file."""
+    path = tmp_path / "critic.jsonl"
+    path.write_text(json.dumps({"prompt": "x", "answer": "No"}) + "\n")
+    return f"scripted:{path}"
+
+
+@pytest.fixture
+def rated(tmp_path):
+    """A folder with labels by two raters, groups of agents and recorded contrasts."""
+    folder = tmp_path / "rated"
+    folder.mkdir()
+
+    def write(name, rows):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    agents = {"ann": "good", "bob": "good", "cy": "bad", "dan": "bad"}
+    write("agents", [{"agent": a, "group": g} for a, g in agents.items()])
+    pairs = [(a, b) for a in agents for b in agents if a != b]
+    write(
+        "critic_contrasts",
+        [
+            {"task": f"t{t}", "first": a, "second": b, "contrast": 0.5 * (agents[a] == agents[b] == "good") + 0.01 * t}
+            for t in range(4)
+            for a, b in pairs
+        ],
+    )
+    write("tasks", [{"task": f"t{t}"} for t in range(4)])
+    return folder
+
+
+def test_a_plan_is_a_table_with_every_metric_and_all_together(goldless, study_file, script):
+    ended = goldless("plan", study_file(), "--metric", "tvd-mi,tvd-mi[given]", "--critic", script)
+    assert ended.code == 0
+    for words in ("tvd-mi", "tvd-mi[given]", "all together", "critic: scripted:", "known: in the journal"):
+        assert words in ended.out
+
+
+def test_a_plan_as_json_has_the_same_rows(goldless, study_file, script):
+    ended = goldless("plan", study_file(), "--metric", "tvd-mi", "--critic", script, "--shuffles", 1, "--json")
+    planned = json.loads(ended.out)
+    # 6 ordered pairs on 3 tasks, one matched and one shuffled question each; cy says quex to two tasks
+    assert [row["part"] for row in planned["together"]] == ["critic"]
+    assert 30 <= planned["together"][0]["calls"] <= 36
+
+
+def test_recorded_groups_are_compared_under_the_stated_keys(goldless, rated):
+    ended = goldless("score", rated, "--metric", "tvd-mi", "--recorded", "--compare-groups", "good", "bad", "--json")
+    assert ended.code == 0
+    found = json.loads(ended.out)["metrics"]["tvd-mi"]
+    # good agents meet one good partner of three: 1/6 more than bad ones, on every task, so without any spread
+    assert found["difference"] == pytest.approx(0.5 / 3)
+    assert {"d_task", "d_response", "auc"} <= set(found)
+    assert found["auc"] == 1.0
+    assert "|evidence:recorded|" in found["signature"]
+
+
+def test_the_comparison_is_printed_below_the_table(goldless, rated):
+    ended = goldless("score", rated, "--metric", "tvd-mi", "--recorded", "--compare-groups", "good", "bad")
+    assert "AUC 1.000" in ended.out
+
+
+def test_an_unknown_group_is_refused_with_those_there_are(goldless, rated):
+    ended = goldless("score", rated, "--metric", "tvd-mi", "--recorded", "--compare-groups", "goof", "bad")
+    assert ended.code == 2
+    assert "did you mean 'good'?" in ended.err
+    assert "bad, good" in ended.err
+
+
+def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
+    folder = tmp_path / "labelled"
+    folder.mkdir()
+    rows = [
+        {"task": f"t{t}", "first": "ann", "second": "bob", "rater": r, "preference": (-1) ** t, "criterion": "tone"}
+        for t in range(20)
+        for r in ("x", "y")
+    ]
+    (folder / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    # two raters that always agree on a fair coin: 1/2 sum |1/2 - 1/4| and |0 - 1/4| over four cells
+    rich = goldless("score", folder, "--metric", "tvd-mi[labels]")
+    assert rich.code == 0
+    assert "0.500" in rich.out
+    markdown = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "markdown")
+    assert "| tone | mean over pairs | 0.500 |" in markdown.out
+    csv = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "csv")
+    assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,p,partners,signature")
+    data = json.loads(goldless("score", folder, "--metric", "tvd-mi[labels]", "--json").out)
+    assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["value"] == pytest.approx(0.5)
+
+
+def test_the_help_lists_metrics_critic_prompts_and_templates(goldless, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    text = goldless("score", "--help").out
+    for word in ("gem-s[COLUMN]", "tvd-mi[labels]", "same-source", "three-level", "plain", "--recorded"):
+        assert word in text

@@ -1,0 +1,89 @@
+"""The relatives of GEM are arithmetic on stored log-probabilities, worked out here by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless.evidence import LogprobEvidence
+from goldless.metrics.likelihood import GEM, RELATIVES, pair_scores
+from goldless.metrics.scores import PairScore, mean_over_variants, pair_matrix
+from goldless.records import CallFailure
+
+
+def row(target, given, values, **more) -> LogprobEvidence:
+    failure = values if isinstance(values, CallFailure) else None
+    return LogprobEvidence("s", "general", None, "t", target, given, None, None if failure else values, failure, **more)
+
+
+# a's response has 2 tokens: -6 nats alone, -4 given b's; b's has 4: -8 alone, -2 given a's
+EVIDENCE = [
+    row("a", None, (-2.0, -4.0)),
+    row("a", "b", (-1.0, -3.0)),
+    row("b", None, (-2.0, -2.0, -2.0, -2.0)),
+    row("b", "a", (-0.5, -0.5, -0.5, -0.5)),
+]
+EXPECTED = {
+    # per token: a tells b 2 - .5 = 1.5, b tells a 3 - 2 = 1; their mean is 1.25 both ways
+    "mi": {"a": 1.25, "b": 1.25},
+    "gppm": {"a": -0.5, "b": -2.0},
+    "bartscore-recall": {"a": -2.0, "b": -4.0},
+    "bartscore-precision": {"a": -4.0, "b": -2.0},
+    "bartscore": {"a": -3.0, "b": -3.0},
+    "gptscore": {"a": -2.0, "b": -0.5},
+}
+
+
+def scores(metric, evidence=EVIDENCE, **options):
+    return {pair.agent: pair.score for pair in pair_scores(evidence, metric, **options)}
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_relative_gives_the_figures_worked_out_by_hand(name):
+    assert scores(RELATIVES[name]) == EXPECTED[name]
+
+
+def test_gem_takes_sums_of_the_same_evidence():
+    assert scores(GEM) == {"a": 6.0, "b": 2.0}
+
+
+@pytest.mark.parametrize(("name", "needs"), [("mi", 4), ("gppm", 1), ("bartscore", 2), ("gptscore", 1)])
+def test_a_metric_is_missing_where_one_of_its_terms_is_and_not_where_another_is(name, needs):
+    lost = CallFailure("timeout", "")
+    there = 0
+    for i in range(4):
+        broken = [row(r.target, r.given, lost) if i == k else r for k, r in enumerate(EVIDENCE)]
+        (pair,) = [p for p in pair_scores(broken, RELATIVES[name]) if p.agent == "a"]
+        assert (pair.score is None) == (pair.missing == "timeout")
+        there += pair.score is not None
+    assert there == 4 - needs
+
+
+def test_only_named_peers_serve_as_peers_in_either_direction():
+    """With b as the only peer, a and c are scored against b, and b against nobody."""
+    evidence = [row(t, g, (-1.0,)) for t in "abc" for g in ("a", "b", "c", None) if g != t]
+    for metric in (GEM, *RELATIVES.values()):
+        assert {(p.agent, p.peer) for p in pair_scores(evidence, metric, peers=["b"])} == {("a", "b"), ("c", "b")}
+
+
+def test_a_recorded_mean_serves_metrics_per_token_and_a_recorded_sum_the_others():
+    means = [row("b", None, None, recorded_mean_nats=-2.0), row("b", "a", None, recorded_mean_nats=-0.5)]
+    assert scores(RELATIVES["gppm"], means) == {"a": -0.5}
+    assert scores(GEM, means) == {"a": None}
+    sums = [row("b", None, None, recorded_sum_nats=-8.0), row("b", "a", None, recorded_sum_nats=-2.0)]
+    assert scores(GEM, sums) == {"a": 6.0}
+
+
+def test_the_mean_over_wordings_is_missing_where_one_wording_is():
+    first = [PairScore("t", "a", "b", 1.0), PairScore("t", "b", "a", 2.0)]
+    second = [PairScore("t", "a", "b", 3.0), PairScore("t", "b", "a", None, "timeout")]
+    assert mean_over_variants([first, second]) == [
+        PairScore("t", "a", "b", 2.0),
+        PairScore("t", "b", "a", None, "timeout"),
+    ]
+
+
+def test_the_matrix_is_the_mean_over_tasks_and_empty_where_nothing_was_scored():
+    pairs = [PairScore("t", "a", "b", 1.0), PairScore("u", "a", "b", 3.0), PairScore("t", "b", "a", None)]
+    matrix = pair_matrix(pairs, ["a", "b"]).tolist()
+    assert matrix[0][1] == 2.0
+    assert [x == x for x in (matrix[0][0], matrix[1][0])] == [False, False]  # noqa: PLR0124 - not NaN

@@ -1,0 +1,137 @@
+"""A plan says what a run would ask, and a run then asks just that."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import UserError
+from goldless.models.interface import ModelIdentity, ScoreRequest, TokenLogprobs
+from goldless.models.scripted import ScriptedModel
+
+WORDS = ["zarn bluk mipo", "vond rask ebbo", "lirp hoft quex"]
+ROWS = [{"task": f"t{i}", "agent": a, "text": f"{w} {a}"} for i, w in enumerate(WORDS) for a in ("ann", "bob", "cy")]
+FRAME = pl.DataFrame(ROWS)
+
+
+class Counting(ScriptedModel):
+    """A scorer asked by token ids, one a byte; counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(logprobs={}, name="counting")
+
+    async def encode(self, messages, target):
+        context = "\n\n".join(message.content for message in messages)
+        return ScoreRequest(tuple(context.encode()), tuple(target.encode()))
+
+    async def score(self, requests, deliver):
+        self.calls += requests
+        deliver({i: TokenLogprobs(_values(request)) for i, request in enumerate(requests)})
+
+
+def _values(request: ScoreRequest) -> tuple[float, ...]:
+    """One value a byte; the first tells how many words of the target the context has."""
+    known = set(bytes(request.context).decode().split())
+    shared = sum(word in known for word in bytes(request.target).decode().split())
+    return (-90.0 + shared, *[-1.0] * (len(request.target) - 1))
+
+
+def of_the_study(scorer):
+    return [c for c in scorer.calls if any(word in bytes(c.target).decode() for word in " ".join(WORDS).split())]
+
+
+def by_metric(plan):
+    return {row.metric: row for row in plan.rows}
+
+
+def test_the_planned_calls_and_tokens_are_those_a_run_then_asks():
+    planned = goldless.plan(FRAME, metrics=["gem-raw", "bartscore"], scorer=Counting())
+    (together,) = planned.together
+    scorer = Counting()
+    goldless.evaluate(FRAME, metrics=["gem-raw", "bartscore"], scorer=scorer, resamples=200)
+    asked = of_the_study(scorer)
+    assert (together.calls, together.tokens) == (len(asked), sum(call.tokens for call in asked))
+
+
+def test_asked_together_metrics_cost_fewer_tokens_than_one_by_one():
+    metrics = ["gem-raw", "mi", "bartscore", "gptscore"]
+    planned = goldless.plan(FRAME, metrics=metrics, scorer=Counting())
+    (together,) = planned.together
+    one_by_one = sum(row.computed_tokens for row in planned.rows)
+    assert together.computed_tokens == by_metric(planned)["gem-raw"].computed_tokens
+    assert together.computed_tokens < one_by_one / 3
+
+
+def test_shared_beginnings_are_counted_once_in_the_computed_tokens():
+    (row,) = goldless.plan(FRAME, scorer=Counting()).rows
+    assert row.computed_tokens < row.tokens / 2
+
+
+def test_nothing_of_the_study_is_asked_and_the_journal_is_only_read():
+    scorer = Counting()
+    before = goldless.plan(FRAME, scorer=scorer)
+    assert of_the_study(scorer) == []
+    goldless.evaluate(FRAME, scorer=scorer, resamples=200)
+    after = goldless.plan(FRAME, scorer=scorer)
+    assert (before.rows[0].known, after.rows[0].known) == (0, after.rows[0].calls)
+    assert after.rows[0].cost_usd == 0.0
+
+
+class Remote(ScriptedModel):
+    """Behind a server: must not be touched by planning."""
+
+    @property
+    def identity(self):
+        return ModelIdentity("openai", "gpt-4o-mini")
+
+    async def prepare(self):
+        pytest.fail("the server was contacted")
+
+
+def test_a_server_is_not_contacted_and_its_cost_is_estimated():
+    critic = Remote(answers={})
+    planned = goldless.plan(FRAME, metrics="tvd-mi", critic=critic, shuffles=1, price_usd_per_million=(10.0, 0.0))
+    (row,) = planned.together
+    # 6 ordered pairs of agents on 3 tasks, one matched and one shuffled question each
+    assert row.calls == 36
+    assert row.known is None
+    assert row.cost_usd > 0
+    assert row.seconds > 0
+    assert any("4 characters" in note for note in planned.notes)
+
+
+def test_an_unknown_price_is_unknown_and_not_zero():
+    class Nobody(Remote):
+        @property
+        def identity(self):
+            return ModelIdentity("openai", "of-nobody")
+
+    (row,) = goldless.plan(FRAME, metrics="tvd-mi", critic=Nobody(answers={})).together
+    assert row.cost_usd is None
+
+
+def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
+    planned = goldless.plan(FRAME, metrics="gem", scorer=Counting(), rewriter=Remote(answers={}))
+    parts = {row.part: row for row in planned.together}
+    assert parts["rewriter 1"].calls == len(ROWS)
+    assert parts["scorer"].calls == 27
+    assert any("rewrites are not made yet" in note for note in planned.notes)
+
+
+def test_a_large_study_is_counted_on_part_of_its_tasks():
+    rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
+    planned = goldless.plan(pl.DataFrame(rows), scorer=Counting())
+    assert planned.together[0].calls == 400
+    assert any("counted on 40 tasks" in note for note in planned.notes)
+
+
+def test_labels_need_no_model(tmp_path):
+    labels = pl.DataFrame([{"task": "t0", "agent": "ann", "rater": r, "score": 1.0} for r in ("x", "y")])
+    planned = goldless.plan(goldless.study_from_frame(FRAME, labels=labels), metrics="tvd-mi[labels]")
+    assert planned.together == ()
+
+
+def test_an_argument_that_evaluate_does_not_take_is_an_error():
+    with pytest.raises(UserError, match="'metrix' is none of them; did you mean 'metrics'"):
+        goldless.plan(FRAME, metrix="gem")

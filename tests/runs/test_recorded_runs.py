@@ -1,0 +1,225 @@
+"""Evidence that a study carries gives the same leaderboard as asking did, and the values stated for recorded data."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import MetricError
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+
+GROUPS = ("good faith", "problematic")
+
+
+# --- a run folder is a study -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def run(study_file, toy_scorer, tmp_path):
+    """The folder of a run of two metrics, and its results."""
+    critic = ScriptedModel(answers=lambda r: "Yes" if len(r.messages[1].content) % 2 else "No", name="coin")
+    result = goldless.evaluate(
+        study_file(), metrics=["gem-raw", "tvd-mi"], scorer=toy_scorer(), critic=critic, resamples=200
+    )
+    return goldless.save_run(result, tmp_path / "run"), result
+
+
+def numbers(board):
+    return {(r.agent, r.rank, r.score, r.low, r.high, r.n, r.asked, r.used, r.better_than) for r in board.rows}
+
+
+def test_a_run_folder_can_be_scored_again_without_a_model(run):
+    folder, result = run
+    again = goldless.evaluate(folder, metrics=["gem-raw", "tvd-mi"], recorded=True, resamples=200)
+    for metric in ("gem-raw", "tvd-mi"):
+        assert numbers(again.leaderboard(metric)) == numbers(result.leaderboard(metric))
+        assert "|evidence:recorded|" in again.leaderboard(metric).signature
+    assert again.spending == ()
+    assert again.models == {}
+
+
+def test_another_metric_over_the_same_evidence_costs_no_call(run, study_file, toy_scorer):
+    folder, _ = run
+    live = goldless.evaluate(study_file(), metrics=["mi", "bartscore"], scorer=toy_scorer(), resamples=200)
+    again = goldless.evaluate(folder, metrics=["mi", "bartscore"], recorded=True, resamples=200)
+    for metric in ("mi", "bartscore"):
+        assert numbers(again.leaderboard(metric)) == numbers(live.leaderboard(metric))
+
+
+def test_what_failed_stays_missing_with_its_cause(study_file, toy_scorer, tmp_path):
+    refused = CallFailure("refused", "no")
+    scorer = toy_scorer(lambda _c, t: refused if t == "lirp" else None)
+    folder = goldless.save_run(goldless.evaluate(study_file(), scorer=scorer, resamples=200), tmp_path / "run")
+    again = goldless.evaluate(folder, recorded=True, resamples=200)
+    assert dict(again.failures) == {"refused": 3}
+
+
+# --- what a study does not carry ---------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(tmp_path, three_agents):
+    """A study of responses with recorded log-probabilities as means over tokens."""
+    path = tmp_path / "study"
+    path.mkdir()
+    responses = [{"task": t, "agent": a, "text": x} for t, by in three_agents.items() for a, x in by.items()]
+    (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+    means = [
+        {"task": t, "target": y, "given": x, "mean_token_logprob_nats": -1.0 - (x is None)}
+        for t in three_agents
+        for y in three_agents[t]
+        for x in [*three_agents[t], None]
+        if x != y
+    ]
+    pl.DataFrame(means).write_parquet(path / "logprobs.parquet")
+    return path
+
+
+def test_means_give_metrics_per_token_and_refuse_those_that_need_sums(folder):
+    result = goldless.evaluate(folder, metrics="mi", recorded=True, resamples=200)
+    assert {row.score for row in result.leaderboard().rows} == {1.0}
+    with pytest.raises(MetricError, match=r"means over tokens only; gem-raw needs sums.*mi, gppm and gptscore"):
+        goldless.evaluate(folder, metrics="gem-raw", recorded=True)
+
+
+@pytest.mark.parametrize(
+    ("metric", "message"),
+    [
+        ("tvd-mi", "carries no verdicts of a critic"),
+        ("judge[with_context]", "has no table judge_with_context"),
+        ("gem-s[abstract]", "means over tokens only"),
+        ("tvd-mi[labels]", "has no labels table"),
+    ],
+)
+def test_a_metric_without_its_evidence_is_an_error_that_says_what_is_missing(folder, metric, message):
+    with pytest.raises(MetricError, match=message):
+        goldless.evaluate(folder, metrics=metric, recorded=True)
+
+
+def test_log_probabilities_of_other_texts_or_given_nothing_do_not_serve(run):
+    folder, _ = run
+    with pytest.raises(MetricError, match=r"no log-probabilities given a synopsis 'abstract'.*Recorded synopses: none"):
+        goldless.evaluate(folder, metrics="gem-s[abstract]", recorded=True)
+    with pytest.raises(MetricError, match="no log-probabilities of rewrites, which gem needs"):
+        goldless.evaluate(folder, metrics="gem", recorded=True)
+
+
+def test_log_probabilities_of_several_scorers_are_not_mixed(folder):
+    frame = pl.read_parquet(folder / "logprobs.parquet")
+    both = pl.concat([frame.with_columns(scorer=pl.lit(name)) for name in ("small", "large")])
+    both.write_parquet(folder / "logprobs.parquet")
+    with pytest.raises(MetricError, match=r"several scorers: large, small\. Name one"):
+        goldless.evaluate(folder, metrics="mi", recorded=True)
+    chosen = goldless.evaluate(folder, metrics="mi", recorded=True, scorer="small", resamples=200)
+    assert {row.scorer for row in chosen.logprobs} == {"small"}
+
+
+def test_a_study_of_evidence_alone_says_how_to_use_it(tmp_path):
+    (tmp_path / "s").mkdir()
+    rows = [{"task": "t", "first": a, "second": b, "contrast": 0.5} for a, b in (("x", "y"), ("y", "x"))]
+    pl.DataFrame(rows).write_parquet(tmp_path / "s" / "critic_contrasts.parquet")
+    with pytest.raises(MetricError, match=r"has no responses.*add --recorded"):
+        goldless.evaluate(tmp_path / "s", metrics="tvd-mi")
+    result = goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True, resamples=200)
+    assert [(row.score, row.note) for row in result.leaderboard().rows] == [(0.5, "no interval: n = 1")] * 2
+
+
+# --- recorded data: values from the description of the data -------------------------------------------------------
+
+STATED = {
+    "samsum_peer_prediction": {
+        "tvd-mi": 6.137,
+        "mi": 2.521,
+        "gppm": 3.783,
+        "judge-first[with_context]": 2.698,
+        "judge[with_context]": 2.921,
+        "judge-first[without_context]": 0.539,
+        "judge[without_context]": 0.940,
+    },
+    "reddit_peer_prediction": {
+        "tvd-mi": 7.235,
+        "mi": 2.517,
+        "gppm": 4.067,
+        "judge-first[with_context]": 2.703,
+        "judge[with_context]": 3.122,
+        "judge-first[without_context]": 0.046,
+        "judge[without_context]": 0.740,
+    },
+}
+"""Task-level d between good-faith and problematic agents."""
+ATTACKS = {
+    "case_flip": (4.975, 1.265, 0.070),
+    "format": (5.899, 0.411, 0.077),
+    "padding": (6.796, 1.104, 0.029),
+    "pattern": (5.335, -0.924, 0.113),
+}
+"""d of TVD-MI and of MI, and the rise of the mean TVD-MI score, on Reddit."""
+
+
+@pytest.fixture(scope="module")
+def data() -> Path:
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    return path
+
+
+def evaluate(path, metrics):
+    return goldless.evaluate(path, metrics=metrics, recorded=True, compare_groups=GROUPS, resamples=200)
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("name", STATED)
+def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals(data, name):
+    result = evaluate(data / name, list(STATED[name]))
+    found = {metric: round(outcome.groups.d_task, 3) for metric, outcome in result.outcomes.items()}
+    assert found == STATED[name]
+
+
+@pytest.mark.recorded
+def test_at_the_level_of_responses_the_groups_overlap_as_stated(data):
+    """d of 1.65 and AUC of .866 on Reddit, AUC of .846 on SamSum."""
+    reddit = evaluate(data / "reddit_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
+    samsum = evaluate(data / "samsum_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
+    assert (round(reddit.d_response, 2), round(reddit.auc, 3), round(samsum.auc, 3)) == (1.65, 0.866, 0.846)
+
+
+@pytest.mark.recorded
+def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(data):
+    def mean(result):
+        return math.fsum(row.score for row in result.leaderboard("tvd-mi").rows) / len(result.agents)
+
+    reddit = data / "reddit_peer_prediction"
+    before = mean(evaluate(reddit, "tvd-mi"))
+    found = {}
+    for attack in ATTACKS:
+        result = evaluate(reddit / "attacks" / attack, ["tvd-mi", "mi"])
+        by = {metric: round(outcome.groups.d_task, 3) for metric, outcome in result.outcomes.items()}
+        found[attack] = (by["tvd-mi"], by["mi"], round(mean(result) - before, 3))
+    assert found == ATTACKS
+
+
+@pytest.mark.recorded
+def test_clinicians_tell_about_each_other_as_stated(data):
+    """Mean over the 10 pairs; the printed nulls are good to Monte-Carlo error, so half a thousandth more is allowed."""
+    raters = goldless.evaluate(data / "chq_readers", metrics="tvd-mi[labels]").raters
+    found = {criterion: information.overall for criterion, information in raters.by_criterion.items()}
+    assert {c: round(x.value, 3) for c, x in found.items()} == {
+        "completeness": 0.143,
+        "correctness": 0.046,
+        "conciseness": 0.053,
+    }
+    for criterion, null in {"completeness": 0.067, "correctness": 0.038, "conciseness": 0.038}.items():
+        assert found[criterion].null == pytest.approx(null, abs=0.001)
+    assert found["completeness"].p < 0.004
+    assert 0.09 < found["correctness"].p < 0.15
+    assert found["conciseness"].p < 0.025
+    assert "|items:complete|" in raters.signature

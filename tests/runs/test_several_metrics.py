@@ -1,0 +1,242 @@
+"""Several metrics in one run: GEM-S, wordings averaged over, peers chosen, and evidence asked once for all.
+
+The toy scorer gives ln 4 nats for every word of a peer's response that the context has.
+"""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import CapabilityError, MetricError, UserError
+from goldless.models.scripted import ScriptedModel
+from goldless.templates import GENERAL, PLAIN
+
+LN4 = math.log(4)
+TEXTS = {
+    "t1": {"ann": "zarn bluk", "bob": "zarn bluk mipo", "cy": "quex"},
+    "t2": {"ann": "vond rask", "bob": "rask vond ebbo", "cy": "quex"},
+    "t3": {"ann": "lirp hoft", "bob": "lirp", "cy": "quex"},
+}
+ABSTRACTS = {"t1": "about zarn", "t2": "about vond and rask", "t3": "about quex"}
+
+
+def study(abstracts=ABSTRACTS, texts=TEXTS):
+    rows = [{"task": t, "agent": a, "text": text} for t, by in texts.items() for a, text in by.items()]
+    tasks = pl.DataFrame(
+        [{"task": t, "prompt": f"paper {t}", "synopsis_abstract": abstracts.get(t)} for t in texts],
+        schema=dict.fromkeys(["task", "prompt", "synopsis_abstract"], pl.String),
+    )
+    return goldless.study_from_frame(pl.DataFrame(rows), tasks=tasks)
+
+
+def evaluate(metrics, scorer, **options):
+    given = options.pop("study", None) or study()
+    return goldless.evaluate(given, metrics=metrics, scorer=scorer, resamples=200, **options)
+
+
+def scores(result, metric):
+    return {row.agent: row.score for row in result.leaderboard(metric).rows}
+
+
+def rewriter(word: str = "zarn", name: str = "w") -> ScriptedModel:
+    """Takes a word out."""
+    return ScriptedModel(answers=lambda r: r.messages[-1].content.replace(f"{word} ", ""), name=name)
+
+
+raw = pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+
+
+# --- GEM-S -------------------------------------------------------------------------------------------------------
+
+
+@raw
+def test_given_a_synopsis_only_what_goes_beyond_it_counts(toy_scorer):
+    """bob's peers: ann shares zarn and bluk in t1, but the abstract has zarn already; both words of t2; nothing new."""
+    result = evaluate(["gem-s[abstract]", "gem-raw"], toy_scorer())
+    # ann tells bob: t1 bluk, t2 nothing, t3 lirp; and cy nothing: 1/2, 0, 1/2 words, mean over two peers
+    assert scores(result, "gem-s[abstract]")["ann"] == pytest.approx(LN4 * (0.5 + 0 + 0.5) / 3)
+    assert scores(result, "gem-raw")["ann"] == pytest.approx(LN4 * (1 + 1 + 0.5) / 3)
+    assert "|synopsis:abstract|" in result.leaderboard("gem-s[abstract]").signature
+
+
+@raw
+def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
+    part = study({"t1": "about zarn", "t2": "about vond"})
+    result = evaluate("gem-s[abstract]", toy_scorer(), study=part)
+    assert {(row.n, row.missing, row.asked) for row in result.leaderboard().rows} == {(2, 2, 6)}
+    assert dict(result.failures) == {"no_synopsis": 9}
+    assert result.complete
+
+
+def test_a_synopsis_nobody_has_is_an_error_that_names_those_there_are(toy_scorer):
+    with pytest.raises(
+        MetricError, match=r"no task has a synopsis 'abstrat'.*did you mean 'abstract'.*there are: abst"
+    ):
+        evaluate("gem-s[abstrat]", toy_scorer())
+
+
+@raw
+def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
+    writer = ScriptedModel(answers=lambda r: f"about {r.messages[-1].content}", name="author")
+    part = study({"t1": "about zarn"})
+    result = evaluate("gem-s[abstract]", toy_scorer(), study=part, synopsis_writer=writer)
+    assert [(s.task, s.text) for s in result.evidence.synopses] == [
+        ("t2", "about paper t2"),
+        ("t3", "about paper t3"),
+    ]
+    assert {row.n for row in result.leaderboard().rows} == {3}
+    goldless.save_run(result, tmp_path / "run")
+    assert pl.read_parquet(tmp_path / "run" / "synopses.parquet").height == 2
+
+
+@raw
+def test_assw_is_written_where_a_writer_is_named_and_an_error_where_none_is(toy_scorer):
+    with pytest.raises(MetricError, match="--synopsis-writer"):
+        evaluate("gem-s[assw]", toy_scorer())
+    scorer = toy_scorer()
+    writer = ScriptedModel(answers=lambda _r: "claims bluk", name="author")
+    evaluate("gem-s[assw]", scorer, synopsis_writer=writer)
+    assert any("about zarn\n\nclaims bluk" in str(call.context) for call in scorer.calls)
+
+
+def test_gem_s_scores_rewrites_where_a_rewriter_is_named(toy_scorer):
+    result = evaluate(["gem", "gem-s[abstract]"], toy_scorer(), rewriter=rewriter("bluk"))
+    for metric in ("gem", "gem-s[abstract]"):
+        assert "|rewriter:scripted:w|" in result.leaderboard(metric).signature
+    assert {row.text for row in result.rewrites if row.task == "t1"} == {"zarn bluk", "zarn mipo", "quex"}
+
+
+def test_without_a_rewriter_gem_s_takes_responses_as_they_are_and_says_so(toy_scorer):
+    with pytest.warns(UserWarning, match=r"gem-s\[abstract\]: no rewriter was named"):
+        result = evaluate("gem-s[abstract]", toy_scorer())
+    assert "rewriter" not in result.leaderboard().signature
+
+
+# --- what is asked -----------------------------------------------------------------------------------------------
+
+
+def questions_of(scorer):
+    return [call for call in scorer.calls if "second reader" not in str(call.context)]
+
+
+def test_metrics_over_the_same_evidence_ask_for_it_once(toy_scorer):
+    together = toy_scorer()
+    evaluate(["gem-raw", "mi", "bartscore", "gppm", "gptscore"], together, journal=None)
+    assert len(questions_of(together)) == 9 + 9 + 9 - 2  # cy always says the same: its marginal is one call
+
+
+def test_a_metric_without_marginals_asks_for_none(toy_scorer):
+    scorer = toy_scorer()
+    result = evaluate("bartscore", scorer)
+    assert {row.given is None for row in result.logprobs} == {False}
+    assert len(questions_of(scorer)) == 18
+
+
+def test_named_peers_bound_what_is_asked(toy_scorer):
+    """Against bob alone: in each task bob's marginal and bob given ann and given cy."""
+    scorer = toy_scorer()
+    result = evaluate("gem-raw", scorer, peers=["bob"])
+    assert len(questions_of(scorer)) == 9
+    assert scores(result, "gem-raw") == {
+        "ann": pytest.approx(LN4 * (2 + 2 + 1) / 3),
+        "cy": pytest.approx(0),
+        "bob": None,
+    }
+    assert "|peers:bob|" in result.leaderboard().signature
+
+
+def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
+    first = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
+    again = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
+    assert first.leaderboard().rows == again.leaderboard().rows
+    assert {len({pair.peer for pair in first.outcomes["gem-raw"].pairs})} == {1}
+    drawn = {evaluate("gem-raw", toy_scorer(), panel=1, seed=seed).leaderboard().signature for seed in range(12)}
+    assert len({signature.split("|peers:")[1].split("|")[0] for signature in drawn}) > 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"peers": ["bop"]}, "no agent 'bop' in the study; did you mean 'bob'"),
+        ({"peers": []}, "no peer was named"),
+        ({"panel": 0}, "too few"),
+        ({"panel": 1, "peers": ["bob"]}, "not both"),
+        ({"budget_calls": 9, "panel": 1}, "chooses the partners itself"),
+        ({"compare_groups": ("x", "y")}, "no agent of frame is in the group 'x'"),
+        ({"verdicts": "guess"}, "verdicts is one of auto"),
+        ({"critic_prompt": "same-sauce"}, "did you mean 'same-source'"),
+        ({"shuffles": 0}, "too few"),
+    ],
+)
+def test_bad_options_are_refused_with_what_is_allowed(toy_scorer, options, message):
+    with pytest.raises(UserError, match=message):
+        evaluate("gem-raw", toy_scorer(), **options)
+
+
+def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
+    chat = ScriptedModel(answers={}, name="talker")
+    with pytest.raises(CapabilityError) as caught:
+        evaluate(["gem-raw", "mi"], chat)
+    for words in ("which gem-raw, mi need", "tvd-mi as --critic", "embedded, gguf:PATH", "vLLM or SGLang"):
+        assert words in str(caught.value)
+
+
+# --- several wordings --------------------------------------------------------------------------------------------
+
+
+def leaning(context: str, target: str) -> list[float]:
+    """A scorer to which the plain wording makes known words twice as telling."""
+    known = set(context.replace(".", " ").split())
+    gain = 2.0 if PLAIN.predict in context else 1.0
+    return [-5.0 + gain * (word in known) for word in target.replace(".", "").split()]
+
+
+def test_wordings_are_averaged_and_their_spread_is_reported():
+    scorer = ScriptedModel(logprobs=leaning, name="leaning")
+    result = evaluate("gem-raw", scorer, template=["general", "plain"])
+    alone = {name: scores(evaluate("gem-raw", scorer, template=name), "gem-raw") for name in ("general", "plain")}
+    board = result.leaderboard()
+    for row in board.rows:
+        one, two = alone["general"][row.agent], alone["plain"][row.agent]
+        assert row.score == pytest.approx((one + two) / 2)
+        # two numbers that far apart have this standard deviation
+        assert row.between_prompts == pytest.approx(abs(one - two) / math.sqrt(2))
+    assert result.outcomes["gem-raw"].by_wording == {name: pytest.approx(by) for name, by in alone.items()}
+    assert "|template:general,plain|" in board.signature
+    assert "±prompts" in board.to_markdown()
+
+
+def test_one_wording_has_no_spread(toy_scorer):
+    board = evaluate("gem-raw", toy_scorer()).leaderboard()
+    assert {row.between_prompts for row in board.rows} == {None}
+    assert "±prompts" not in board.to_markdown()
+
+
+def test_rewriters_are_averaged_too(toy_scorer):
+    one, two = rewriter("zarn", "one"), rewriter("vond", "two")
+    both = evaluate("gem", toy_scorer(), rewriter=[one, two])
+    alone = [scores(evaluate("gem", toy_scorer(), rewriter=model), "gem") for model in (one, two)]
+    for row in both.leaderboard().rows:
+        assert row.score == pytest.approx(sum(by[row.agent] for by in alone) / 2)
+    assert set(both.outcomes["gem"].by_wording) == {"general/scripted:one", "general/scripted:two"}
+
+
+def test_each_wording_rewrites_with_its_own_prompt(toy_scorer):
+    model = rewriter()
+    evaluate("gem", toy_scorer(), rewriter=model, template=["general", "plain"])
+    assert {call.messages[0].content for call in model.calls} == {GENERAL.rewrite, PLAIN.rewrite}
+
+
+# --- identical and lonely ----------------------------------------------------------------------------------------
+
+
+def test_influence_names_the_task_that_moves_a_score_most(toy_scorer):
+    """ann's scores in nats/ln 4 are 1, 1 and .5: leaving out t3 moves the mean of .833 up to 1."""
+    outcome = evaluate("gem-raw", toy_scorer()).outcomes["gem-raw"]
+    most = max((row for row in outcome.influence if row.agent == "ann"), key=lambda row: abs(row.change))
+    assert most.task == "t3"
+    assert abs(most.change) == pytest.approx(LN4 * (1 - 2.5 / 3))

@@ -119,6 +119,15 @@ def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
     assert any("rewrites are not made yet" in note for note in planned.notes)
 
 
+def test_rewrites_of_several_rewriters_are_each_counted():
+    one = goldless.plan(FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=Remote(answers={}))
+    two = goldless.plan(
+        FRAME, metrics=["gem-raw", "gem"], scorer=Counting(), rewriter=[Remote(answers={}), Remote(answers={})]
+    )
+    calls = [{row.part: row.calls for row in planned.together}["scorer"] for planned in (one, two)]
+    assert calls == [2 * 27, 3 * 27]
+
+
 def test_a_large_study_is_counted_on_part_of_its_tasks():
     rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
     planned = goldless.plan(pl.DataFrame(rows), scorer=Counting())

@@ -61,6 +61,23 @@ def test_what_failed_stays_missing_with_its_cause(study_file, toy_scorer, tmp_pa
     assert dict(again.failures) == {"refused": 3}
 
 
+def test_asking_goes_on_from_what_the_study_carries_of_the_same_scorer(run, study_file, toy_scorer, tmp_path):
+    """A study with the run's log-probabilities but for those of t1 asks for those only."""
+    folder, result = run
+    study = tmp_path / "half"
+    goldless.write_study(goldless.read_study(study_file()), study)
+    pl.read_parquet(folder / "logprobs.parquet").filter(pl.col("task") != "t1").write_parquet(
+        study / "logprobs.parquet"
+    )
+    scorer = toy_scorer()
+    again = goldless.evaluate(study, scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
+    assert numbers(again.leaderboard()) == numbers(result.leaderboard("gem-raw"))
+    assert len([call for call in scorer.calls if "second reader" not in call.context]) == 9
+    other = toy_scorer(name="another")
+    goldless.evaluate(study, scorer=other, journal=tmp_path / "new.sqlite", resamples=200)
+    assert len([call for call in other.calls if "second reader" not in call.context]) == 27 - 1
+
+
 # --- what a study does not carry ---------------------------------------------------------------------------------
 
 

@@ -88,7 +88,13 @@ def plan(
 
 
 def _print(planned: Plan) -> None:
-    table = Table(title=Text(f"Plan for {planned.study}"), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(
+        title=Text(f"Plan for {planned.study}"),
+        title_justify="left",
+        box=SIMPLE_HEAD,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
     table.add_column("metric", no_wrap=True)
     table.add_column("asks the", no_wrap=True)
     for name in ("calls", "known", "tokens", "computed", "USD", "time"):
@@ -103,7 +109,7 @@ def _print(planned: Plan) -> None:
         out.print("No model is asked: everything is computed from what the study carries.")
     out.print(
         "calls: different ones; known: in the journal already; tokens: each call whole, as a server charges; computed: "
-        "where beginnings are shared; USD and time: of what is not known yet.",
+        "where beginnings are shared; USD and time: of what is not known yet; ?: cannot be told.",
         style="dim",
     )
     for part, model in {row.part: row.model for row in planned.together}.items():
@@ -119,14 +125,14 @@ def _cells(row: PlannedCalls) -> tuple[str, ...]:
         "?" if row.known is None else f"{row.known:,}",
         f"{row.tokens:,}",
         "-" if row.computed_tokens is None else f"{row.computed_tokens:,}",
-        "unknown" if row.cost_usd is None else f"{row.cost_usd:.2f}",
+        "?" if row.cost_usd is None else f"{row.cost_usd:.2f}",
         _time(row.seconds),
     )
 
 
 def _time(seconds: float | None) -> str:
     if seconds is None:
-        return "unknown"
+        return "?"
     if seconds < 90:
         return f"{seconds:.0f} s"
     return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

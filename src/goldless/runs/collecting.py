@@ -16,6 +16,7 @@ from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options, Progress
+from goldless.runs.recorded import recorded_logprobs
 from goldless.runs.wordings import Need, Preprocessor, RewritesByResponse, Wording
 from goldless.scoring import Question, ScoringJob, ScoringStage, questions, refuse_too_long, score_together
 from goldless.studies import Study
@@ -28,6 +29,8 @@ CALLS_AT_ONCE = 256
 QUESTIONS_AT_ONCE = 128
 """A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
 
+Asked = tuple[str, str | None, str | None, str, str, str | None]
+"""Template, rewriter, synopsis, task, target and given."""
 WrittenSynopses = Mapping[tuple[str, str], SynopsisEvidence]
 """By task and name."""
 
@@ -112,6 +115,7 @@ class Collector:
         written: WrittenSynopses,
     ) -> list[LogprobEvidence]:
         """Evidence for every question, all ways of asking about one task put to the scorer together."""
+        known = self._recorded(scorer)
         by_task = list(self.jobs(scorer.scorer, wanted, peers, written))
         if self.options.on_too_long == "error" and scorer.local:
             unfit = [
@@ -127,7 +131,7 @@ class Collector:
 
         async def one(place: int) -> None:
             nonlocal finished
-            found[place] = await score_together(by_task[place])
+            found[place] = await _score_unknown(by_task[place], known)
             finished += sum(map(len, found[place]))
             self._report("scoring", finished, total, scorer)
 
@@ -136,6 +140,15 @@ class Collector:
         if self.options.on_too_long == "error":
             refuse_too_long(evidence)
         return evidence
+
+    def _recorded(self, scorer: OpenModel) -> dict[Asked, LogprobEvidence]:
+        """Log-probabilities that the study carries of this very scorer."""
+        rows = recorded_logprobs(self.study) if "logprobs" in self.study.recorded else []
+        return {
+            (row.template, row.rewriter, row.synopsis, row.task, row.target, row.given): row
+            for row in rows
+            if row.scorer == scorer.identity.short and row.failure is None
+        }
 
     async def judge(
         self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]
@@ -155,6 +168,26 @@ class Collector:
         usage, price = model.ledger.usage, model.ledger.price
         cost = None if price is None else model.ledger.spent_usd
         self.options.progress(Progress(stage, done, total, usage.input_tokens + usage.output_tokens, cost))
+
+
+async def _score_unknown(
+    jobs: Sequence[ScoringJob], known: Mapping[Asked, LogprobEvidence]
+) -> list[list[LogprobEvidence]]:
+    """The evidence of each job; what is known is taken as it is, only the rest is asked for."""
+    keys = [[_key(job, question) for question in job.questions] for job in jobs]
+    rest = [
+        replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in known])
+        for job, mine in zip(jobs, keys, strict=True)
+    ]
+    asked = [iter(rows) for rows in await score_together(rest)]
+    return [
+        [known[key] if key in known else next(rows) for key in mine] for mine, rows in zip(keys, asked, strict=True)
+    ]
+
+
+def _key(job: ScoringJob, question: Question) -> Asked:
+    stage = job.stage
+    return stage.template.name, stage.rewriter, stage.synopsis, job.task.task, question.target, question.given
 
 
 def _asked(agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:

@@ -27,6 +27,7 @@ from goldless.runs.options import Options
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.wordings import Wording, by_wording
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import FEW_TASKS
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.studies import Study
@@ -176,7 +177,7 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording]) ->
         **direction,
         "peers": "all" if peers is None else "+".join(peers),
         "missing": "left-out",
-        "interval": f"tasks-bootstrap-t-{options.level:g}",
+        "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
         "test": "sign-flip-holm",
         "resamples": str(options.resamples),
         "seed": str(options.seed),

@@ -344,18 +344,18 @@ def _stand_ins(work: Work) -> Sequence[Preprocessor]:
     """The rewrites there are; in place of those to be made, the responses themselves."""
     if not work.rewriting:
         return work.preprocessors
-    texts = {
-        (r.task, r.agent): RewriteEvidence(f"rewriter {i}", r.task, r.agent, r.text)
-        for i in range(len(work.options.rewriters))
-        for _, responses in with_peers(work.study)
-        for r in responses
-    }
     known = {key: row for preprocessor in work.preprocessors for key, row in preprocessor.rewrites.items()}
-    return [
-        Preprocessor(template.name, {**texts, **known})
-        for template in work.options.chosen_templates()
-        for _ in work.options.rewriters
-    ]
+    found = []
+    for template in work.options.chosen_templates():
+        for i in range(len(work.options.rewriters)):
+            # a mark before the text keeps it apart from the response itself and from other rewriters'
+            rows = {
+                (r.task, r.agent): RewriteEvidence(f"rewriter {i + 1}", r.task, r.agent, f"{'-' * (i + 1)} {r.text}")
+                for _, responses in with_peers(work.study)
+                for r in responses
+            }
+            found.append(Preprocessor(template.name, {**rows, **known}))
+    return found
 
 
 def _stand_in_synopses(work: Work) -> dict[tuple[str, str], SynopsisEvidence]:

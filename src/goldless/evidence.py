@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -88,6 +89,30 @@ class VerdictEvidence:
     def matched(self) -> bool:
         """Whether both responses answer the same task."""
         return self.task == self.second_task
+
+
+@dataclass(frozen=True, slots=True)
+class JudgementEvidence:
+    """What a reviewer said of one response, or of two."""
+
+    reviewer: str
+    """Who said it."""
+    scale: str
+    """Name of the scale it was asked on, such as ``pairwise`` or ``5-level``."""
+    task: str
+    first: str
+    """The agent that was rated, or the one shown first."""
+    second: str | None = None
+    """The agent shown second; None: one response was rated."""
+    output: str | None = None
+    """The reply as the model wrote it."""
+    value: float | None = None
+    """A rating; of two responses, how far the first is better: 1 it is, 0 the second is, 0.5 neither, and anything
+    between where it was read from probabilities. None: missing, and ``failure`` says why."""
+    read_from: Literal["probabilities", "label"] | None = None
+    label_logprobs: Mapping[str, float] | None = None
+    """log p of each label in nats, normalised over the labels, where the model gives them."""
+    failure: CallFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,10 @@ class ScoringStage:
 
     async def measure(self, task: Task, texts: Texts, asked: Sequence[Question] | None = None) -> list[LogprobEvidence]:
         """The questions of a task whose texts do not fit, found without asking the scorer anything."""
-        measured = [(question, await self.request(task, question, texts)) for question in asked or _all(texts)]
+        measured = [
+            (question, await self.request(task, question, texts))
+            for question in (_all(texts) if asked is None else asked)
+        ]
         return [self.evidence(task, q, r) for q, r in measured if isinstance(r, CallFailure) and r.kind == "too_long"]
 
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:

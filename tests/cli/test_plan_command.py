@@ -62,7 +62,7 @@ def test_recorded_groups_are_compared_under_the_stated_keys(goldless, rated):
     assert found["difference"] == pytest.approx(0.5 / 3)
     assert {"d_task", "d_response", "auc"} <= set(found)
     assert found["auc"] == 1.0
-    assert "|evidence:recorded|" in found["signature"]
+    assert "|evidence:recorded-contrasts-" in found["signature"]
 
 
 def test_the_comparison_is_printed_below_the_table(goldless, rated):

@@ -40,7 +40,7 @@ def test_a_run_folder_can_be_scored_again_without_a_model(run):
     again = goldless.evaluate(folder, metrics=["gem-raw", "tvd-mi"], recorded=True, resamples=200)
     for metric in ("gem-raw", "tvd-mi"):
         assert numbers(again.leaderboard(metric)) == numbers(result.leaderboard(metric))
-        assert "|evidence:recorded|" in again.leaderboard(metric).signature
+        assert "|evidence:recorded-" in again.leaderboard(metric).signature
     assert again.spending == ()
     assert again.models == {}
 
@@ -136,6 +136,62 @@ def test_log_probabilities_of_several_scorers_are_not_mixed(folder):
         goldless.evaluate(folder, metrics="mi", recorded=True)
     chosen = goldless.evaluate(folder, metrics="mi", recorded=True, scorer="small", resamples=200)
     assert {row.scorer for row in chosen.logprobs} == {"small"}
+
+
+def test_two_tables_of_evidence_never_share_a_signature(folder):
+    first = goldless.evaluate(folder, metrics="mi", recorded=True, resamples=200).leaderboard().signature
+    frame = pl.read_parquet(folder / "logprobs.parquet")
+    frame.with_columns(pl.col("mean_token_logprob_nats") * 2).write_parquet(folder / "logprobs.parquet")
+    second = goldless.evaluate(folder, metrics="mi", recorded=True, resamples=200).leaderboard().signature
+    assert first != second
+
+
+def test_what_is_not_a_number_is_missing_and_counted(folder):
+    frame = pl.read_parquet(folder / "logprobs.parquet")
+    lost = pl.when((pl.col("target") == "bob") & (pl.col("given") == "ann")).then(math.nan)
+    frame.with_columns(
+        lost.otherwise(pl.col("mean_token_logprob_nats")).alias("mean_token_logprob_nats")
+    ).write_parquet(folder / "logprobs.parquet")
+    result = goldless.evaluate(folder, metrics="gppm", recorded=True, resamples=200)
+    assert {row.agent: row.missing for row in result.leaderboard().rows} == {"ann": 3, "bob": 0, "cy": 0}
+    assert dict(result.failures) == {"not_recorded": 3}
+
+
+def test_evidence_on_agents_the_study_does_not_have_is_refused(folder):
+    frame = pl.read_parquet(folder / "logprobs.parquet")
+    frame.with_columns(target=pl.col("target").replace("bob", "bobby")).write_parquet(folder / "logprobs.parquet")
+    with pytest.raises(MetricError, match="names agents that the study does not have: bobby"):
+        goldless.evaluate(folder, metrics="mi", recorded=True)
+
+
+def test_evidence_that_is_there_twice_is_refused(folder):
+    frame = pl.read_parquet(folder / "logprobs.parquet")
+    pl.concat([frame, frame.head(1)]).write_parquet(folder / "logprobs.parquet")
+    with pytest.raises(MetricError, match="more than one row for"):
+        goldless.evaluate(folder, metrics="mi", recorded=True)
+
+
+def test_means_alone_do_not_stand_for_sums_when_a_scorer_is_asked(folder, toy_scorer):
+    frame = pl.read_parquet(folder / "logprobs.parquet").with_columns(scorer=pl.lit("scripted:toy"))
+    frame.write_parquet(folder / "logprobs.parquet")
+    result = goldless.evaluate(folder, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
+    assert {row.missing for row in result.leaderboard().rows} == {0}
+
+
+def test_verdicts_of_several_critics_are_not_mixed(run):
+    folder, _ = run
+    frame = pl.read_parquet(folder / "verdicts.parquet")
+    pl.concat([frame, frame.with_columns(critic=pl.lit("other"))]).write_parquet(folder / "verdicts.parquet")
+    with pytest.raises(MetricError, match=r"verdicts of several critics: other, scripted:coin.*--critic"):
+        goldless.evaluate(folder, metrics="tvd-mi", recorded=True)
+    chosen = goldless.evaluate(folder, metrics="tvd-mi", recorded=True, critic="other", resamples=200)
+    assert "|critic:other|" in chosen.leaderboard().signature
+
+
+def test_a_recorded_run_is_complete_whatever_failed_when_it_was_asked(study_file, toy_scorer, tmp_path):
+    late = toy_scorer(lambda _c, t: CallFailure("timeout", "") if t == "lirp" else None)
+    folder = goldless.save_run(goldless.evaluate(study_file(), scorer=late, resamples=200), tmp_path / "run")
+    assert goldless.evaluate(folder, recorded=True, resamples=200).complete
 
 
 def test_a_study_of_evidence_alone_says_how_to_use_it(tmp_path):

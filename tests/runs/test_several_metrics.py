@@ -13,6 +13,7 @@ import pytest
 import goldless
 from goldless.errors import CapabilityError, MetricError, UserError
 from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
 from goldless.templates import GENERAL, PLAIN
 
 LN4 = math.log(4)
@@ -185,6 +186,39 @@ def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
         assert words in str(caught.value)
 
 
+@raw
+def test_who_wrote_the_synopses_stands_in_the_signature(toy_scorer):
+    writer = ScriptedModel(answers=lambda _r: "about ebbo", name="author")
+    result = evaluate("gem-s[abstract]", toy_scorer(), study=study({}), synopsis_writer=writer)
+    assert "|written-by:scripted:author|" in result.leaderboard().signature
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"metrics": ["gem-raw", "judge[typo]"]}, "no table judge_typo"),
+        ({"metrics": ["gem-raw", "tvd-mi[labels]"]}, "no labels table"),
+        ({"metrics": ["gem-raw"], "compare_groups": ("good", "bad")}, "in the group 'good'"),
+    ],
+)
+def test_what_can_be_known_beforehand_is_refused_before_anything_is_asked(toy_scorer, options, message):
+    scorer = toy_scorer()
+    with pytest.raises(UserError, match=message):
+        goldless.evaluate(study(), scorer=scorer, **options)
+    assert scorer.calls == []
+
+
+def test_a_long_text_that_nobody_asks_about_stops_nothing(toy_scorer):
+    class Small(ScriptedModel):
+        context_length = 200
+
+    long = {**TEXTS, "t4": {"ann": "bluk " * 300, "cy": "zarn"}}
+    result = evaluate(
+        "gem-raw", Small(logprobs=toy_scorer()._logprobs, name="small"), study=study(texts=long), peers=["bob"]
+    )
+    assert result.complete
+
+
 # --- several wordings --------------------------------------------------------------------------------------------
 
 
@@ -208,6 +242,23 @@ def test_wordings_are_averaged_and_their_spread_is_reported():
     assert result.outcomes["gem-raw"].by_wording == {name: pytest.approx(by) for name, by in alone.items()}
     assert "|template:general,plain|" in board.signature
     assert "±prompts" in board.to_markdown()
+
+
+def test_the_spread_is_over_pairs_that_all_wordings_have(toy_scorer):
+    """The two wordings score alike; one fails on every pair of t1. That is no spread."""
+    lossy = toy_scorer(
+        lambda c, t: (
+            CallFailure("refused", "") if PLAIN.predict in c and "zarn" in t + c.split(PLAIN.predict)[1] else None
+        )
+    )
+    board = evaluate("gem-raw", lossy, template=["general", "plain"]).leaderboard()
+    assert {round(row.between_prompts, 9) for row in board.rows} == {0.0}
+    assert any(row.missing for row in board.rows)
+
+
+def test_two_rewriters_of_one_name_are_refused(toy_scorer):
+    with pytest.raises(UserError, match="two rewriters are called scripted:same"):
+        evaluate("gem", toy_scorer(), rewriter=[rewriter("zarn", "same"), rewriter("vond", "same")])
 
 
 def test_one_wording_has_no_spread(toy_scorer):

@@ -109,7 +109,9 @@ ShufflesOption = Annotated[
 BudgetCallsOption = Annotated[
     int | None,
     typer.Option(
-        metavar="CALLS", help="Most calls of the critic; the pairs that rank best are chosen.", rich_help_panel=CRITIC
+        metavar="CALLS",
+        help="Most questions to the critic; the pairs that rank best are chosen.",
+        rich_help_panel=CRITIC,
     ),
 ]
 BudgetOption = Annotated[
@@ -253,10 +255,20 @@ def print_leaderboards(evaluation: Evaluation, table: Format) -> None:
 def _print_groups(evaluation: Evaluation) -> None:
     for outcome in evaluation.outcomes.values():
         groups = outcome.groups
-        if groups is not None:
-            numbers = {"d_task": groups.d_task, "d_response": groups.d_response, "AUC": groups.auc}
-            shown = ", ".join(f"{name} {'-' if x is None else f'{x:.3f}'}" for name, x in numbers.items())
-            out.print(f"{outcome.metric}, groups compared on {groups.n_tasks} tasks: {shown}", markup=False)
+        if groups is None:
+            continue
+        numbers = {"d_response": groups.d_response, "AUC": groups.auc, "d_task": groups.d_task}
+        shown = ", ".join(f"{name} {_three(x)}" for name, x in numbers.items())
+        interval = "" if groups.low is None else f" ({_three(groups.low)} … {_three(groups.high)})"
+        out.print(
+            f"{outcome.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks: "
+            f"difference {_three(groups.difference)}{interval}; {shown}",
+            markup=False,
+        )
+
+
+def _three(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:

@@ -7,7 +7,7 @@ evidence as shuffled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,14 +59,15 @@ def critic_questions(
     shuffles: int = DEFAULT_SHUFFLES,
     seed: int = 0,
     panel: Sequence[str] | None = None,
+    only: Mapping[str, Collection[tuple[str, str]]] | None = None,
 ) -> list[CriticQuestion]:
     """Matched and shuffled questions about every ordered pair of agents, from the agents that answered each task.
 
     A pair has ``shuffles`` shuffled questions for each matched one, or as many as its common tasks allow. A pair with
     one common task has nothing to hold it against, so nothing is asked about it. ``panel``: only pairs with an agent
-    of the panel in them; None: all. Each pair's draw depends on the seed, its two names and its common tasks alone:
-    another agent in the study changes none. Questions about the same first response stand together, as they share
-    the beginning of their prompt.
+    of the panel in them; None: all. ``only``: the ordered pairs to ask about, by task; None: all. Each pair's draw
+    depends on the seed, its two names and its common tasks alone: another agent in the study changes none. Questions
+    about the same first response stand together, as they share the beginning of their prompt.
     """
     if shuffles < 1:
         raise UserError(f"a critic needs at least 1 shuffle to hold matched pairs against, not {shuffles}")
@@ -76,11 +77,16 @@ def critic_questions(
             tasks_of.setdefault(agent, {})[task] = None
     _check_panel(panel, tasks_of)
     found: dict[tuple[str, str], list[CriticQuestion]] = {}
+    chosen = None if only is None else {(task, *pair) for task, pairs in only.items() for pair in pairs}
+    wanted = None if chosen is None else {pair[1:] for pair in chosen}
     for first, second in _pairs(list(tasks_of), panel):
+        if wanted is not None and (first, second) not in wanted:
+            continue
         common = [task for task in tasks_of[first] if task in tasks_of[second]]
         for task, others in _second_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
-            asked = (CriticQuestion(task, first, second, other) for other in (task, *others))
-            found.setdefault((task, first), []).extend(asked)
+            if chosen is None or (task, first, second) in chosen:
+                asked = (CriticQuestion(task, first, second, other) for other in (task, *others))
+                found.setdefault((task, first), []).extend(asked)
     return [question for task in answered for agent in tasks_of for question in found.get((task, agent), ())]
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from goldless.errors import MetricError, nearest
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
+from goldless.metrics.tvd_mi import Direction
 
 METRICS = {
     "gem-raw": "pointwise mutual information between responses as they are",
@@ -29,7 +30,6 @@ METRICS = {
 """Forms of a metric's name, with what it is."""
 
 Kind = Literal["likelihood", "critic", "labels", "wins"]
-Direction = Literal["both", "given", "about"]
 
 
 @dataclass(frozen=True, slots=True)

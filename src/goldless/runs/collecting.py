@@ -94,8 +94,12 @@ class Collector:
         written: WrittenSynopses,
     ) -> Iterator[list[ScoringJob]]:
         """What is to be scored, task by task, in all ways of asking."""
+        by_task: dict[str, dict[str, str]] = {}
+        for (of, name), row in written.items():
+            if row.text:
+                by_task.setdefault(of, {})[name] = row.text
         for task, responses in with_peers(self.study):
-            synopses = {name: row.text for (of, name), row in written.items() if of == task.task and row.text}
+            synopses = by_task.get(task.task, {})
             known = replace(task, synopses={**task.synopses, **synopses}) if synopses else task
             yield [
                 ScoringJob(
@@ -137,17 +141,20 @@ class Collector:
 
         await at_once(1 if scorer.local else TASKS_AT_ONCE, [_later(one, place) for place in range(len(by_task))])
         evidence = [row for w in range(len(wanted)) for place in range(len(by_task)) for row in found[place][w]]
+        taken = sum(_evidence_key(row) in known for row in evidence)
+        if taken:
+            self.options.say(f"{taken} of {len(evidence)} log-probabilities are the study's own, taken as they are")
         if self.options.on_too_long == "error":
             refuse_too_long(evidence)
         return evidence
 
     def _recorded(self, scorer: OpenModel) -> dict[Asked, LogprobEvidence]:
-        """Log-probabilities that the study carries of this very scorer."""
+        """Log-probabilities that the study carries of this very scorer, each with its sum."""
         rows = recorded_logprobs(self.study) if "logprobs" in self.study.recorded else []
         return {
-            (row.template, row.rewriter, row.synopsis, row.task, row.target, row.given): row
+            _evidence_key(row): row
             for row in rows
-            if row.scorer == scorer.identity.short and row.failure is None
+            if row.scorer == scorer.identity.short and row.sum_nats is not None and row.mean_nats is not None
         }
 
     async def judge(
@@ -183,6 +190,10 @@ async def _score_unknown(
     return [
         [known[key] if key in known else next(rows) for key in mine] for mine, rows in zip(keys, asked, strict=True)
     ]
+
+
+def _evidence_key(row: LogprobEvidence) -> Asked:
+    return row.template, row.rewriter, row.synopsis, row.task, row.target, row.given
 
 
 def _key(job: ScoringJob, question: Question) -> Asked:

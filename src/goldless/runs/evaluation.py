@@ -147,7 +147,9 @@ class Evaluation:
 
     @property
     def open(self) -> int:
-        """How many are missing for a cause that may pass."""
+        """How many are missing for a cause that may pass; none where no model was asked."""
+        if not self.models:
+            return 0
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
     @property

@@ -19,13 +19,13 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledScorer
 from goldless.models.usage import Ledger, price_of
 from goldless.records import CallFailure
+from goldless.runs.opening import SCORERS
 from goldless.sentences import Sentence, split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study
 from goldless.templates import Template, find_template
 
 TextKind = Literal["responses", "rewrites"]
-SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 NORMAL_FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
 """How some tokenizers rewrite a text before they read it."""
 

@@ -15,7 +15,7 @@ from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.usage import FREE_PROVIDERS, Budget, Ledger, price_of
 from goldless.runs.options import Options
 
-SCORERS = "Scorers are: embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL."
+SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:
     can = "It can serve tvd-mi as --critic, and rewrite for gem as --rewriter. " * model.model.capabilities.chat
     raise CapabilityError(
         f"{model.identity.short} gives no log-probabilities of a given text, which {', '.join(metrics)} "
-        f"need{'s' * (len(metrics) == 1)}. {can}{SCORERS}"
+        f"need{'s' * (len(metrics) == 1)}. {can}Scorers are: {SCORERS}."
     )
 
 

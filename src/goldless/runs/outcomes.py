@@ -24,7 +24,7 @@ from goldless.metrics.wins import win_scores
 from goldless.reports.leaderboard import Leaderboard, make_leaderboard
 from goldless.runs.evaluation import Evidence, MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
-from goldless.runs.recorded import recorded_wins
+from goldless.runs.recorded import evidence_hash, recorded_wins
 from goldless.runs.wordings import Wording, by_wording
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import FEW_TASKS
@@ -32,8 +32,8 @@ from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.studies import Study
 
-INFLUENTIAL = 3
-"""Tasks named for each agent."""
+INFLUENTIAL = 10
+"""Pairs of a task and an agent that are named, those that move a score most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,11 @@ def metric_outcome(metric: Metric, context: Context) -> MetricOutcome:
         return _outcome(metric, context, pairs, responses, {})
     if metric.kind == "wins":
         rows = recorded_wins(context.study, metric.table or "")
-        pairs = win_scores(rows, both_orders=metric.direction == "both")
+        pairs = [
+            pair
+            for pair in win_scores(rows, both_orders=metric.direction == "both")
+            if context.peers is None or pair.peer in context.peers
+        ]
         return _outcome(metric, context, pairs, mean_over_peers(pairs), {})
     variants = by_wording(metric, context.evidence.logprobs)
     if not variants:
@@ -94,8 +98,8 @@ def _outcome(
 ) -> MetricOutcome:
     options, agents = context.options, [agent.agent for agent in context.study.agents]
     values = _table(responses, context.study)
-    by_name = _agent_scores(scored, context.study) if len(scored) > 1 else {}
-    signature = str(_signature(metric, context, list(scored)))
+    by_name = _agent_scores(scored, pairs, context.study) if len(scored) > 1 else {}
+    signature = str(_signature(metric, context, list(scored), pairs))
     board = _leaderboard(metric, context, values, responses, signature=signature, spread=_spread(by_name, agents))
     tasks = list(context.study.tasks)
     return MetricOutcome(
@@ -110,7 +114,7 @@ def _outcome(
         if options.compare_groups is None
         else compare_groups(
             values,
-            *_members(context.study, options.compare_groups),
+            *group_members(context.study, options.compare_groups),
             seed=options.seed,
             resamples=options.resamples,
             level=options.level,
@@ -128,11 +132,14 @@ def _table(responses: Sequence[ResponseScore], study: Study) -> npt.NDArray[np.f
     return values
 
 
-def _agent_scores(scored: Mapping[Wording, Sequence[PairScore]], study: Study) -> dict[str, dict[str, float | None]]:
-    """Each agent's score under each wording alone."""
+def _agent_scores(
+    scored: Mapping[Wording, Sequence[PairScore]], pairs: Sequence[PairScore], study: Study
+) -> dict[str, dict[str, float | None]]:
+    """Each agent's score under each wording alone, over the pairs that all wordings have."""
+    common = {(pair.task, pair.agent, pair.peer) for pair in pairs if pair.score is not None}
     found: dict[str, dict[str, float | None]] = {}
-    for wording, pairs in scored.items():
-        values = _table(mean_over_peers(pairs), study)
+    for wording, mine in scored.items():
+        values = _table(mean_over_peers([p for p in mine if (p.task, p.agent, p.peer) in common]), study)
         there = [column[~np.isnan(column)] for column in values.T]
         means = [float(column.mean()) if len(column) else None for column in there]
         found[wording.name] = dict(zip([agent.agent for agent in study.agents], means, strict=True))
@@ -149,7 +156,8 @@ def _spread(by_name: Mapping[str, Mapping[str, float | None]], agents: Sequence[
     return found
 
 
-def _members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
+def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
+    """Numbers of the agents in each of two groups. Raises where a group has none."""
     known = sorted({agent.group for agent in study.agents if agent.group is not None})
     for group in groups:
         if group not in known:
@@ -161,18 +169,21 @@ def _members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int
     return first, second
 
 
-def _signature(metric: Metric, context: Context, wordings: Sequence[Wording]) -> Signature:
+def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pairs: Sequence[PairScore]) -> Signature:
     options = context.options
     rewriters = list(dict.fromkeys(w.rewriter for w in wordings if w.rewriter is not None))
+    writers = dict.fromkeys(row.writer for row in context.evidence.synopses if row.synopsis == metric.synopsis)
     asked = {
         **({"rewriter": ",".join(rewriters)} if rewriters else {}),
         "template": ",".join(dict.fromkeys(w.template for w in wordings)),
         "synopsis": metric.synopsis or "none",
+        **({"written-by": "+".join(writers)} if writers else {}),
     }
     peers = context.partners if metric.kind == "critic" else context.peers
     direction = {"direction": metric.direction} if metric.kind == "critic" else {}
     settings = {
         **(asked if wordings else {}),
+        **({"evidence": f"recorded-{_pairs_hash(pairs)}"} if metric.kind == "wins" else {}),
         **context.described.get(metric.kind, {}),
         **direction,
         "peers": "all" if peers is None else "+".join(peers),
@@ -185,6 +196,10 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording]) ->
     }
     scorer = {"scorer": settings.pop("scorer")} if "scorer" in settings else {}
     return Signature(metric.name, {**scorer, **settings})
+
+
+def _pairs_hash(pairs: Sequence[PairScore]) -> str:
+    return evidence_hash((pair.task, pair.agent, pair.peer, pair.score) for pair in pairs)
 
 
 def _leaderboard(
@@ -218,14 +233,16 @@ def _leaderboard(
     )
 
 
+def check_labels(study: Study) -> None:
+    """Raise where the study has no labels."""
+    if not study.n_preferences and not study.n_ratings:
+        raise MetricError(f"{study.name} has no labels table, which tvd-mi[labels] is computed from")
+
+
 def rater_outcome(metric: Metric, study: Study, options: Options) -> RaterOutcome:
     """How much the raters' labels tell about each other's: preferences by their sign, else ratings by their value."""
-    if study.n_preferences:
-        labels = preference_labels(study.preferences())
-    elif study.n_ratings:
-        labels = rating_labels(study.ratings())
-    else:
-        raise MetricError(f"{study.name} has no labels table, which {metric.name} is computed from")
+    check_labels(study)
+    labels = preference_labels(study.preferences()) if study.n_preferences else rating_labels(study.ratings())
     items = {criterion: _items(rows) for criterion, rows in labels.items()}
     found = {
         criterion: label_information(rows, items=items[criterion], permutations=options.resamples, seed=options.seed)

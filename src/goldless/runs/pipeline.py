@@ -6,8 +6,10 @@ study → synopses → preprocessing → scoring / judging → metrics → stati
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import LogprobEvidence, SynopsisEvidence, VerdictEvidence
@@ -16,7 +18,6 @@ from goldless.judging.critic_prompts import find_critic_prompt
 from goldless.judging.design import choose_design, chosen_pairs
 from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
 from goldless.metrics.catalogue import Metric
-from goldless.metrics.tvd_mi import contrasts_from_table
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import content_hash
@@ -25,9 +26,16 @@ from goldless.runs.collecting import Collector, with_peers
 from goldless.runs.evaluation import Evaluation, Evidence
 from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat, refuse_without_scoring
 from goldless.runs.options import Options, check_options
-from goldless.runs.outcomes import Context, metric_outcome, rater_outcome
-from goldless.runs.recorded import recorded_preprocessors, recorded_verdicts, usable_logprobs
-from goldless.runs.wordings import Preprocessor, needs
+from goldless.runs.outcomes import Context, check_labels, group_members, metric_outcome, rater_outcome
+from goldless.runs.recorded import (
+    check_wins,
+    evidence_hash,
+    recorded_contrasts,
+    recorded_preprocessors,
+    recorded_verdicts,
+    usable_logprobs,
+)
+from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 
@@ -37,7 +45,8 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     check_options(options)
     work = plan_work(study, options)
     if options.recorded:
-        found = _Found(evidence=_recorded_evidence(work), described=RECORDED_DESCRIPTION)
+        evidence = _recorded_evidence(work)
+        found = _Found(evidence=evidence, described=_recorded_description(evidence))
     elif work.asks_models:
         found = await _collect(work)
     else:
@@ -59,12 +68,9 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             "template": ",".join(template.name for template in options.chosen_templates()),
             "seed": str(options.seed),
             "resamples": str(options.resamples),
+            **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
         },
     )
-
-
-RECORDED_DESCRIPTION = {kind: {"evidence": "recorded"} for kind in ("likelihood", "critic", "wins")}
-"""What signatures say of evidence that nobody was asked for."""
 
 
 # --- what is to be done --------------------------------------------------------------------------------------------
@@ -109,7 +115,9 @@ class Work:
     def parts(self) -> list[Part]:
         """The models to be opened."""
         options = self.options
-        found = []
+        found: list[Part] = []
+        if not self.asks_models:
+            return found
         if self.likelihood:
             found.append(Part("scorer", options.scorer, "scoring"))
         if self.rewriting:
@@ -128,10 +136,18 @@ def plan_work(study: Study, options: Options) -> Work:
     if asks:
         _check_peers(study)
     _check_synopses(study, metrics, options)
+    for metric in metrics:
+        if metric.kind == "wins":
+            check_wins(study, metric.table or "")
+        if metric.kind == "labels":
+            check_labels(study)
+    if options.compare_groups is not None:
+        group_members(study, options.compare_groups)
     peers = _peers(study, options)
     partners, questions, shuffles = _critic_work(study, options, peers, metrics)
     preprocessors, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
-    synopses = [m.synopsis for m in metrics if m.synopsis in PROMPTS and options.synopsis_writer is not None]
+    written = options.synopsis_writer is not None and asks
+    synopses = [m.synopsis for m in metrics if written and m.synopsis in PROMPTS and _lacking(study, m.synopsis)]
     return Work(
         study=study,
         options=options,
@@ -142,7 +158,7 @@ def plan_work(study: Study, options: Options) -> Work:
         shuffles=shuffles,
         preprocessors=preprocessors,
         rewriting=rewriting,
-        synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)) if asks else (),
+        synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
     )
 
 
@@ -180,6 +196,11 @@ def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -
         )
 
 
+def _lacking(study: Study, synopsis: str | None) -> bool:
+    """Whether a task with peers has no such synopsis."""
+    return any(synopsis not in task.synopses for task, _ in with_peers(study))
+
+
 def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
     agents = [agent.agent for agent in study.agents]
     if options.peers is not None:
@@ -189,6 +210,9 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
         if not options.peers:
             raise UserError("no peer was named; leave the option out for all agents")
         return tuple(name for name in agents if name in options.peers)
+    if options.panel is not None and not options.recorded:
+        answered = {r.agent for _, responses in with_peers(study) for r in responses}
+        agents = [name for name in agents if name in answered]
     if options.panel is not None and options.panel < len(agents):
         # by hash, so that another agent in the study changes little
         drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.panel]
@@ -203,20 +227,20 @@ def _critic_work(
     if options.recorded or not any(metric.kind == "critic" for metric in metrics):
         return peers, (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
-    shuffles = options.shuffles or max(1, default_shuffles(len(answered)))
-    agents = [agent.agent for agent in study.agents]
+    most = max(1, len(answered) - 1)
+    shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
+    agents = list(dict.fromkeys(name for names in answered.values() for name in names))
     if options.budget_calls is None:
         asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
     else:
         design = choose_design(len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles)
-        chosen = chosen_pairs(list(answered), agents, design, seed=options.seed)
-        pairs = {task: set(pairs) for task, pairs in chosen.items()}
-        shuffles = design.shuffles
-        asked = [
-            question
-            for question in critic_questions(answered, shuffles=shuffles, seed=options.seed)
-            if (question.first, question.second) in pairs.get(question.task, ())
-        ]
+        shuffles = min(design.shuffles, most)
+        asked = critic_questions(
+            answered,
+            shuffles=shuffles,
+            seed=options.seed,
+            only=chosen_pairs(list(answered), agents, design, seed=options.seed),
+        )
     if not asked:
         raise MetricError(
             f"{study.name}: no two agents answered two tasks in common, so a critic has no shuffled pair to hold a "
@@ -232,20 +256,24 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
         return (), False
     recorded = recorded_preprocessors(study)
     every = {(r.task, r.agent) for _, responses in with_peers(study) for r in responses}
-    lacking = not recorded or any(every - set(preprocessor.rewrites) for preprocessor in recorded)
+    lacking = sum(len(every - set(preprocessor.rewrites)) for preprocessor in recorded)
     several = len(options.rewriters) > 1
-    if options.rewriters and (lacking or several):
+    if options.rewriters and (not recorded or lacking or several):
         # several rewriters are compared with each other, so each makes its own
         return (() if several else tuple(recorded)), True
-    if lacking and any(metric.text == "rewrites" for metric in wanted):
+    if recorded:
+        if lacking:
+            warnings.warn(
+                f"{lacking} responses have no recorded rewrite and no rewriter was named: they are missing",
+                stacklevel=2,
+            )
+        return tuple(recorded), False
+    if any(metric.text == "rewrites" for metric in wanted):
         raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
-    if lacking:
-        warnings.warn(
-            f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included",
-            stacklevel=2,
-        )
-        return (), False
-    return tuple(recorded), False
+    warnings.warn(
+        f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2
+    )
+    return (), False
 
 
 # --- doing it ------------------------------------------------------------------------------------------------------
@@ -270,7 +298,7 @@ async def _collect(work: Work) -> _Found:
             _check_parts(work, models)
             collector = Collector(work.study, options)
             canaries = await check_scorer(models["scorer"].model, journal) if work.likelihood else None
-            stage = await _critic_stage(work, models, journal) if work.critic else None
+            stage, noise = await _critic_stage(work, models, journal) if work.critic else (None, None)
             synopses: dict[tuple[str, str], SynopsisEvidence] = {}
             if work.synopses:
                 synopses = await collector.write_synopses(models["synopsis writer"], work.synopses)
@@ -288,7 +316,8 @@ async def _collect(work: Work) -> _Found:
                 rewrites=tuple(row for p in preprocessors for row in p.rewrites.values()),
                 synopses=tuple(synopses.values()),
             )
-            return _Found(evidence, models, canaries, _description(work, models, canaries, stage))
+            described = _description(work, models, canaries, stage=stage, verdicts=verdicts, critic_noise=noise)
+            return _Found(evidence, models, canaries, described)
     finally:
         journal.close()
 
@@ -304,11 +333,13 @@ def _check_parts(work: Work, models: Mapping[str, OpenModel]) -> None:
             refuse_without_chat(model, "write synopses")
 
 
-async def _critic_stage(work: Work, models: Mapping[str, OpenModel], journal: Journal) -> CriticStage:
+async def _critic_stage(
+    work: Work, models: Mapping[str, OpenModel], journal: Journal
+) -> tuple[CriticStage, float | None]:
+    """How the critic is asked, and the noise of its log-probabilities where it is read by them."""
     critic, options = models["critic"], work.options
     scoring = reads_by_scoring(critic.model.capabilities, options.verdicts)
-    if scoring:
-        await check_scorer(critic.model, journal)
+    noise = (await check_scorer(critic.model, journal)).noise_nats if scoring else None
     if critic.identity.provider == "embedded":
         warnings.warn(
             "the embedded model is too small to be a critic: expect TVD-MI near 0 for everybody. "
@@ -316,7 +347,7 @@ async def _critic_stage(work: Work, models: Mapping[str, OpenModel], journal: Jo
             stacklevel=2,
         )
     prompt = find_critic_prompt(options.critic_prompt)
-    return CriticStage(critic.scorer if scoring else critic.chat, prompt, options.verdicts)
+    return CriticStage(critic.scorer if scoring else critic.chat, prompt, options.verdicts), noise
 
 
 async def _preprocess(work: Work, collector: Collector, models: Mapping[str, OpenModel]) -> Sequence[Preprocessor]:
@@ -324,6 +355,7 @@ async def _preprocess(work: Work, collector: Collector, models: Mapping[str, Ope
     if not work.rewriting:
         return work.preprocessors
     rewriters = [model for name, model in models.items() if name.startswith("rewriter")]
+    check_rewriters([model.identity.short for model in rewriters])
     known = [preprocessor.rewrites for preprocessor in work.preprocessors] or [{}]
     return [
         await collector.rewrite(rewriter, template, rewrites)
@@ -333,8 +365,19 @@ async def _preprocess(work: Work, collector: Collector, models: Mapping[str, Ope
     ]
 
 
+def _identity_settings(model: OpenModel) -> dict[str, str]:
+    settings = model.identity.settings
+    return {key: settings[key] for key in ("layout", "kernel", "dialect") if key in settings}
+
+
 def _description(
-    work: Work, models: Mapping[str, OpenModel], canaries: CanaryReport | None, stage: CriticStage | None
+    work: Work,
+    models: Mapping[str, OpenModel],
+    canaries: CanaryReport | None,
+    *,
+    stage: CriticStage | None,
+    verdicts: Sequence[VerdictEvidence],
+    critic_noise: float | None,
 ) -> dict[str, dict[str, str]]:
     """What signatures say of the evidence, by kind of metric."""
     described: dict[str, dict[str, str]] = {}
@@ -342,7 +385,7 @@ def _description(
         identity = models["scorer"].identity
         described["likelihood"] = {
             "scorer": identity.short,
-            **{key: identity.settings[key] for key in ("layout", "kernel", "dialect") if key in identity.settings},
+            **_identity_settings(models["scorer"]),
             "positions": models["scorer"].scorer.positions,
             "noise": f"{canaries.noise_nats:.0e}nats",
         }
@@ -350,7 +393,9 @@ def _description(
         described["critic"] = {
             "critic": models["critic"].identity.short,
             "prompt": stage.prompt.name,
-            "verdicts": stage.reading,
+            **_identity_settings(models["critic"]),
+            "verdicts": _reading(stage.reading, verdicts),
+            **({} if critic_noise is None else {"noise": f"{critic_noise:.0e}nats"}),
             "shuffles": f"off-diagonal-{work.shuffles}",
             **({} if work.options.budget_calls is None else {"calls": str(len(work.questions))}),
         }
@@ -362,18 +407,55 @@ def _description(
 
 def _recorded_evidence(work: Work) -> Evidence:
     """The evidence that the study carries for the metrics. Raises where it carries none."""
-    study, scorer = work.study, work.options.scorer
+    study, options = work.study, work.options
     logprobs: list[LogprobEvidence] = []
     if work.likelihood:
-        logprobs = usable_logprobs(study, list(work.likelihood), scorer if isinstance(scorer, str) else None)
+        logprobs = usable_logprobs(study, list(work.likelihood), _name(options.scorer))
     if not work.critic:
         return Evidence(logprobs=tuple(logprobs))
-    verdicts = recorded_verdicts(study)
-    table = study.table("critic_contrasts")
-    if not verdicts and table is None:
+    verdicts = recorded_verdicts(study, _name(options.critic), options.critic_prompt)
+    contrasts = [] if verdicts else recorded_contrasts(study)
+    if not verdicts and not contrasts:
         raise MetricError(
             f"{study.name} carries no verdicts of a critic (a table verdicts or critic_contrasts), which tvd-mi needs. "
             "Leave --recorded out to ask a critic."
         )
-    contrasts = [] if verdicts or table is None else contrasts_from_table(table)
     return Evidence(logprobs=tuple(logprobs), verdicts=tuple(verdicts), contrasts=tuple(contrasts))
+
+
+def _name(given: Any) -> str | None:
+    return given if isinstance(given, str) else None
+
+
+def _recorded_description(evidence: Evidence) -> dict[str, dict[str, str]]:
+    """What signatures say of recorded evidence: whose it is, and a hash that tells two tables apart."""
+    described: dict[str, dict[str, str]] = {}
+    if evidence.logprobs:
+        rows = [
+            (r.template, r.rewriter, r.synopsis, r.task, r.target, r.given, r.sum_nats, r.mean_nats)
+            for r in evidence.logprobs
+        ]
+        scorers = dict.fromkeys(row.scorer for row in evidence.logprobs)
+        described["likelihood"] = {"scorer": "+".join(scorers), "evidence": f"recorded-{evidence_hash(rows)}"}
+    if evidence.verdicts:
+        verdicts = [(r.task, r.first, r.second, r.second_task, r.value) for r in evidence.verdicts]
+        matched = sum(row.matched for row in evidence.verdicts)
+        described["critic"] = {
+            "critic": evidence.verdicts[0].critic,
+            "prompt": evidence.verdicts[0].prompt,
+            "verdicts": _reading("recorded", evidence.verdicts),
+            "shuffles": f"off-diagonal-{(len(verdicts) - matched) / max(1, matched):g}",
+            "evidence": f"recorded-{evidence_hash(verdicts)}",
+        }
+    if evidence.contrasts:
+        contrasts = [(p.task, p.agent, p.peer, p.score) for p in evidence.contrasts]
+        described["critic"] = {"evidence": f"recorded-contrasts-{evidence_hash(contrasts)}"}
+    return described
+
+
+def _reading(name: str, verdicts: Sequence[VerdictEvidence]) -> str:
+    """How verdicts were read, with how many of them in the other way."""
+    read = Counter(row.read_from for row in verdicts if row.read_from is not None)
+    if name == "recorded":
+        return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or name
+    return f"{name}+label-{read['label']}" if name != "labels" and read["label"] else name

@@ -164,6 +164,7 @@ async def _speed(model: Any) -> float | None:
 class _Count:
     calls: int = 0
     tokens: int = 0
+    written: int = 0
     computed: int = 0
     known: int = 0
 
@@ -214,6 +215,8 @@ class _Estimate:
             pairs = [(texts[q.task, q.first], texts[q.second_task, q.second]) for q in batch]
             requests = [r for pair in pairs for r in await _verdict_requests(model, prompt, pair, scoring=scoring)]
             self._add(count, requests, model, seen)
+            if not scoring:
+                count.written += len(pairs) * prompt.most_tokens // 2
         return count
 
     def _add(self, count: _Count, asked: Sequence[ScoreRequest], model: _Model, seen: set[Any]) -> None:
@@ -265,12 +268,11 @@ async def _verdict_requests(
         messages = prompt.messages(*texts)
         return [await model.scorer.encode(messages, prompt.spoken(label)) for label in prompt.labels]
     messages = prompt.messages(*texts, explained=True)
-    reply = "x" * CHARACTERS_A_TOKEN * (prompt.most_tokens // 2)
-    return [ScoreRequest("\n".join(message.content for message in messages), reply)]
+    return [ScoreRequest("\n".join(message.content for message in messages), "")]
 
 
 def _row(metric: str | None, part: str, model: _Model, count: _Count, share: float) -> PlannedCalls:
-    calls, tokens = round(count.calls * share), round(count.tokens * share)
+    calls, tokens, written = (round(x * share) for x in (count.calls, count.tokens, count.written))
     left = 1 - count.known / count.calls if count.calls else 0.0
     computed = round(count.computed * share) if model.local and count.computed else None
     seconds = None
@@ -284,9 +286,9 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, share: flo
         model=model.name,
         calls=calls,
         known=round(count.known * share) if model.identity_hash is not None else None,
-        tokens=tokens,
+        tokens=tokens + written,
         computed_tokens=computed,
-        cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), 0)),
+        cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), round(written * left))),
         seconds=seconds,
     )
 

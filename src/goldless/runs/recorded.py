@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import hashlib
+import math
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
@@ -10,6 +13,8 @@ import polars as pl
 from goldless.errors import MetricError, nearest
 from goldless.evidence import LogprobEvidence, RewriteEvidence, VerdictEvidence
 from goldless.metrics.catalogue import Metric
+from goldless.metrics.scores import PairScore
+from goldless.metrics.tvd_mi import contrasts_from_table
 from goldless.records import CallFailure
 from goldless.runs.wordings import Preprocessor
 from goldless.studies import Study
@@ -22,12 +27,20 @@ RECORDED = "recorded"
 def recorded_logprobs(study: Study) -> list[LogprobEvidence]:
     """The rows of the study's logprobs table."""
     table = study.table("logprobs")
-    return [] if table is None else [_logprob(row) for row in table.iter_rows(named=True)]
+    if table is None:
+        return []
+    _check_names(study, "logprobs", table, ("target", "given"))
+    rows = [_logprob(row) for row in table.iter_rows(named=True)]
+    keys = [(row.scorer, row.template, row.rewriter, row.synopsis, row.task, row.target, row.given) for row in rows]
+    _check_once(study, "logprobs", keys)
+    return rows
 
 
 def _logprob(row: dict[str, Any]) -> LogprobEvidence:
-    values, total, tokens = row.get("logprobs_nats"), row.get("sum_logprob_nats"), row.get("tokens")
-    mean = row.get("mean_token_logprob_nats")
+    values, total, tokens = row.get("logprobs_nats"), _number(row.get("sum_logprob_nats")), row.get("tokens")
+    mean = _number(row.get("mean_token_logprob_nats"))
+    if values is not None and not all(value is not None and math.isfinite(value) for value in values):
+        values = None
     if mean is None and total is not None and tokens:
         mean = total / tokens
     return LogprobEvidence(
@@ -45,6 +58,11 @@ def _logprob(row: dict[str, Any]) -> LogprobEvidence:
     )
 
 
+def _number(value: Any) -> float | None:
+    """A finite number; None for an empty cell, NaN or infinity: what is not a number is not recorded."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
 def _failure(row: dict[str, Any]) -> CallFailure | None:
     kind = row.get("failure")
     return None if kind is None else CallFailure(kind, row.get("failure_message") or "recorded as failed")
@@ -59,14 +77,8 @@ def usable_logprobs(study: Study, metrics: list[Metric], scorer: str | None) -> 
             f"{study.name} carries no log-probabilities (a table logprobs), which {names} "
             f"need{'s' * (len(metrics) == 1)}. Leave --recorded out to ask a scorer."
         )
-    scorers = sorted({row.scorer for row in rows})
-    if len(scorers) > 1:
-        if scorer not in scorers:
-            raise MetricError(
-                f"{study.name} carries log-probabilities by several scorers: {', '.join(scorers)}. "
-                f"Name one of them with --scorer{nearest(scorer or '', scorers)}"
-            )
-        rows = [row for row in rows if row.scorer == scorer]
+    chosen = _one(study, "log-probabilities by several scorers", {row.scorer for row in rows}, scorer, "--scorer")
+    rows = [row for row in rows if row.scorer == chosen]
     if all(row.sum_nats is None for row in rows):
         sums = [metric.name for metric in metrics if not metric.log_probabilities.per_token]
         if sums:
@@ -77,49 +89,116 @@ def usable_logprobs(study: Study, metrics: list[Metric], scorer: str | None) -> 
     return rows
 
 
-def recorded_verdicts(study: Study) -> list[VerdictEvidence]:
-    """The rows of the study's verdicts table, as a run folder keeps them."""
+def _one(study: Study, what: str, found: set[str], named: str | None, option: str) -> str:
+    """The only one found, or the one that is named."""
+    if len(found) == 1:
+        return next(iter(found))
+    if named not in found:
+        raise MetricError(
+            f"{study.name} carries {what}: {', '.join(sorted(found))}. "
+            f"Name one of them with {option}{nearest(named or '', found)}"
+        )
+    return str(named)
+
+
+def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> list[VerdictEvidence]:
+    """The verdicts of one critic on one prompt in the study's verdicts table, as a run folder keeps them."""
     table = study.table("verdicts")
     if table is None:
         return []
     _columns(study, "verdicts", table, ("task", "first", "second", "second_task", "value"))
-    return [
-        VerdictEvidence(
-            critic=row.get("critic") or RECORDED,
-            prompt=row.get("prompt") or RECORDED,
-            task=row["task"],
-            first=row["first"],
-            second=row["second"],
-            second_task=row["second_task"],
-            value=row["value"],
-            label=row.get("label"),
-            read_from=row.get("read_from"),
-            failure=_failure(row) or (NOT_RECORDED if row["value"] is None else None),
+    _check_names(study, "verdicts", table, ("first", "second"))
+    rows = [_verdict(study, row) for row in table.iter_rows(named=True) if row["first"] != row["second"]]
+    if not rows:
+        return []
+    chosen = _one(study, "verdicts of several critics", {row.critic for row in rows}, critic, "--critic")
+    rows = [row for row in rows if row.critic == chosen]
+    asked = _one(study, "verdicts on several prompts", {row.prompt for row in rows}, prompt, "--critic-prompt")
+    rows = [row for row in rows if row.prompt == asked]
+    _check_once(study, "verdicts", [(row.task, row.first, row.second, row.second_task) for row in rows])
+    return rows
+
+
+def _verdict(study: Study, row: dict[str, Any]) -> VerdictEvidence:
+    value = _number(row["value"])
+    if value is not None and not 0 <= value <= 1:
+        raise MetricError(
+            f"{study.name}: the table verdicts has a value of {value:g} for {row['first']} and {row['second']} on "
+            f"{row['task']}; a verdict lies between 0 and 1, or is empty where it is missing"
         )
-        for row in table.iter_rows(named=True)
-    ]
+    return VerdictEvidence(
+        critic=row.get("critic") or RECORDED,
+        prompt=row.get("prompt") or RECORDED,
+        task=row["task"],
+        first=row["first"],
+        second=row["second"],
+        second_task=row["second_task"],
+        value=value,
+        label=row.get("label"),
+        read_from=row.get("read_from"),
+        failure=_failure(row) or (NOT_RECORDED if value is None else None),
+    )
 
 
-def recorded_contrasts(study: Study) -> list[tuple[str, str, str, float | None]]:
-    """Task, first, second and contrast of the study's critic_contrasts table."""
-    return list(_rows(study, "critic_contrasts", ("task", "first", "second", "contrast")))
+def recorded_contrasts(study: Study) -> list[PairScore]:
+    """The contrasts in the study's critic_contrasts table."""
+    table = study.table("critic_contrasts")
+    if table is None:
+        return []
+    _check_names(study, "critic_contrasts", table, ("first", "second"))
+    return contrasts_from_table(table)
 
 
-def recorded_wins(study: Study, table: str) -> list[tuple[str, str, str, float | None]]:
-    """Task, first, second and whether the first wins, of a table of a judge's comparisons."""
+def check_wins(study: Study, table: str) -> None:
+    """Raise where the study has no such table of a judge's comparisons."""
     if study.table(table) is None:
         known = [name for name in study.recorded if name.startswith("judge_")]
         have = f"It has {', '.join(known)}." if known else "It has no table judge_… at all."
-        raise MetricError(f"{study.name} has no table {table}{nearest(table, known)} {have}")
-    return list(_rows(study, table, ("task", "first", "second", "first_wins")))
+        raise MetricError(f"{study.name} has no table {table}{nearest(table, known) or '.'} {have}")
 
 
-def _rows(study: Study, name: str, columns: tuple[str, ...]) -> Iterator[tuple[Any, ...]]:
+def recorded_wins(study: Study, name: str) -> list[tuple[str, str, str, float | None]]:
+    """Task, first, second and whether the first wins, of a table of a judge's comparisons."""
+    check_wins(study, name)
     table = study.table(name)
     if table is None:
-        return iter(())
-    _columns(study, name, table, columns)
-    return table.select(pl.col(columns[:3]).cast(pl.String), pl.col(columns[3]).cast(pl.Float64)).iter_rows()
+        return []
+    _columns(study, name, table, ("task", "first", "second", "first_wins"))
+    _check_names(study, name, table, ("first", "second"))
+    rows = [
+        (row["task"], row["first"], row["second"], _number(row["first_wins"]))
+        for row in table.iter_rows(named=True)
+        if row["first"] != row["second"]
+    ]
+    bad = [value for *_, value in rows if value is not None and not 0 <= value <= 1]
+    if bad:
+        raise MetricError(f"{study.name}: {name} has first_wins of {bad[0]:g}; it lies between 0 and 1")
+    _check_once(study, name, [row[:3] for row in rows])
+    return rows
+
+
+def _check_names(study: Study, name: str, table: pl.DataFrame, agents: tuple[str, ...]) -> None:
+    """Refuse evidence on tasks or agents that the study does not have."""
+    known = {"task": set(study.tasks), "second_task": set(study.tasks)}
+    known |= {column: {agent.agent for agent in study.agents} for column in agents}
+    for column, allowed in known.items():
+        if column not in table.columns:
+            continue
+        strange = [x for x in table[column].cast(pl.String).unique().drop_nulls() if x not in allowed]
+        if strange:
+            what = "tasks" if column.endswith("task") else "agents"
+            raise MetricError(
+                f"{study.name}: the table {name} names {what} that the study does not have: "
+                f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
+            )
+
+
+def _check_once(study: Study, name: str, keys: Sequence[tuple[Any, ...]]) -> None:
+    """Refuse evidence that is there twice: which of the two holds cannot be told."""
+    if len(set(keys)) < len(keys):
+        twice = Counter(keys).most_common(1)[0][0]
+        told = ", ".join(str(part) for part in twice if part is not None)
+        raise MetricError(f"{study.name}: the table {name} has more than one row for {told}; keep one")
 
 
 def _columns(study: Study, name: str, table: pl.DataFrame, columns: tuple[str, ...]) -> None:
@@ -131,13 +210,22 @@ def _columns(study: Study, name: str, table: pl.DataFrame, columns: tuple[str, .
 
 
 def recorded_preprocessors(study: Study) -> list[Preprocessor]:
-    """The rewrites that the study carries, by rewriter."""
+    """The rewrites that the study carries, by rewriter and template."""
     table = study.table("rewrites")
-    found: dict[str, dict[tuple[str, str], RewriteEvidence]] = {}
+    found: dict[tuple[str, str | None], dict[tuple[str, str], RewriteEvidence]] = {}
     for row in [] if table is None else table.to_dicts():
         if row.get("text") and row["text"].strip():
-            name = row.get("rewriter") or RECORDED
+            name, template = row.get("rewriter") or RECORDED, row.get("template")
             key = row["task"], row["agent"]
             if study.response(*key) is not None:
-                found.setdefault(name, {})[key] = RewriteEvidence(name, *key, row["text"].strip())
-    return [Preprocessor(None, rewrites) for rewrites in found.values()]
+                rewrite = RewriteEvidence(name, *key, row["text"].strip(), template=template)
+                found.setdefault((name, template), {})[key] = rewrite
+    return [Preprocessor(template, rewrites) for (_, template), rewrites in found.items()]
+
+
+def evidence_hash(rows: Iterable[tuple[Any, ...]]) -> str:
+    """Eight digits that tell two tables of recorded evidence apart, whatever the order of their rows."""
+    digest = hashlib.sha256()
+    for line in sorted(repr(row) for row in rows):
+        digest.update(line.encode())
+    return digest.hexdigest()[:8]

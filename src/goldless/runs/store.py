@@ -96,7 +96,10 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
 def as_json(evaluation: Evaluation) -> dict[str, Any]:
     """The evaluation as plain data: what ``--json`` prints. Nothing in it depends on when or how fast it ran."""
     agents = [agent.agent for agent in evaluation.agents]
-    metrics = {name: _outcome(outcome, agents) for name, outcome in evaluation.outcomes.items()}
+    metrics = {
+        name: _outcome(outcome, agents, evaluation.settings.get("groups"))
+        for name, outcome in evaluation.outcomes.items()
+    }
     if evaluation.raters is not None:
         metrics[evaluation.raters.metric] = _raters(evaluation.raters)
     return {
@@ -115,11 +118,11 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _outcome(outcome: MetricOutcome, agents: list[str]) -> dict[str, Any]:
+def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> dict[str, Any]:
     matrix = pair_matrix(outcome.pairs, agents)
     return {
         **asdict(outcome.leaderboard),
-        **({} if outcome.groups is None else asdict(outcome.groups)),
+        **({} if outcome.groups is None else {**asdict(outcome.groups), "groups": groups}),
         "by_wording": {name: dict(scores) for name, scores in outcome.by_wording.items()},
         "influence": [asdict(row) for row in outcome.influence],
         "matrix": {

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from goldless.errors import UserError
 from goldless.evidence import LogprobEvidence, RewriteEvidence
 from goldless.metrics.catalogue import Metric
 from goldless.templates import Template
@@ -75,7 +77,8 @@ def _preprocessors(
 ) -> Sequence[Preprocessor | None]:
     if metric.text == "responses" or (metric.text == "rewrites if any" and not preprocessors):
         return [None]
-    return [p for p in preprocessors if p.template in {None, template.name}]
+    # rewrites made with another wording serve where there are none of this one
+    return [p for p in preprocessors if p.template in {None, template.name}] or list(preprocessors)
 
 
 def by_wording(metric: Metric, evidence: Iterable[LogprobEvidence]) -> dict[Wording, list[LogprobEvidence]]:
@@ -89,3 +92,10 @@ def by_wording(metric: Metric, evidence: Iterable[LogprobEvidence]) -> dict[Word
     if metric.text == "responses":
         return raw
     return rewritten or (raw if metric.text == "rewrites if any" else {})
+
+
+def check_rewriters(names: Sequence[str]) -> None:
+    """Refuse two rewriters of one name: their rewrites could not be told apart."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise UserError(f"two rewriters are called {twice[0]}; average over rewriters of different names")

@@ -86,8 +86,8 @@ async def test_evidence_says_who_what_and_how_and_keeps_every_tokens_value():
     marginal, pair = evidence[:2]
     assert (pair.scorer, pair.template, pair.rewriter) == ("scripted:m", "general", "gpt")
     assert (pair.task, pair.target, pair.given, pair.synopsis) == ("t", "a", "c", None)
-    assert (pair.logprobs_nats, pair.failure) == ((-1.0, -2.0), None)
-    assert (marginal.given, marginal.logprobs_nats) == (None, (-4.0,))
+    assert (tuple(pair.logprobs_nats), pair.failure) == ((-1.0, -2.0), None)
+    assert (marginal.given, tuple(marginal.logprobs_nats)) == (None, (-4.0,))
     assert len(evidence) == 4
 
 
@@ -104,7 +104,7 @@ async def test_a_missing_text_makes_all_questions_about_it_missing_and_asks_none
 async def test_a_failed_call_is_missing_evidence_and_the_others_stand():
     model = ScriptedModel(logprobs=lambda _c, t: CallFailure("server_error", "down") if t == "x" else [-1.0])
     evidence = await ScoringStage(model, GENERAL).score_task(TASK, {"a": "x", "b": "y"})
-    assert [(row.target, row.logprobs_nats, row.failure and row.failure.kind) for row in evidence] == [
+    assert [(row.target, row.logprobs_nats and tuple(row.logprobs_nats), row.failure and row.failure.kind) for row in evidence] == [
         ("a", None, "server_error"),
         ("a", None, "server_error"),
         ("b", (-1.0,), None),

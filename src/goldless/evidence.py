@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -26,7 +26,7 @@ class LogprobEvidence:
     """Agent whose response was known (x); None: the marginal."""
     synopsis: str | None
     """Name of the synopsis that was known; None: none."""
-    logprobs_nats: tuple[float, ...] | None = None
+    logprobs_nats: Sequence[float] | None = None
     """One value a token of the target; None: missing, and ``failure`` says why, or recorded as a sum or mean only."""
     failure: CallFailure | None = None
     recorded_sum_nats: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -111,7 +112,8 @@ class ScoringStage:
             target=question.target,
             given=question.given,
             synopsis=self.synopsis,
-            logprobs_nats=None if isinstance(reply, CallFailure) else reply.logprobs,
+            # eight bytes a token: a large study has hundreds of millions of them
+            logprobs_nats=None if isinstance(reply, CallFailure) else array("d", reply.logprobs),
             failure=failure,
         )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+from array import array
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -51,7 +52,7 @@ def _logprob(row: dict[str, Any]) -> LogprobEvidence:
         target=row["target"],
         given=row.get("given"),
         synopsis=row.get("synopsis"),
-        logprobs_nats=None if values is None else tuple(values),
+        logprobs_nats=None if values is None else array("d", values),
         failure=_failure(row) or (NOT_RECORDED if values is None and total is None and mean is None else None),
         recorded_sum_nats=total,
         recorded_mean_nats=mean,

@@ -167,7 +167,7 @@ def _logprobs(evidence: Evidence) -> pl.DataFrame:
             row.sum_nats,
             row.mean_nats,
             None if row.logprobs_nats is None else len(row.logprobs_nats),
-            row.logprobs_nats,
+            None if row.logprobs_nats is None else list(row.logprobs_nats),
             *_failure(row.failure),
         )
         for row in evidence.logprobs

@@ -32,12 +32,12 @@ def evaluate(
     scorer: str | Scorer = "embedded",
     rewriter: str | ChatModel | Sequence[str | ChatModel] | None = None,
     synopsis_writer: str | ChatModel | None = None,
-    template: str | Sequence[str] = "general",
+    template: str | Sequence[str] = (),
     critic: str | ChatModel = "embedded",
     critic_prompt: str = "same-source",
     verdicts: Literal["auto", "probabilities", "labels"] = "auto",
     shuffles: int | None = None,
-    peers: Sequence[str] | None = None,
+    peers: str | Sequence[str] | None = None,
     panel: int | None = None,
     budget_calls: int | None = None,
     recorded: bool = False,
@@ -65,7 +65,7 @@ def evaluate(
     agents table. ``journal``: where replies are kept; yours by default, so that nothing is computed or paid twice.
     """
     options = Options(
-        metrics=_several(metrics),
+        metrics=_names(metrics),
         scorer=scorer,
         rewriters=() if rewriter is None else _several(rewriter),
         synopsis_writer=synopsis_writer,
@@ -74,7 +74,7 @@ def evaluate(
         critic_prompt=critic_prompt,
         verdicts=verdicts,
         shuffles=shuffles,
-        peers=peers,
+        peers=None if peers is None else _several(peers),
         panel=panel,
         budget_calls=budget_calls,
         recorded=recorded,
@@ -97,8 +97,8 @@ def plan(study: Any, **options: Any) -> Plan:
     given = dict(options)
     price = given.pop("price_usd_per_million", None)
     settings = {
-        "metrics": _several(given.pop("metrics", "gem-raw")),
-        "templates": _several(given.pop("template", "general")),
+        "metrics": _names(given.pop("metrics", "gem-raw")),
+        "templates": _several(given.pop("template", ())),
         "rewriters": () if given.get("rewriter") is None else _several(given["rewriter"]),
         "price": None if price is None else Price(*price),
         **{name: value for name, value in given.items() if name != "rewriter"},
@@ -147,6 +147,11 @@ def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any
     except RuntimeError:
         return run()
     return _in_thread(run)
+
+
+def _names(given: str | Sequence[str]) -> tuple[str, ...]:
+    """Metrics as a sequence; one text may name several, separated by commas as on the command line."""
+    return tuple(part.strip() for name in _several(given) for part in str(name).split(","))
 
 
 def _several(given: Any) -> tuple[Any, ...]:

@@ -33,6 +33,8 @@ class LogprobEvidence:
     """The sum, where a study carries it without the values."""
     recorded_mean_nats: float | None = None
     """The mean over tokens, where a study carries it without the values."""
+    texts: str | None = None
+    """Hash of the texts it is about, by which it is known again; None: not known."""
 
     @property
     def sum_nats(self) -> float | None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LogprobEvidence
-from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest
+from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, content_hash
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -101,8 +101,17 @@ class ScoringStage:
             return CallFailure("too_long", f"{request.tokens} tokens, but the context is {longest}", attempts=0)
         return request
 
-    def evidence(self, task: Task, question: Question, reply: ScoreReply) -> LogprobEvidence:
-        """The reply with everything needed to trust it."""
+    def texts_hash(self, task: Task, question: Question, texts: Texts) -> str | None:
+        """What tells apart two questions of the same names about other texts; None where a text is missing."""
+        given = "" if question.given is None else texts[question.given]
+        synopsis = "" if self.synopsis is None else task.synopses.get(self.synopsis, "")
+        target = texts[question.target]
+        if isinstance(given, CallFailure) or isinstance(target, CallFailure):
+            return None
+        return content_hash(synopsis, given, target)[:16]
+
+    def evidence(self, task: Task, question: Question, reply: ScoreReply, texts: str | None = None) -> LogprobEvidence:
+        """The reply with everything needed to trust it; ``texts``: the hash of what it is about."""
         failure = reply if isinstance(reply, CallFailure) else None
         return LogprobEvidence(
             scorer=self.scorer.identity.short,
@@ -115,6 +124,7 @@ class ScoringStage:
             # eight bytes a token: a large study has hundreds of millions of them
             logprobs_nats=None if isinstance(reply, CallFailure) else array("d", reply.logprobs),
             failure=failure,
+            texts=texts,
         )
 
 
@@ -155,7 +165,7 @@ async def score_together(jobs: Sequence[ScoringJob]) -> list[list[LogprobEvidenc
         await jobs[0].stage.scorer.score(requests, deliver)
     return [
         [
-            job.stage.evidence(job.task, question, _there(reply))
+            job.stage.evidence(job.task, question, _there(reply), job.stage.texts_hash(job.task, question, job.texts))
             for question, reply in zip(job.questions, got, strict=True)
         ]
         for job, got in zip(jobs, replies, strict=True)

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 
@@ -169,6 +169,67 @@ def test_evidence_that_is_there_twice_is_refused(folder):
     pl.concat([frame, frame.head(1)]).write_parquet(folder / "logprobs.parquet")
     with pytest.raises(MetricError, match="more than one row for"):
         goldless.evaluate(folder, metrics="mi", recorded=True)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (pl.lit("x").alias("mean_token_logprob_nats"), "a number is needed, not 'x'"),
+        (pl.lit(1.0).alias("mean_token_logprob_nats"), "at most 0"),
+        (pl.lit(-5).alias("tokens"), "a whole number from 1 on, not -5"),
+    ],
+)
+def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
+    pl.read_parquet(folder / "logprobs.parquet").with_columns(change).write_parquet(folder / "logprobs.parquet")
+    with pytest.raises(MetricError, match=message):
+        goldless.evaluate(folder, metrics="mi", recorded=True)
+
+
+def test_log_probabilities_of_texts_that_were_changed_are_asked_for_again(run, study_file, toy_scorer, tmp_path):
+    folder, _ = run
+    study = tmp_path / "edited"
+    texts = {"t1": {"ann": "zarn", "bob": "zarn bluk mipo", "cy": "quex"}}
+    goldless.write_study(goldless.read_study(study_file(texts, "edited.jsonl")), study)
+    pl.read_parquet(folder / "logprobs.parquet").filter(task="t1").write_parquet(study / "logprobs.parquet")
+    scorer = toy_scorer()
+    result = goldless.evaluate(study, scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
+    # bob and cy kept their texts: two marginals and their two pairs are known, all about ann is not
+    assert len([call for call in scorer.calls if "second reader" not in call.context]) == 5
+    assert {row.agent: row.score for row in result.leaderboard().rows}["ann"] == pytest.approx(math.log(4) / 2)
+
+
+def test_a_named_template_chooses_among_recorded_ones(study_file, toy_scorer, tmp_path):
+    live = goldless.evaluate(study_file(), scorer=toy_scorer(), template=["general", "plain"], resamples=200)
+    folder = goldless.save_run(live, tmp_path / "run")
+    one = goldless.evaluate(folder, recorded=True, template="plain", resamples=200)
+    assert "|template:plain|" in one.leaderboard().signature
+    assert "|template:general,plain|" in goldless.evaluate(folder, recorded=True, resamples=200).leaderboard().signature
+    with pytest.raises(MetricError, match="under the template 'peer-review'"):
+        goldless.evaluate(folder, recorded=True, template="peer-review")
+
+
+def test_evidence_of_part_of_the_pairs_does_not_claim_all_peers(study_file, toy_scorer, tmp_path):
+    live = goldless.evaluate(study_file(), scorer=toy_scorer(), peers=["ann"], resamples=200)
+    folder = goldless.save_run(live, tmp_path / "run")
+    assert "|peers:as-recorded|" in goldless.evaluate(folder, recorded=True, resamples=200).leaderboard().signature
+    named = goldless.evaluate(folder, recorded=True, peers=["ann"], resamples=200)
+    assert numbers(named.leaderboard()) == numbers(live.leaderboard())
+
+
+def test_contrasts_in_one_direction_are_not_taken_for_both(tmp_path):
+    (tmp_path / "s").mkdir()
+    rows = [{"task": t, "first": "x", "second": y, "contrast": 0.5} for t in ("t", "u") for y in ("y", "z")]
+    pl.DataFrame(rows).write_parquet(tmp_path / "s" / "critic_contrasts.parquet")
+    with pytest.raises(MetricError, match=r"one direction only.*tvd-mi\[given\]"):
+        goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True)
+    assert goldless.evaluate(tmp_path / "s", metrics="tvd-mi[given]", recorded=True, resamples=200).leaderboard()
+
+
+def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):
+    result = goldless.evaluate(study_file(), scorer=toy_scorer(), resamples=200)
+    goldless.write_study(goldless.read_study(study_file()), tmp_path / "study")
+    with pytest.raises(UserError, match="holds a study"):
+        goldless.save_run(result, tmp_path / "study")
 
 
 def test_means_alone_do_not_stand_for_sums_when_a_scorer_is_asked(folder, toy_scorer):

@@ -171,6 +171,10 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
         ({"verdicts": "guess"}, "verdicts is one of auto"),
         ({"critic_prompt": "same-sauce"}, "did you mean 'same-source'"),
         ({"shuffles": 0}, "too few"),
+        ({"seed": "x"}, "seed is a whole number, not 'x'"),
+        ({"panel": 1.5}, "panel is a whole number"),
+        ({"compare_groups": ("x", "x")}, "two different groups"),
+        ({"critic": None}, "critic is the name of a model or a model"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(toy_scorer, options, message):
@@ -217,6 +221,15 @@ def test_a_long_text_that_nobody_asks_about_stops_nothing(toy_scorer):
         "gem-raw", Small(logprobs=toy_scorer()._logprobs, name="small"), study=study(texts=long), peers=["bob"]
     )
     assert result.complete
+
+
+def test_an_option_that_no_metric_uses_is_said_to_be_unused(toy_scorer):
+    with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
+        evaluate("gem-raw", toy_scorer(), rewriter=rewriter())
+
+
+def test_one_text_may_name_several_metrics(toy_scorer):
+    assert list(evaluate("gem-raw, mi", toy_scorer()).outcomes) == ["gem-raw", "mi"]
 
 
 # --- several wordings --------------------------------------------------------------------------------------------

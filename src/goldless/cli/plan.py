@@ -67,7 +67,7 @@ def plan(
         scorer=scorer,
         rewriters=names(rewriter),
         synopsis_writer=synopsis_writer,
-        templates=names(template, "general"),
+        templates=names(template),
         critic=critic,
         critic_prompt=critic_prompt,
         verdicts=verdicts,

@@ -25,6 +25,7 @@ from goldless.studies import as_study
 from goldless.templates import TEMPLATES
 
 INCOMPLETE = 3
+NOTHING_SCORED = 1
 Format = Literal["rich", "csv", "json", "markdown"]
 OnTooLong = Literal["error", "skip"]
 Verdicts = Literal["auto", "probabilities", "labels"]
@@ -194,7 +195,7 @@ def score(
             scorer=scorer,
             rewriters=names(rewriter),
             synopsis_writer=synopsis_writer,
-            templates=names(template, "general"),
+            templates=names(template),
             critic=critic,
             critic_prompt=critic_prompt,
             verdicts=verdicts,
@@ -243,9 +244,14 @@ def print_leaderboards(evaluation: Evaluation, table: Format) -> None:
             out.print(board.signature, markup=False, soft_wrap=True, style="dim")
             out.print()
         elif table == "csv":
-            typer.echo(board.to_csv(), nl=False)
+            # one header for all metrics; the table of raters has columns of its own
+            lines = board.to_csv().splitlines(keepends=True)
+            typer.echo(
+                "".join(lines[1:] if isinstance(board, Leaderboard) and board is not boards[0] else lines), nl=False
+            )
         elif table == "markdown":
-            typer.echo(board.to_markdown())
+            heading = f"## {board.metric}\n\n" * (len(boards) > 1)
+            typer.echo(heading + board.to_markdown())
         else:
             raise UserError(f"unknown format {table!r}")
     if table == "rich":
@@ -286,9 +292,16 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
     if evaluation.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
         say(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})", style="yellow")
+        for kind, message in evaluation.examples.items():
+            say(f"  {kind}, for example: {message}", style="yellow")
     if folder is not None:
         say(f"results and evidence: {folder}")
     if not evaluation.complete:
         done = evaluation.asked - evaluation.open
         say(f"incomplete: {done} of {evaluation.asked}; run the same command again to go on", style="yellow")
         raise typer.Exit(INCOMPLETE)
+    if evaluation.outcomes and all(
+        row.score is None for o in evaluation.outcomes.values() for row in o.leaderboard.rows
+    ):
+        say("nothing could be scored", style="red")
+        raise typer.Exit(NOTHING_SCORED)

@@ -8,7 +8,7 @@ from typing import Any
 
 import anyio
 
-from goldless.errors import GoldlessError
+from goldless.errors import GoldlessError, TextTooLongError
 from goldless.evidence import LogprobEvidence, RewriteEvidence, SynopsisEvidence, VerdictEvidence
 from goldless.judging.critic import CriticStage
 from goldless.judging.shuffling import CriticQuestion
@@ -29,8 +29,8 @@ CALLS_AT_ONCE = 256
 QUESTIONS_AT_ONCE = 128
 """A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
 
-Asked = tuple[str, str | None, str | None, str, str, str | None]
-"""Template, rewriter, synopsis, task, target and given."""
+Asked = tuple[str, str | None, str | None, str, str, str | None, str | None]
+"""Template, rewriter, synopsis, task, target, given, and the hash of the texts."""
 WrittenSynopses = Mapping[tuple[str, str], SynopsisEvidence]
 """By task and name."""
 
@@ -149,12 +149,12 @@ class Collector:
         return evidence
 
     def _recorded(self, scorer: OpenModel) -> dict[Asked, LogprobEvidence]:
-        """Log-probabilities that the study carries of this very scorer, each with its sum."""
+        """Log-probabilities of this very scorer that the study carries, with the hash of the texts they are about."""
         rows = recorded_logprobs(self.study) if "logprobs" in self.study.recorded else []
         return {
             _evidence_key(row): row
             for row in rows
-            if row.scorer == scorer.identity.short and row.sum_nats is not None and row.mean_nats is not None
+            if row.scorer == scorer.identity.short and row.sum_nats is not None and row.texts is not None
         }
 
     async def judge(
@@ -169,6 +169,8 @@ class Collector:
         for batch in critic_batches(asked, local=critic.local):
             found += await stage.judge(batch, texts, at_once=flight)
             self._report("judging", len(found), len(asked), critic)
+        if self.options.on_too_long == "error":
+            _refuse_too_long(found)
         return found
 
     def _report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
@@ -193,12 +195,24 @@ async def _score_unknown(
 
 
 def _evidence_key(row: LogprobEvidence) -> Asked:
-    return row.template, row.rewriter, row.synopsis, row.task, row.target, row.given
+    return row.template, row.rewriter, row.synopsis, row.task, row.target, row.given, row.texts
 
 
 def _key(job: ScoringJob, question: Question) -> Asked:
     stage = job.stage
-    return stage.template.name, stage.rewriter, stage.synopsis, job.task.task, question.target, question.given
+    texts = stage.texts_hash(job.task, question, job.texts)
+    return stage.template.name, stage.rewriter, stage.synopsis, job.task.task, question.target, question.given, texts
+
+
+def _refuse_too_long(verdicts: Sequence[VerdictEvidence]) -> None:
+    bad = [(row, row.failure) for row in verdicts if row.failure is not None and row.failure.kind == "too_long"]
+    if bad:
+        row, failure = bad[0]
+        raise TextTooLongError(
+            f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context, the first about {row.first} and "
+            f"{row.second} on {row.task}: {failure.message}. Use a critic with a longer context, or --on-too-long skip "
+            "to count them as missing."
+        )
 
 
 def _asked(agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:

@@ -141,6 +141,11 @@ class Evaluation:
         return Counter(row.failure.kind for row in self._wanted() if row.failure is not None)
 
     @property
+    def examples(self) -> dict[FailureKind, str]:
+        """One message for each cause of missing evidence."""
+        return {row.failure.kind: row.failure.message for row in self._wanted() if row.failure is not None}
+
+    @property
     def asked(self) -> int:
         """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
         return len(self._wanted())

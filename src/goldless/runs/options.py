@@ -39,8 +39,8 @@ class Options:
     """Chat models that preprocess; several are averaged over."""
     synopsis_writer: str | ChatModel | None = None
     """Chat model that writes abstracts and ASSW summaries where the study has none."""
-    templates: Sequence[str] = ("general",)
-    """Wordings; several are averaged over."""
+    templates: Sequence[str] = ()
+    """Wordings; several are averaged over. None: ``general``, and of recorded evidence all there are."""
     critic: str | ChatModel = "embedded"
     critic_prompt: str = "same-source"
     verdicts: Verdicts = "auto"
@@ -69,15 +69,13 @@ class Options:
 
     def chosen_metrics(self) -> list[Metric]:
         """The metrics asked for, each once."""
-        if not self.metrics:
+        if not self.metrics or not all(isinstance(name, str) for name in self.metrics):
             raise MetricError(f"no metric was named. Known: {', '.join(METRICS)}.")
         return [find_metric(name) for name in dict.fromkeys(self.metrics)]
 
     def chosen_templates(self) -> list[Template]:
         """The templates asked for, each once."""
-        if not self.templates:
-            raise UserError("no template was named")
-        return [find_template(name) for name in dict.fromkeys(self.templates)]
+        return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
 
 
 def check_options(options: Options) -> None:
@@ -85,6 +83,7 @@ def check_options(options: Options) -> None:
     options.chosen_metrics()
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
+    _check_types(options)
     _one_of("on_too_long", options.on_too_long, get_args(OnTooLong))
     _one_of("verdicts", options.verdicts, get_args(Verdicts))
     if options.seed < 0:
@@ -100,6 +99,22 @@ def check_options(options: Options) -> None:
         raise UserError("name the peers or say how many to draw, not both")
     if options.budget_calls is not None and (options.panel is not None or options.peers is not None):
         raise UserError("a budget of critic calls chooses the partners itself: leave out the peers and the panel")
+
+
+def _check_types(options: Options) -> None:
+    whole = ("seed", "resamples", "panel", "shuffles", "budget_calls")
+    for name in whole:
+        value = getattr(options, name)
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise UserError(f"{name} is a whole number, not {value!r}")
+    if not isinstance(options.level, int | float):
+        raise UserError(f"level is a number between 0 and 1, not {options.level!r}")
+    for name in ("scorer", "critic"):
+        if not hasattr(getattr(options, name), "prepare") and not isinstance(getattr(options, name), str):
+            raise UserError(f"{name} is the name of a model or a model, not {getattr(options, name)!r}")
+    groups = options.compare_groups
+    if groups is not None and (len(groups) != 2 or groups[0] == groups[1]):
+        raise UserError(f"compare two different groups, not {', '.join(map(repr, groups))}")
 
 
 def _one_of(name: str, value: str, allowed: Sequence[str]) -> None:

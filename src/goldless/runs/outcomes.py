@@ -83,7 +83,7 @@ def _no_evidence(metric: Metric, context: Context) -> str:
     if metric.synopsis is not None and metric.synopsis not in synopses:
         return (
             f"{context.study.name} carries no log-probabilities given a synopsis {metric.synopsis!r}"
-            f"{nearest(metric.synopsis, synopses)} Recorded synopses: {', '.join(synopses) or 'none'}."
+            f"{nearest(metric.synopsis, synopses) or '.'} Recorded synopses: {', '.join(synopses) or 'none'}."
         )
     what = "rewrites" if metric.text == "rewrites" else "responses as they are"
     return f"{context.study.name} carries no log-probabilities of {what}, which {metric.name} needs"
@@ -186,7 +186,7 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pa
         **({"evidence": f"recorded-{_pairs_hash(pairs)}"} if metric.kind == "wins" else {}),
         **context.described.get(metric.kind, {}),
         **direction,
-        "peers": "all" if peers is None else "+".join(peers),
+        "peers": _peers_shown(peers, pairs, context),
         "missing": "left-out",
         "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
         "test": "sign-flip-holm",
@@ -196,6 +196,18 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pa
     }
     scorer = {"scorer": settings.pop("scorer")} if "scorer" in settings else {}
     return Signature(metric.name, {**scorer, **settings})
+
+
+def _peers_shown(peers: Sequence[str] | None, pairs: Sequence[PairScore], context: Context) -> str:
+    """Who served as peer; of recorded evidence that does not hold every ordered pair, only that can be said."""
+    if peers is not None:
+        return "+".join(peers)
+    if not context.options.recorded:
+        return "all"
+    agents: dict[str, set[str]] = {}
+    for pair in pairs:
+        agents.setdefault(pair.task, set()).update((pair.agent, pair.peer))
+    return "all" if len(pairs) == sum(len(names) * (len(names) - 1) for names in agents.values()) else "as-recorded"
 
 
 def _pairs_hash(pairs: Sequence[PairScore]) -> str:
@@ -251,6 +263,7 @@ def rater_outcome(metric: Metric, study: Study, options: Options) -> RaterOutcom
     settings = {
         "categories": "sign" if study.n_preferences else "values",
         "items": "+".join(sorted(set(items.values()))),
+        "labels": evidence_hash((c, r.rater, r.item, r.category) for c, rows in labels.items() for r in rows),
         "null": "permutation",
         "permutations": str(options.resamples),
         "seed": str(options.seed),

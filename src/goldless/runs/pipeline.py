@@ -18,6 +18,7 @@ from goldless.judging.critic_prompts import find_critic_prompt
 from goldless.judging.design import choose_design, chosen_pairs
 from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
 from goldless.metrics.catalogue import Metric
+from goldless.metrics.scores import PairScore
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import content_hash
@@ -38,6 +39,7 @@ from goldless.runs.recorded import (
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
+from goldless.templates import find_template
 
 
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
@@ -143,6 +145,7 @@ def plan_work(study: Study, options: Options) -> Work:
             check_labels(study)
     if options.compare_groups is not None:
         group_members(study, options.compare_groups)
+    _warn_of_unused(options, metrics)
     peers = _peers(study, options)
     partners, questions, shuffles = _critic_work(study, options, peers, metrics)
     preprocessors, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
@@ -160,6 +163,20 @@ def plan_work(study: Study, options: Options) -> Work:
         rewriting=rewriting,
         synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
     )
+
+
+def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
+    """Say which options no metric asked for uses."""
+    critic = any(metric.kind == "critic" for metric in metrics)
+    unused = {
+        "--rewriter": options.rewriters and all(metric.text == "responses" for metric in metrics),
+        "--synopsis-writer": options.synopsis_writer and all(metric.synopsis not in PROMPTS for metric in metrics),
+        "--critic": options.critic != "embedded" and not critic and not options.recorded,
+        "--shuffles": options.shuffles and not critic,
+        "--budget-calls": options.budget_calls and not critic,
+    }
+    for option in [name for name, is_unused in unused.items() if is_unused]:
+        warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
 
 
 def _check_peers(study: Study) -> None:
@@ -192,7 +209,7 @@ def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -
         can = " A model can write it: name one with --synopsis-writer." * (name in PROMPTS)
         raise MetricError(
             f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} of the tasks table)"
-            f"{nearest(name, study.synopses)} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
+            f"{nearest(name, study.synopses) or '.'} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
         )
 
 
@@ -410,17 +427,30 @@ def _recorded_evidence(work: Work) -> Evidence:
     study, options = work.study, work.options
     logprobs: list[LogprobEvidence] = []
     if work.likelihood:
-        logprobs = usable_logprobs(study, list(work.likelihood), _name(options.scorer))
+        templates = [find_template(name).name for name in options.templates]
+        logprobs = usable_logprobs(study, list(work.likelihood), _name(options.scorer), templates)
     if not work.critic:
         return Evidence(logprobs=tuple(logprobs))
     verdicts = recorded_verdicts(study, _name(options.critic), options.critic_prompt)
     contrasts = [] if verdicts else recorded_contrasts(study)
+    _check_directions(work, contrasts)
     if not verdicts and not contrasts:
         raise MetricError(
             f"{study.name} carries no verdicts of a critic (a table verdicts or critic_contrasts), which tvd-mi needs. "
             "Leave --recorded out to ask a critic."
         )
     return Evidence(logprobs=tuple(logprobs), verdicts=tuple(verdicts), contrasts=tuple(contrasts))
+
+
+def _check_directions(work: Work, contrasts: Sequence[PairScore]) -> None:
+    """Refuse both directions where the study carries one."""
+    found = {(pair.agent, pair.peer) for pair in contrasts}
+    both = [metric.name for metric in work.metrics if metric.kind == "critic" and metric.direction == "both"]
+    if found and both and not any((peer, agent) in found for agent, peer in found):
+        raise MetricError(
+            f"{work.study.name} carries contrasts of each pair in one direction only; {both[0]} is the mean of both. "
+            "Use tvd-mi[given] or tvd-mi[about]."
+        )
 
 
 def _name(given: Any) -> str | None:

@@ -20,7 +20,7 @@ from goldless.judging.critic_prompts import CriticPrompt, find_critic_prompt
 from goldless.metrics.catalogue import Metric
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import open_model
-from goldless.models.interface import Capabilities, Message, ScoreReply, ScoreRequest, Usage
+from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
@@ -40,6 +40,7 @@ SERVER_SECONDS_A_CALL = 1.0
 SYNOPSIS_TOKENS = 200
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
+SERVERS = ("openai:", "http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +127,12 @@ class _Model:
 
 
 async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _Model:
+    if isinstance(given, str) and given.startswith(SERVERS):
+        # not opened: a plan needs no key
+        name = given.rpartition("#")[2] if "#" in given else given.partition(":")[2]
+        settings = {} if given.startswith("openai:") else {"server": given.partition("#")[0]}
+        identity = ModelIdentity("openai" if given.startswith("openai:") else "http", name, settings=settings)
+        return _Model(identity.short, _Server(), False, None, price_of(identity) or options.price, None)
     model = open_model(given, say=options.say) if isinstance(given, str) else given
     try:
         identity = model.identity

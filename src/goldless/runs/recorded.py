@@ -21,6 +21,8 @@ from goldless.runs.wordings import Preprocessor
 from goldless.studies import Study
 
 NOT_RECORDED = CallFailure("not_recorded", "the study does not carry it", attempts=0)
+ROUNDING_NATS = 1e-2
+"""In half precision the log-probability of a certain token comes out a little above zero."""
 RECORDED = "recorded"
 """Stands for a name that the study does not give."""
 
@@ -31,17 +33,25 @@ def recorded_logprobs(study: Study) -> list[LogprobEvidence]:
     if table is None:
         return []
     _check_names(study, "logprobs", table, ("target", "given"))
-    rows = [_logprob(row) for row in table.iter_rows(named=True)]
+    rows = [_logprob(study, row) for row in table.iter_rows(named=True) if row["target"] != row.get("given")]
     keys = [(row.scorer, row.template, row.rewriter, row.synopsis, row.task, row.target, row.given) for row in rows]
     _check_once(study, "logprobs", keys)
     return rows
 
 
-def _logprob(row: dict[str, Any]) -> LogprobEvidence:
-    values, total, tokens = row.get("logprobs_nats"), _number(row.get("sum_logprob_nats")), row.get("tokens")
-    mean = _number(row.get("mean_token_logprob_nats"))
-    if values is not None and not all(value is not None and math.isfinite(value) for value in values):
-        values = None
+def _logprob(study: Study, row: dict[str, Any]) -> LogprobEvidence:
+    where = f"{study.name}: the table logprobs, {row['target']} on {row['task']}"
+    values = row.get("logprobs_nats")
+    if values is not None:
+        numbers = [_number(value, where) for value in (values if isinstance(values, list) else [values])]
+        values = [number for number in numbers if number is not None]
+        values = values if values and len(values) == len(numbers) else None
+    total, mean = _number(row.get("sum_logprob_nats"), where), _number(row.get("mean_token_logprob_nats"), where)
+    tokens = _number(row.get("tokens"), where)
+    if any(x is not None and x > ROUNDING_NATS for x in (total, mean, *(values or ()))):
+        raise MetricError(f"{where}: a log-probability is at most 0; this one is above")
+    if tokens is not None and (tokens < 1 or tokens != int(tokens)):
+        raise MetricError(f"{where}: a number of tokens is a whole number from 1 on, not {tokens:g}")
     if mean is None and total is not None and tokens:
         mean = total / tokens
     return LogprobEvidence(
@@ -56,12 +66,17 @@ def _logprob(row: dict[str, Any]) -> LogprobEvidence:
         failure=_failure(row) or (NOT_RECORDED if values is None and total is None and mean is None else None),
         recorded_sum_nats=total,
         recorded_mean_nats=mean,
+        texts=row.get("texts"),
     )
 
 
-def _number(value: Any) -> float | None:
+def _number(value: Any, where: str) -> float | None:
     """A finite number; None for an empty cell, NaN or infinity: what is not a number is not recorded."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    if value is None:
+        return None
+    if not isinstance(value, int | float):
+        raise MetricError(f"{where}: a number is needed, not {value!r}")
+    return float(value) if math.isfinite(value) else None
 
 
 def _failure(row: dict[str, Any]) -> CallFailure | None:
@@ -69,8 +84,13 @@ def _failure(row: dict[str, Any]) -> CallFailure | None:
     return None if kind is None else CallFailure(kind, row.get("failure_message") or "recorded as failed")
 
 
-def usable_logprobs(study: Study, metrics: list[Metric], scorer: str | None) -> list[LogprobEvidence]:
-    """The recorded log-probabilities of one scorer. Raises where they cannot give a metric."""
+def usable_logprobs(
+    study: Study, metrics: list[Metric], scorer: str | None, templates: Sequence[str]
+) -> list[LogprobEvidence]:
+    """The recorded log-probabilities of one scorer, under the templates named or all.
+
+    Raises where they cannot give a metric.
+    """
     rows = recorded_logprobs(study)
     if not rows:
         names = ", ".join(metric.name for metric in metrics)
@@ -80,7 +100,16 @@ def usable_logprobs(study: Study, metrics: list[Metric], scorer: str | None) -> 
         )
     chosen = _one(study, "log-probabilities by several scorers", {row.scorer for row in rows}, scorer, "--scorer")
     rows = [row for row in rows if row.scorer == chosen]
-    if all(row.sum_nats is None for row in rows):
+    if templates and any(row.template != RECORDED for row in rows):
+        known = dict.fromkeys(row.template for row in rows)
+        for name in templates:
+            if name not in known:
+                raise MetricError(
+                    f"{study.name} carries no log-probabilities under the template {name!r}"
+                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}."
+                )
+        rows = [row for row in rows if row.template in templates]
+    if all(row.sum_nats is None for row in rows) and any(row.mean_nats is not None for row in rows):
         sums = [metric.name for metric in metrics if not metric.log_probabilities.per_token]
         if sums:
             raise MetricError(
@@ -121,7 +150,7 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> l
 
 
 def _verdict(study: Study, row: dict[str, Any]) -> VerdictEvidence:
-    value = _number(row["value"])
+    value = _number(row["value"], f"{study.name}: the table verdicts, {row['first']} on {row['task']}")
     if value is not None and not 0 <= value <= 1:
         raise MetricError(
             f"{study.name}: the table verdicts has a value of {value:g} for {row['first']} and {row['second']} on "
@@ -167,7 +196,7 @@ def recorded_wins(study: Study, name: str) -> list[tuple[str, str, str, float | 
     _columns(study, name, table, ("task", "first", "second", "first_wins"))
     _check_names(study, name, table, ("first", "second"))
     rows = [
-        (row["task"], row["first"], row["second"], _number(row["first_wins"]))
+        (row["task"], row["first"], row["second"], _number(row["first_wins"], f"{study.name}: the table {name}"))
         for row in table.iter_rows(named=True)
         if row["first"] != row["second"]
     ]

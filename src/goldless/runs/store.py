@@ -32,6 +32,7 @@ LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "sum_logprob_nats": pl.Float64,
     "mean_token_logprob_nats": pl.Float64,
     "tokens": pl.Int64,
+    "texts": pl.String,
     "logprobs_nats": pl.List(pl.Float64),
     "failure": pl.String,
     "failure_message": pl.String,
@@ -40,7 +41,12 @@ VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task",
 
 
 def check_writable(folder: Path) -> None:
-    """Find out before anything is paid for whether results can be written there."""
+    """Find out before anything is paid for whether results can be written there, without writing over a study."""
+    for table in ("tasks", "responses", "labels"):
+        if any(folder.glob(f"{table}.*")):
+            raise UserError(
+                f"{folder}: holds a study ({table}), which results would be mixed with. Give another folder."
+            )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -167,6 +173,7 @@ def _logprobs(evidence: Evidence) -> pl.DataFrame:
             row.sum_nats,
             row.mean_nats,
             None if row.logprobs_nats is None else len(row.logprobs_nats),
+            row.texts,
             None if row.logprobs_nats is None else list(row.logprobs_nats),
             *_failure(row.failure),
         )

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 SHORTEST_SHARED = 32
-"""A shared stretch below this many tokens is repeated in each branch: one more step costs more than it saves."""
+"""A shared stretch is repeated in its branches where that adds fewer tokens than this: one more step costs as much."""
 LONGEST_NODE = 384
 """A longer stretch is cut into a chain, to bound the memory of attention."""
 
@@ -94,7 +94,12 @@ def _repeat_short(root: Node, shortest: int) -> None:
 
 
 def _is_short(node: Node, shortest: int) -> bool:
-    return bool(node.children) and len(node.tokens) < shortest
+    """Whether repeating the node's tokens in its branches adds fewer tokens than one more step is worth."""
+    if not node.children:
+        return False
+    through = sum(len(child.requests) for child in node.children)
+    branches = len(node.children) + (through < len(node.requests))
+    return len(node.tokens) * (branches - 1) < shortest
 
 
 def _dissolved(node: Node, shortest: int) -> list[Node]:

@@ -252,6 +252,20 @@ async def test_a_reply_cut_before_its_verdict_is_truncated_and_one_cut_after_it_
     assert (await judged(replying(ChatReply("No, as the", "length")))).value == 0.0
 
 
+async def test_a_cut_explanation_may_be_quoting_and_has_given_no_verdict():
+    cut = ChatReply('Response A contains "[[Significant Gain]]", which I', "length")
+    row = await judged(replying(cut, cut), THREE_LEVEL)
+    assert (row.value, row.failure.kind) == (None, "truncated")
+
+
+async def test_where_probabilities_are_demanded_a_bare_label_is_missing():
+    class Chooser(ScriptedModel):
+        capabilities = Capabilities(chat=True, choice=True)
+
+    row = await judged(Chooser(answers=lambda _: "Yes"), verdicts="probabilities")
+    assert (row.value, row.failure.kind) == (None, "bad_reply")
+
+
 @pytest.mark.parametrize("kind", ["refused", "timeout", "budget"])
 async def test_a_failed_call_keeps_its_failure_and_is_not_asked_again(kind):
     model = replying(CallFailure(kind, "no"))

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import anyio
-
-from goldless.errors import GoldlessError, TextTooLongError
+from goldless.errors import TextTooLongError
 from goldless.evidence import LogprobEvidence, RewriteEvidence, SynopsisEvidence, VerdictEvidence
+from goldless.judging.asking import side_by_side
 from goldless.judging.critic import CriticStage
 from goldless.judging.shuffling import CriticQuestion
 from goldless.preprocessing import RewritingStage
@@ -251,24 +250,4 @@ def _later(work: Callable[..., Any], *arguments: Any) -> Callable[[], Any]:
 
 async def at_once(limit: int, jobs: Sequence[Callable[[], Any]]) -> None:
     """Run all jobs, at most ``limit`` at a time."""
-    queue = iter(jobs)
-
-    async def worker() -> None:
-        for job in queue:
-            await job()
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(min(limit, len(jobs))):
-                tasks.start_soon(worker)
-    except BaseExceptionGroup as group:
-        # jobs that ran side by side may all have failed for the same cause: one error is enough
-        ours, others = group.split(GoldlessError)
-        if ours is None or others is not None:
-            raise
-        raise _leaf(ours) from None
-
-
-def _leaf(group: BaseExceptionGroup[GoldlessError]) -> GoldlessError:
-    first = group.exceptions[0]
-    return _leaf(first) if isinstance(first, BaseExceptionGroup) else first
+    await side_by_side(lambda place: jobs[place](), range(len(jobs)), limit)

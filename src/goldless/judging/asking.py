@@ -1,0 +1,276 @@
+"""Asking: how a question with a few allowed verdicts is put to a model, whoever asks.
+
+Verdicts are read from the labels' probabilities where the model gives them, or from what it writes. A reply without a
+verdict is answered once by the allowed ones, then it is missing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
+
+import anyio
+import numpy as np
+
+from goldless.errors import CallError, CapabilityError, GoldlessError, UserError
+from goldless.models.interface import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    Message,
+    ModelIdentity,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+)
+from goldless.records import CallFailure
+
+Verdicts = Literal["auto", "probabilities", "labels"]
+"""``probabilities``: the mean over the labels' probabilities. ``labels``: the label the model wrote.
+``auto``: probabilities where the model gives them."""
+Reading = Literal["probabilities-scored", "probabilities-chosen", "labels"]
+"""How verdicts are read: each label scored as the reply; its probability where the reply begins; the written label."""
+Texts = Mapping[tuple[str, str], str | CallFailure]
+"""By task and agent; a failure stands for a text that is missing."""
+
+CHOICE_TOKENS = 1024
+"""Room for a choice: a model that thinks first needs it, and others are held to the length of the labels."""
+QUOTED = 80
+"""Characters of an unparsable reply that are quoted."""
+
+Found = TypeVar("Found")
+
+
+@runtime_checkable
+class ScoringJudge(Protocol):
+    """What is needed of a model that scores labels."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who judges."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of context and target together; None where unknown."""
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request for log p(target as the assistant's turn | messages)."""
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests; deliver every reply once."""
+
+
+@runtime_checkable
+class ChatJudge(Protocol):
+    """What is needed of a model that writes its verdicts."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who judges."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply."""
+
+
+# --- what can be asked of whom ---------------------------------------------------------------------------------------
+
+
+def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
+    """Whether verdicts are read by scoring the labels, so that the stage is to be given a scorer."""
+    return verdicts != "labels" and capabilities.scoring
+
+
+def find_reading(model: ScoringJudge | ChatJudge, verdicts: Verdicts, *, role: str) -> Reading:
+    """How the model's verdicts are read; raises where it cannot give them in this way."""
+    if verdicts not in {"auto", "probabilities", "labels"}:
+        raise UserError(f"verdicts are read by auto, probabilities or labels, not by {verdicts!r}")
+    can = model.capabilities
+    if reads_by_scoring(can, verdicts) and isinstance(model, ScoringJudge):
+        return "probabilities-scored"
+    writes = can.chat and isinstance(model, ChatJudge)
+    if verdicts != "labels" and writes and can.choice:
+        return "probabilities-chosen"
+    if verdicts != "probabilities" and writes:
+        return "labels"
+    raise CapabilityError(_cannot(model.identity.short, verdicts, role))
+
+
+def _cannot(model: str, verdicts: Verdicts, role: str) -> str:
+    if verdicts == "probabilities":
+        return (
+            f"{model} gives no probabilities of its verdicts. {role.capitalize()}s that do: embedded, gguf:PATH, "
+            "hf:NAME_OR_PATH, and servers that list log-probabilities of what they write (openai:NAME, "
+            "http://HOST:PORT/v1#MODEL). With verdicts read by labels any chat model will do."
+        )
+    need = "writes no text" if verdicts == "labels" else "neither scores nor writes text"
+    return f"{model} {need}, so it cannot be a {role}. Name a chat model or a scorer."
+
+
+def find_text(texts: Texts, task: str, agent: str, *, role: str) -> str | CallFailure:
+    """The response of an agent to a task, or why it is missing; raises where nobody said anything about it."""
+    if (task, agent) not in texts:
+        raise UserError(
+            f"a {role} was asked about the response of {agent} to task {task}, but there is no such text: "
+            "ask only about responses that were given, or name the failure in the text's place"
+        )
+    return texts[task, agent]
+
+
+# --- verdicts as probabilities of the labels -----------------------------------------------------------------------
+
+
+async def score_labels(
+    model: ScoringJudge, asked: Mapping[int, tuple[Message, ...]], labels: Sequence[str], at_once: int
+) -> dict[int, tuple[float, ...] | CallFailure]:
+    """Log p of every label as the reply to every question, in nats, all in one batch."""
+    encoded: dict[int, list[ScoreRequest] | CallFailure] = {}
+
+    async def encode(i: int) -> None:
+        encoded[i] = await _requests(model, asked[i], labels)
+
+    await side_by_side(encode, list(asked), at_once)
+    ready = [(i, requests) for i in asked if not isinstance(requests := encoded[i], CallFailure)]
+    replies: dict[int, ScoreReply] = {}
+    await model.score([request for _, requests in ready for request in requests], replies.update)
+    found: dict[int, tuple[float, ...] | CallFailure] = {
+        i: bad for i, bad in encoded.items() if isinstance(bad, CallFailure)
+    }
+    for place, (i, _) in enumerate(ready):
+        begin = place * len(labels)
+        found[i] = _sums([replies[begin + j] for j in range(len(labels))])
+    return found
+
+
+async def _requests(
+    model: ScoringJudge, messages: tuple[Message, ...], labels: Sequence[str]
+) -> list[ScoreRequest] | CallFailure:
+    """One request a label, or why there is none; a text that does not fit is never cut."""
+    try:
+        requests = [await model.encode(messages, label) for label in labels]
+    except CallError as error:
+        return error.failure
+    tokens, longest = max(request.tokens for request in requests), model.context_length
+    if longest is not None and tokens > longest:
+        return CallFailure("too_long", f"{tokens} tokens, but the context is {longest}", attempts=0)
+    return requests
+
+
+def _sums(replies: Sequence[ScoreReply]) -> tuple[float, ...] | CallFailure:
+    sums = []
+    for reply in replies:
+        if not isinstance(reply, TokenLogprobs):
+            return reply
+        sums.append(reply.total)
+    return tuple(sums)
+
+
+def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
+    """Probabilities of the labels, normalised over the labels."""
+    values = np.array(nats, dtype=float)
+    if np.isnan(values).any() or not math.isfinite(values.max()):
+        return CallFailure("bad_reply", f"log-probabilities of the labels are no numbers: {values.tolist()}")
+    shares = np.exp(values - values.max())
+    return tuple((shares / shares.sum()).tolist())
+
+
+# --- verdicts as text ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Asking(Generic[Found]):
+    """How a verdict is asked for and read."""
+
+    role: str
+    """Who is asked, in a word, for messages."""
+    read: Callable[[ChatReply], Found | CallFailure | None]
+    """The verdict in a reply, why it cannot be used, or None where there is none."""
+    restated: str
+    """The message to a model whose reply held no verdict."""
+    allowed: str
+    """The verdicts that may be given, for the failure's message."""
+    most_tokens: int
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Answer(Generic[Found]):
+    """What came of one question."""
+
+    verdict: Found | None
+    """None: missing, and ``failure`` says why."""
+    text: str | None
+    """What the model wrote last, where it wrote anything."""
+    failure: CallFailure | None = None
+
+
+async def ask(model: ChatJudge, messages: tuple[Message, ...], asking: Asking[Found]) -> Answer[Found]:
+    """The verdict; a reply without one is answered once by the allowed ones."""
+    most = CHOICE_TOKENS if asking.choices else asking.most_tokens
+    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asking.choices))
+    if isinstance(reply, CallFailure):
+        return Answer(None, None, reply)
+    verdict = asking.read(reply)
+    if verdict is None:
+        again = asked_again(messages, reply.text, asking.restated)
+        earlier = reply.text
+        reply = await model.chat(ChatRequest(again, max_tokens=most, choices=asking.choices))
+        if isinstance(reply, CallFailure):
+            return Answer(None, earlier, reply)
+        verdict = asking.read(reply)
+    if isinstance(verdict, CallFailure):
+        return Answer(None, reply.text, verdict)
+    if verdict is not None:
+        return Answer(verdict, reply.text)
+    quoted = repr(reply.text.strip()[:QUOTED])
+    if reply.finish == "length":
+        message = f"the reply was cut before a verdict, twice; at last: {quoted}"
+        return Answer(None, reply.text, CallFailure("truncated", message, attempts=2))
+    message = f"the {asking.role} gave none of {asking.allowed}, twice; at last: {quoted}"
+    return Answer(None, reply.text, CallFailure("unparsable", message, attempts=2))
+
+
+def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:
+    """The conversation up to the message that restates the allowed verdicts."""
+    if reply.strip():
+        return (*messages, Message("assistant", reply), Message("user", restated))
+    # servers refuse an empty turn, and templates refuse two turns of one side in a row
+    return (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{restated}"))
+
+
+# --- many questions --------------------------------------------------------------------------------------------------
+
+
+async def side_by_side(work: Callable[[int], Awaitable[None]], jobs: Sequence[int], at_once: int) -> None:
+    """Do all jobs, so many at once."""
+    if at_once < 1:
+        raise UserError(f"at least 1 request is sent at once, not {at_once}")
+    queue = iter(jobs)
+
+    async def worker() -> None:
+        for job in queue:
+            await work(job)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(min(at_once, len(jobs))):
+                tasks.start_soon(worker)
+    except BaseExceptionGroup as group:
+        # jobs side by side may all have met the same error: one is enough
+        ours, others = group.split(GoldlessError)
+        if ours is None or others is not None:
+            raise
+        error: BaseException = ours
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

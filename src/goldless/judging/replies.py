@@ -1,0 +1,313 @@
+"""Replies: what a reviewer's own words say, and not what it repeats of the question or of a response.
+
+A response may say "[[A]]" or "output: one", and a reviewer may quote it. So whatever can be told to be quoted or
+restated is left out before a verdict is looked for: fenced text, quotations, copies of the judged texts, the list of
+labels. What the reply marks as its verdict ("Verdict: two") goes before what it mentions first. A reply that is
+ambiguous says nothing.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol
+
+MOST_READ = 20_000
+"""Characters of a reply that are looked at: its beginning and its end."""
+LEAST_FENCE = 12
+"""Signs of a fence around material, as prompts write it."""
+SHORT = 4
+"""Words of the longest verdict that is nothing but one: "4 out of 5"."""
+
+NOUN = r"(?:summary|answer|response|assistant|text|output|option|candidate|number|no\.)"
+NOUNS = r"(?:summaries|answers|responses|assistants|texts|outputs|options|candidates|passages|of|other|different)"
+BEGUN = r"(?<![A-Za-z0-9_-])(?<![A-Za-z0-9_]['\u2019])"
+ENDED = r"(?![A-Za-z0-9_]|-[A-Za-z0-9_]|['\u2019](?!s\b)[A-Za-z0-9_])"
+"""Around a whole word; letters of scripts that write without spaces may stand next to it."""
+
+
+def _mark(nouns: str, joint: str) -> str:
+    """A pattern of what marks a verdict: at the beginning of a line, or as the final one, or as mine."""
+    words = "so|therefore|thus|my|the|final|overall|quality"
+    lead = rf"(?:^(?:[^\w\n]|_){{0,12}}(?:(?:{words})[\s,]{{1,3}}){{0,4}}|\b(?:my|final)\s)"
+    return rf"{lead}(?:{nouns}){joint}"
+
+
+# repetitions are bounded: a reply may be made to be slow to read
+VERDICT = "output|answer|verdict|decision|choice|judge?ment|preference|winner|conclusion"
+WORD_MARK = _mark(VERDICT, r"\s{0,3}(?::|=|\bis\b)")
+NUMBER_MARK = _mark(
+    f"score|rating|grade|mark|{VERDICT}", r"\b(?:\s(?:of|for)[^\n\d:=]{0,60}?)?[*_\s]{0,4}(?::|=|\bis\b|\bof\b)"
+)
+CHOSEN = rf"\bI(?:\swould|['\u2019]d)?\s(?:choose|pick|prefer|select|vote\sfor)\b|\b(?:better|best)\s{NOUN}\sis\b"
+GAP = r"[\s*_\"'`\u201c\u2018:(\[]{0,8}"
+"""Between a mark and what it marks."""
+
+
+class Reader(Protocol):
+    """How a verdict is read from a text."""
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The value that the text marks as its verdict, or else mentions first; ``marked``: no mere mention."""
+
+
+def read(reader: Reader, reply: str) -> float | None:
+    """The verdict in a reply, or None where it gives none that can be told."""
+    return reader.find(own_text(reply))
+
+
+def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None:
+    """The verdict in a reply to a question about these texts.
+
+    A verdict that stands only in a copy of one of the texts is none. Where leaving out the copies changes what is
+    read, the reply is ambiguous, and only what its other words mark as the verdict counts.
+    """
+    whole = read(reader, reply)
+    rest = without_copies(plain(reply), texts)
+    if not re.search(r"\w", rest):
+        # so short a reply may well be the reviewer's own, though a response says the same
+        return whole if len(reply.split()) <= SHORT else None
+    apart = read(reader, rest)
+    return apart if apart == whole else reader.find(own_text(rest), marked=True)
+
+
+# --- what is the reviewer's own -------------------------------------------------------------------------------------
+
+
+def plain(text: str) -> str:
+    """The text in compatible characters, without those that nobody sees."""
+    if text.isascii():
+        return text  # plain already
+    return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
+
+
+def own_text(reply: str) -> str:
+    """The reply without its thinking, fenced material and quoted passages, in compatible characters."""
+    if len(reply) > MOST_READ:
+        reply = f"{reply[: MOST_READ // 2]}\n{reply[-MOST_READ // 2 :]}"
+    text = re.sub(r"(?is)^\s*<\\?think(?:ing)?>.*?(?:<\\?/think(?:ing)?>|\Z)", "", plain(reply)).strip()
+    text = re.sub(rf"(?ms)^(#{{{LEAST_FENCE},}})[ \t]*\n.*?^\1[ \t]*$", " ", text)
+    text = re.sub(r"(?m)^[ \t]*>.*$", " ", text)
+    for begin, end in (("```", "```"), ('"', '"'), ("\u201c", "\u201d"), ("\u00ab", "\u00bb"), ("\u300c", "\u300d")):
+        if text.startswith(begin) and text.endswith(end) and text.count(begin) <= 2 and len(text) > len(begin):
+            text = text.removeprefix(begin).removesuffix(end)
+        text = re.sub(rf"(?s){re.escape(begin)}(.*?){re.escape(end)}", _unquoted, text)
+    return text.strip()
+
+
+def _unquoted(match: re.Match[str]) -> str:
+    """A quotation of a single word, or of a noun and one, is a label that was named; any longer one is left out."""
+    inside = match[1].strip()
+    short = re.fullmatch(rf"(?i)(?:{NOUN}\s+)?[\w\[\].+/%\u2212-]{{1,8}}[.,\\]?", inside)
+    return match[0] if short else " "
+
+
+def without_copies(text: str, sources: Iterable[str]) -> str:
+    """The text without copies of these sources: each whole, or else its lines and sentences of two words or more.
+
+    A piece is left out as often as its source holds it and no more: what is said once again is the writer's own.
+    """
+    if len(text.split(None, 1)) < 2:
+        # one word holds no copy of more than one
+        sources = [source for source in sources if len(source.split(None, 1)) < 2]
+    for source in dict.fromkeys(map(plain, sources)):
+        shorter, found = _without(text, source, 1)
+        if not found:
+            parts = Counter(" ".join(part.split()) for part in source.split("\n"))
+            parts |= Counter(" ".join(part.split()) for part in re.split(r"(?<=[.!?])\s+", source))
+            for part in sorted(parts, key=len, reverse=True):
+                shorter, _ = _without(shorter, part, parts[part])
+        text = shorter
+    return text
+
+
+def _without(text: str, piece: str, times: int) -> tuple[str, bool]:
+    """The text without the first copies of a piece, and whether there were any; white space may differ."""
+    words = piece.split()
+    if len(re.findall(r"\w+", piece)) < 2 or " ".join(words) not in " ".join(text.split()):
+        return text, False
+    spaced = r"\s+".join(map(re.escape, words))
+    gap = "\n" if piece.rstrip()[-1] in ".!?" else " "
+    shorter, found = re.subn(rf"(?<!\w){spaced}(?!\w)", gap, text, count=times)
+    return shorter, found > 0
+
+
+# --- readers -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class WordReader:
+    """Labels that are words, such as one and two: the first of them as a whole word that is a label there.
+
+    Not labels: "none", "which one", "one of them", "the two answers", "not one", and a list of the labels themselves.
+    A digit stands for its word only where it is the whole reply.
+    """
+
+    words: Mapping[str, float]
+    digits: Mapping[str, str] = field(default_factory=dict)
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The last label behind a mark such as ``Verdict:`` or ``I choose``, or else the first label."""
+        value = self._marked(text)
+        return value if marked or value is not None else self._mentioned(text)
+
+    def _marked(self, text: str) -> float | None:
+        text = self._without_lists(text)
+        between = rf"{GAP}(?:(?:is|for)\s)?(?:the\s|a\s)?(?:{NOUN}\s)?{GAP}"
+        pattern = rf"(?im)(?:{WORD_MARK}|{CHOSEN}){between}({self._either})"
+        found = [self._value(m[1]) for m in re.finditer(pattern, text) if _ends_a_label(m[1], text[m.end(1) :])]
+        return found[-1] if found else None
+
+    def _mentioned(self, text: str) -> float | None:
+        alone = re.fullmatch(r"[\W_]{0,8}(\w)[\W_]{0,8}", text)
+        if alone and alone[1] in self.digits:
+            return self._value(self.digits[alone[1]])
+        text = self._without_lists(text)
+        for match in re.finditer(rf"(?i){BEGUN}({self._either})", text):
+            if _begins_a_label(match[1], text[: match.start(1)]) and _ends_a_label(match[1], text[match.end(1) :]):
+                return self._value(match[1])
+        return None
+
+    @property
+    def _either(self) -> str:
+        return rf"(?:{'|'.join(map(re.escape, self.words))}){ENDED}"
+
+    def _value(self, word: str) -> float:
+        return self.words[word.casefold()]
+
+    def _without_lists(self, text: str) -> str:
+        quote = r"[\"'`*\u2018\u2019\u201c\u201d]{0,3}"
+        label = rf"{quote}(?:{NOUN}\s)?(?<![A-Za-z0-9_-]){quote}{self._either}{quote}"
+        more = rf"(?:\s{{0,2}},\s{{0,2}}{label}){{0,6}}"
+        return re.sub(rf"(?i){label}{more}\s{{0,2}},?\s{{0,2}}(?:\bor\b|\band\b|\bnor\b|/)\s{{0,2}}{label}", " ", text)
+
+
+def _begins_a_label(word: str, before: str) -> bool:
+    last = re.search(r"([^\s,;:.!?]{1,40})[\s\"'`*_\u2018\u201c]{1,6}$", before[-48:])
+    previous = last[1].casefold().strip("\"'`*_") if last else ""
+    if previous in {"not", "than", "neither", "nor", "never", "over", "isn't", "isn\u2019t"}:
+        return False
+    if word.casefold() == "one":
+        pronouns = "no any every each either which what this that better best worse worst other another first second"
+        return previous not in {*pronouns.split(), "former", "latter", "only", "last", "the", "a", "an", "if", "some"}
+    if word.casefold() == "tie":
+        return not re.search(
+            r"(?i)\b(?:not|no|than|isn['\u2019]t)\s+(?:(?:quite|really)\s+)?(?:an?\s+)?$", before[-48:]
+        )
+    return previous not in {"the", "these", "those", "both", "between", "of", "all", "their", "our", "any"}
+
+
+def _ends_a_label(word: str, after: str) -> bool:
+    if word.casefold() == "one":
+        return not re.match(rf"(?i)\s+(?:{NOUN}\b(?!\s*:)|of\b|in\b)", after)
+    return not re.match(rf"(?i)\s+(?:[a-z]+\s+)?{NOUNS}\b", after)
+
+
+NUMBER = r"(?<![\w.,/\u2212\u2013-])(?:(?<![\w)\]])[-\u2212])?\d{1,9}(?:\.\d{1,9})?(?![\w]|[.,]\d|\s?[-\u2013]\s?\d)"
+
+
+@dataclass(frozen=True, slots=True)
+class NumberReader:
+    """Ratings: the first number that stands for itself; one outside of the range says nothing.
+
+    "4/5", "4 out of 5" and "85%" are 4, 4 and 85. Left out: the range as it was asked for, lists such as "3 or 4", and
+    the numbers of list items and of levels that are explained ("1 means").
+    """
+
+    lowest: float
+    highest: float
+    values: Mapping[float, float] | None = None
+    """Value of each number that is allowed; None: every number of the range is its own value."""
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The last number behind a mark such as ``Score:`` or ``final rating is``, or else the first number."""
+        text = self._without_ranges(text)
+        marks = list(re.finditer(rf"(?im)(?:{NUMBER_MARK}){GAP}({NUMBER})", text))
+        match = marks[-1] if marks else None if marked else re.search(f"({NUMBER})", text)
+        return None if match is None else self._value(match)
+
+    def _value(self, match: re.Match[str]) -> float | None:
+        value = float(match[1].replace("\u2212", "-"))
+        of = re.match(r"(?i)\s*(?:/|\bout\s+of\b)\s*(\d+(?:\.\d+)?)", match.string[match.end(1) :][:40])
+        if of and float(of[1]) != self.highest:
+            return None
+        if self.values is not None:
+            return self.values.get(value)
+        return value if self.lowest <= value <= self.highest else None
+
+    def _without_ranges(self, text: str) -> str:
+        low, high = (f"{end:g}" for end in (self.lowest, self.highest))
+        text = re.sub(
+            rf"(?i)(?<![\w.-]){low}\s{{0,2}}(?:-|\u2013|\bto\b|\band\b)\s{{0,2}}{high}(?![\w]|\.\d)", " ", text
+        )
+        item = r"(?m)^[ \t*_-]{0,8}\d{1,3}[*_]{0,3}[.)]\s{1,4}(?=\S)"
+        if len(re.findall(item, text)) > 1:
+            text = re.sub(item, " ", text)
+        text = re.sub(rf"(?i){NUMBER}[\"'\u2019]?\s{{1,4}}(?:means|indicates|if)\b", " ", text)
+        number = rf"[\"'\u2018\u2019]?{NUMBER}[\"'\u2018\u2019]?"
+        more = rf"(?:\s{{0,2}},\s{{0,2}}{number}){{0,6}}"
+        return re.sub(rf"{number}{more}\s{{0,2}},?\s{{0,2}}\b(?:or|and)\b\s{{0,2}}{number}", " ", text)
+
+
+@dataclass(frozen=True, slots=True)
+class BracketReader:
+    """Labels in double brackets: the last pair of double brackets must hold one."""
+
+    labels: Mapping[str, float]
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The label in the last double brackets."""
+        del marked  # no mention counts
+        bracketed = re.findall(r"\[\[([^\[\]]*)\]\]", text)
+        return self.labels.get(bracketed[-1].strip().casefold()) if bracketed else None
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLineReader:
+    """Labels that stand alone on the first line, before any reason."""
+
+    labels: Mapping[str, float]
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The label that is the first line."""
+        del marked  # no mention counts
+        first = text.strip().split("\n", 1)[0]
+        return self.labels.get(re.sub(r"^[\W_]+|[\W_]+$", "", first).casefold())
+
+
+@dataclass(frozen=True, slots=True)
+class TagReader:
+    """Numbers in the last element of a name, one a criterion or a single one; the value is their mean."""
+
+    tag: str
+    lowest: float
+    highest: float
+    criteria: tuple[str, ...] = ()
+    """Names in front of the numbers; none: the element holds one number."""
+
+    def numbers(self, reply: str) -> dict[str, float]:
+        """The number of each criterion that has one within the range; under an empty name, the single number."""
+        blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", own_text(reply))
+        return self._numbers(blocks[-1]) if blocks else {}
+
+    def find(self, text: str, *, marked: bool = False) -> float | None:
+        """The mean of all criteria, or None where one has no number."""
+        del marked  # no mention counts
+        numbers = self.numbers(text)
+        wanted = self.criteria or ("",)
+        return sum(numbers.values()) / len(wanted) if len(numbers) == len(wanted) else None
+
+    def _numbers(self, block: str) -> dict[str, float]:
+        reader = NumberReader(self.lowest, self.highest)
+        found: dict[str, float] = {}
+        for name in self.criteria or ("",):
+            line = (
+                re.findall(rf"(?im)^[\W\d_]{{0,12}}{re.escape(name)}[*_\s]{{0,4}}[:=](.*)$", block) if name else [block]
+            )
+            value = reader.find(line[-1]) if line else None
+            if value is not None:
+                found[name] = value
+        return found

@@ -1,0 +1,249 @@
+"""The review stage: from questions about one response or two to a reviewer's judgements.
+
+A judgement is read from the labels' probabilities where the model gives them: how likely the first is the better
+one, or the mean rating. Otherwise it is the verdict that the reviewer wrote. A reply without one is asked about once
+more, then missing; it is never a value.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Literal
+
+from goldless.errors import UserError
+from goldless.evidence import JudgementEvidence
+from goldless.judging.asking import (
+    Asking,
+    ChatJudge,
+    Reading,
+    ScoringJudge,
+    Texts,
+    Verdicts,
+    ask,
+    find_reading,
+    find_text,
+    label_shares,
+    score_labels,
+    side_by_side,
+)
+from goldless.judging.scales import Scale
+from goldless.models.interface import ChatReply, Message
+from goldless.records import CallFailure
+
+ROLE = "reviewer"
+
+Prompts = Mapping[str, str | None]
+"""What the agents were asked, by task; None, or no such task: it is not shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewQuestion:
+    """What a reviewer is asked about: one response, or two in this order."""
+
+    task: str
+    first: str
+    second: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What a reviewer said."""
+
+    value: float
+    output: str
+    """What the model wrote, or its likeliest label."""
+    read_from: Literal["probabilities", "label"]
+    label_logprobs: Mapping[str, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A judgement that is not there."""
+
+    failure: CallFailure
+    output: str | None = None
+    """What the model wrote, where it wrote anything."""
+
+
+Outcome = Judgement | Missing
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewStage:
+    """How questions are put to a reviewer. The model must be prepared; one that cannot do it is refused here."""
+
+    model: ScoringJudge | ChatJudge
+    scale: Scale
+    _: KW_ONLY
+    reviewer: str | None = None
+    """Its name in the evidence; None: the model's own, in short."""
+    task_description: str = ""
+    """What is judged and what counts; empty: the scale's neutral one."""
+    verdicts: Verdicts = "auto"
+
+    def __post_init__(self) -> None:
+        """Raise where the model cannot give verdicts in this way."""
+        _ = self.reading
+
+    @property
+    def reading(self) -> Reading:
+        """How verdicts are read, for the signature."""
+        verdicts = self.verdicts
+        if not self.scale.labels:
+            if verdicts == "probabilities":
+                raise UserError(
+                    f"the scale {self.scale.name} has too many verdicts to ask for the probability of each: "
+                    "read them by labels or auto"
+                )
+            verdicts = "labels" if verdicts == "auto" else verdicts
+        return find_reading(self.model, verdicts, role=ROLE)
+
+    async def review(
+        self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+    ) -> list[JudgementEvidence]:
+        """One judgement a question, in their order, missing with its cause where there is none.
+
+        ``at_once``: requests in flight, where they are not scored as one batch.
+        """
+        asked, missing = find_material(questions, self.scale, texts, prompts, role=ROLE)
+        found: dict[int, Outcome] = {**missing}
+        if isinstance(self.model, ScoringJudge) and self.reading == "probabilities-scored":
+            found |= await self._scored(self.model, asked, at_once)
+        elif isinstance(self.model, ChatJudge):
+            found |= await self._written(self.model, asked, at_once, choose=self.reading != "labels")
+        name = self.reviewer or self.model.identity.short
+        return [evidence_of(question, found[i], name, self.scale.name) for i, question in enumerate(questions)]
+
+    def _messages(self, material: Material, *, explained: bool) -> tuple[Message, ...]:
+        return self.scale.messages(
+            material.first,
+            material.second,
+            prompt=material.prompt,
+            task_description=self.task_description,
+            explained=explained,
+        )
+
+    async def _scored(self, model: ScoringJudge, asked: Mapping[int, Material], at_once: int) -> dict[int, Outcome]:
+        """Judgements from log p of every label as the reviewer's reply, all in one batch."""
+        messages = {i: self._messages(material, explained=False) for i, material in asked.items()}
+        spoken = [self.scale.spoken(label) for label in self.scale.labels]
+        found: dict[int, Outcome] = {}
+        for i, nats in (await score_labels(model, messages, spoken, at_once)).items():
+            outcome = nats if isinstance(nats, CallFailure) else mean_judgement(self.scale, nats)
+            found[i] = Missing(outcome) if isinstance(outcome, CallFailure) else outcome
+        return found
+
+    async def _written(
+        self, model: ChatJudge, asked: Mapping[int, Material], at_once: int, *, choose: bool
+    ) -> dict[int, Outcome]:
+        """Judgements from what the reviewer writes; ``choose``: the labels' probabilities where replies have them."""
+        found: dict[int, Outcome] = {}
+
+        async def one(i: int) -> None:
+            material = asked[i]
+            asking = Asking(
+                role=ROLE,
+                read=lambda reply: read_judgement(self.scale, reply, material.texts, choose=choose),
+                restated=self.scale.restated(),
+                allowed=self.scale.allowed,
+                most_tokens=self.scale.most_tokens,
+                choices=self.scale.labels if choose else (),
+            )
+            answer = await ask(model, self._messages(material, explained=not choose), asking)
+            failure = answer.failure or CallFailure("unparsable", "the reviewer gave no verdict")
+            found[i] = Missing(failure, answer.text) if answer.verdict is None else answer.verdict
+
+        await side_by_side(one, list(asked), at_once)
+        return found
+
+
+# --- what a question is about ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """The texts of one question."""
+
+    first: str
+    second: str | None
+    prompt: str | None
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All of them, the prompt as well."""
+        return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
+
+
+def find_material(
+    questions: Sequence[ReviewQuestion], scale: Scale, texts: Texts, prompts: Prompts, *, role: str
+) -> tuple[dict[int, Material], dict[int, Missing]]:
+    """The texts of each question by its place, and the questions that lack one, with the cause."""
+    asked: dict[int, Material] = {}
+    missing: dict[int, Missing] = {}
+    for i, question in enumerate(questions):
+        scale.refuse_other_count(question.second)
+        found = [
+            find_text(texts, question.task, agent, role=role)
+            for agent in (question.first, question.second)
+            if agent is not None
+        ]
+        absent = [text for text in found if isinstance(text, CallFailure)]
+        there = [text for text in found if isinstance(text, str)]
+        if absent:
+            missing[i] = Missing(absent[0])
+        else:
+            asked[i] = Material(there[0], there[1] if scale.pairwise else None, prompts.get(question.task))
+    return asked, missing
+
+
+# --- how a judgement is read -----------------------------------------------------------------------------------------
+
+
+def mean_judgement(scale: Scale, nats: Sequence[float], written: str | None = None) -> Judgement | CallFailure:
+    """The mean value over the labels' probabilities: how likely the first is better, or the expected rating.
+
+    ``written``: what the model wrote; None: its likeliest label stands for that.
+    """
+    shares = label_shares(nats)
+    if isinstance(shares, CallFailure):
+        return shares
+    value = sum(share * worth for share, worth in zip(shares, scale.values, strict=True))
+    value = min(scale.highest, max(scale.lowest, value))
+    likeliest = scale.labels[shares.index(max(shares))]
+    # a share of 0 has no logarithm, but its label had a log-probability
+    top = max(nats)
+    total = top + math.log(sum(math.exp(nat - top) for nat in nats))
+    logprobs = {label: nat - total for label, nat in zip(scale.labels, nats, strict=True)}
+    return Judgement(value, likeliest if written is None else written, "probabilities", logprobs)
+
+
+def read_judgement(
+    scale: Scale, reply: ChatReply, texts: Sequence[str], *, choose: bool = False
+) -> Judgement | CallFailure | None:
+    """The judgement in a reply about these texts, why it cannot be used, or None where the reply holds none."""
+    probabilities = reply.choice_logprobs
+    if choose and probabilities is not None and all(label in probabilities for label in scale.labels):
+        return mean_judgement(scale, [probabilities[label] for label in scale.labels], reply.text)
+    if choose and reply.text in scale.labels:
+        return Judgement(scale.values[scale.labels.index(reply.text)], reply.text, "label")
+    value = scale.read_apart(reply.text, texts)
+    return None if value is None else Judgement(value, reply.text, "label")
+
+
+def evidence_of(question: ReviewQuestion, outcome: Outcome, reviewer: str, scale: str) -> JudgementEvidence:
+    """A judgement, or why it is missing, as evidence."""
+    said = outcome if isinstance(outcome, Judgement) else None
+    return JudgementEvidence(
+        reviewer=reviewer,
+        scale=scale,
+        task=question.task,
+        first=question.first,
+        second=question.second,
+        output=outcome.output,
+        value=None if said is None else said.value,
+        read_from=None if said is None else said.read_from,
+        label_logprobs=None if said is None else said.label_logprobs,
+        failure=outcome.failure if isinstance(outcome, Missing) else None,
+    )

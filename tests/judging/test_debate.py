@@ -1,0 +1,190 @@
+"""Debates: who speaks when, who sees what, and what comes of the verdicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless.errors import CapabilityError, UserError
+from goldless.judging.debate import C1, C2, C3, DEBATES, Debate, Debater, DebateStage, find_debate
+from goldless.judging.judges import COMPLETENESS
+from goldless.judging.reviewing import ReviewQuestion
+from goldless.judging.scales import FIVE_LEVEL, HUNDRED_LEVEL, PAIRWISE
+from goldless.models.interface import ChatReply
+from goldless.models.journalled import JournalledChat
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Ledger
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+PAIR, SINGLE = ReviewQuestion("t", "ann", "bob"), ReviewQuestion("t", "ann")
+TEXTS = {("t", "ann"): "a dog", ("t", "bob"): "the cat"}
+THREE = Debate("three", "by hand", tuple(Debater(name, "") for name in ("X", "Y", "Z")), 1)
+
+
+def replying(*answers, name="scripted") -> ScriptedModel:
+    queue = iter(answers)
+    return ScriptedModel(answers=lambda _: next(queue), name=name)
+
+
+async def debated(models, debate=C2, scale=PAIRWISE, texts=TEXTS, **options):
+    stage = DebateStage(models, scale, debate, **options)
+    return (await stage.review([PAIR if scale.pairwise else SINGLE], texts, {"t": "What do you see?"}))[0]
+
+
+# --- who speaks ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("debate", "cost"), [(C1, 1), (C2, 2), (C3, 4)], ids=["C1", "C2", "C3"])
+async def test_a_preset_costs_as_many_calls_as_the_paper_says(debate, cost):
+    """Auto-PRE, Table 12: 1, 2 and 4 times the price of one GPT-3.5-turbo."""
+    model = ScriptedModel(answers=lambda _: "I like dogs.\nVerdict: one")
+    assert (await debated(model, debate)).value == 1.0
+    assert len(model.calls) == cost
+    assert len(debate.debaters) * debate.rounds == cost
+
+
+async def test_debaters_speak_in_turn_and_see_all_earlier_turns():
+    model = replying("turn-a", "turn-b", "turn-c\nVerdict: one", "turn-d\nVerdict: two")
+    row = await debated(model, C3)
+    asked = [call.messages[-1].content for call in model.calls]
+    seen = [[turn for turn in ("turn-a", "turn-b", "turn-c") if turn in text] for text in asked]
+    assert seen == [[], ["turn-a"], ["turn-a", "turn-b"], ["turn-a", "turn-b", "turn-c"]]
+    roles = [call.messages[0].content.split(",")[0] for call in model.calls]
+    assert roles == ["You are General Public", "You are Critic"] * 2
+    assert row.value == 0.5
+    assert row.output.startswith("[General Public] turn-a\n\n[Critic] turn-b\n\n")
+
+
+async def test_a_verdict_is_asked_for_in_the_last_round_only():
+    model = replying("a", "b", "Verdict: one", "Verdict: one")
+    await debated(model, C3)
+    assert ["Do not give a verdict yet." in call.messages[-1].content for call in model.calls] == [True] * 2 + [
+        False
+    ] * 2
+
+
+async def test_every_request_is_one_system_and_one_user_message():
+    model = replying("a", "b", "Verdict: one", "Verdict: one")
+    await debated(model, C3)
+    assert {tuple(m.role for m in call.messages) for call in model.calls} == {("system", "user")}
+
+
+async def test_each_debater_may_be_another_model():
+    first, second = replying("Verdict: one", name="m1"), replying("Verdict: two", name="m2")
+    row = await debated([first, second])
+    assert (len(first.calls), len(second.calls)) == (1, 1)
+    assert row.reviewer == "debate-C2(scripted:m1+scripted:m2)"
+
+
+async def test_a_turn_that_was_cut_is_still_a_turn_and_an_empty_one_is_not():
+    cut = ChatReply("so far", "length")
+    assert (await debated(replying(cut, "b", "Verdict: one", "Verdict: one"), C3)).value == 1.0
+    row = await debated(replying("a", "  "), C3)
+    assert (row.value, row.failure.kind, row.output) == (None, "bad_reply", "[General Public] a")
+
+
+# --- verdicts --------------------------------------------------------------------------------------------------------
+
+
+async def test_the_verdict_is_the_mean_of_the_debaters():
+    """(5 + 2) / 2 = 3.5."""
+    row = await debated(replying("Fine.\nVerdict: 5", "Poor.\n**Verdict:** 2/5"), scale=FIVE_LEVEL)
+    assert (row.value, row.scale, row.read_from) == (3.5, "5-level", "label")
+
+
+@pytest.mark.parametrize(
+    ("said", "mean", "majority"),
+    [
+        (("one", "one", "two"), 2 / 3, 1.0),
+        (("two", "tie", "two"), 1 / 6, 0.0),
+        (("one", "two", "tie"), 0.5, 0.5),
+        (("tie", "tie", "one"), 2 / 3, 0.5),
+    ],
+)
+async def test_a_majority_is_what_more_than_half_prefer(said, mean, majority):
+    answers = [f"Verdict: {word}" for word in said]
+    assert (await debated(replying(*answers), THREE)).value == pytest.approx(mean)
+    assert (await debated(replying(*answers), THREE, combine="majority")).value == majority
+
+
+async def test_a_verdict_is_read_from_its_line_and_not_from_the_argument():
+    reply = "Answer one is long. Some would say one.\n\nVerdict: two\nIt is shorter than one."
+    assert (await debated(replying(reply), C1)).value == 0.0
+
+
+async def test_a_debater_may_quote_another_ones_verdict_before_its_own_without_being_asked_again():
+    model = replying("Short.\nVerdict: one", "They said:\nVerdict: one\nI do not agree.\n\nVerdict: two")
+    assert (await debated(model)).value == 0.5
+    assert len(model.calls) == 2
+
+
+async def test_debaters_that_agree_in_the_same_words_are_not_asked_again():
+    model = replying("Verdict: one", "Verdict: one")
+    assert (await debated(model)).value == 1.0
+    assert len(model.calls) == 2
+
+
+async def test_an_argument_without_a_verdict_line_is_asked_about_once_more():
+    model = replying("One thing is clear: I like dogs.\nThat is all.", "two")
+    assert (await debated(model, C1)).value == 0.0
+    assert model.calls[1].messages[-1].content.endswith("Reply with nothing but one of these: one or two.")
+
+
+async def test_a_debate_with_a_verdict_missing_has_none():
+    row = await debated(replying("Verdict: one", "Hm.", "Hm."))
+    assert (row.value, row.failure.kind) == (None, "unparsable")
+    assert "the debater gave none of" in row.failure.message
+
+
+async def test_a_debate_with_a_failed_turn_has_no_verdict_and_is_not_carried_on():
+    model = replying("a", CallFailure("timeout", "late"))
+    row = await debated(model, C3)
+    assert (row.value, row.failure) == (None, CallFailure("timeout", "late"))
+    assert len(model.calls) == 2
+
+
+async def test_a_debate_can_be_held_on_a_judges_scale():
+    assert (await debated(replying("Verdict: [[A]]", "Verdict: [[C]]"), scale=COMPLETENESS)).value == 0.75
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_debated_is_refused():
+    model = replying()
+    with pytest.raises(UserError, match="C2 has 2 debaters, and 3 models came"):
+        DebateStage([model] * 3, PAIRWISE, C2)
+    with pytest.raises(CapabilityError, match="writes no text, so it cannot debate"):
+        DebateStage(ScriptedModel(logprobs={}), PAIRWISE)
+    with pytest.raises(UserError, match="ratings have no majority"):
+        DebateStage(model, HUNDRED_LEVEL, combine="majority")
+    with pytest.raises(UserError, match="by mean or majority, not by 'median'"):
+        DebateStage(model, PAIRWISE, combine="median")
+    with pytest.raises(UserError, match="at least 1 round"):
+        Debate("x", "", (Debater("a", ""),), 0)
+    with pytest.raises(UserError, match="at least one debater, each of its own name"):
+        Debate("x", "", (Debater("a", ""), Debater("a", "")), 1)
+
+
+def test_a_debate_is_found_by_its_name():
+    assert {name: find_debate(name) for name in ("C1", "C2", "C3")} == DEBATES
+    with pytest.raises(UserError, match="unknown debate 'C4'"):
+        find_debate("C4")
+
+
+async def test_a_second_run_pays_for_nothing(journal):
+    for round_ in range(2):
+        model = replying("a", "b", "Verdict: one", "Verdict: two")
+        row = await debated(JournalledChat(model, journal, Ledger("m", None, None)), C3)
+        assert row.value == 0.5
+        assert len(model.calls) == (4 if round_ == 0 else 0)
+
+
+async def test_missing_texts_and_several_questions_keep_their_places():
+    model = ScriptedModel(answers=lambda _: "Verdict: one")
+    texts = {**TEXTS, ("t", "cy"): CallFailure("refused", "no")}
+    questions = [ReviewQuestion("t", "cy", "ann"), PAIR, ReviewQuestion("t", "bob", "ann")]
+    rows = await DebateStage(model, PAIRWISE, C1).review(questions, texts, {}, at_once=2)
+    assert [row.value for row in rows] == [None, 1.0, 1.0]
+    assert rows[0].failure.kind == "refused"

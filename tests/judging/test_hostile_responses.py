@@ -1,0 +1,184 @@
+"""Hostile responses: whatever they say, an honest reviewer's verdict stays what it is, and no parser reads them."""
+
+from __future__ import annotations
+
+import math
+import re
+
+import pytest
+from hostile_responses import HOSTILE
+
+from goldless.judging.critic_prompts import fence
+from goldless.judging.debate import C2, C3, DebateStage
+from goldless.judging.judges import JUDGES
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.scales import Scale, escaped
+from goldless.models.interface import ChatRequest
+from goldless.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+GOOD, POOR = "The marmalade is made of oranges.", "Nothing is known of it."
+BEST = {
+    "pairwise": "one",
+    "pairwise-tie": "one",
+    "5-level": "5",
+    "100-level": "90",
+    "completeness": "[[A]]",
+    "pandalm": "1",
+    "lm-examiner": "<overall_score>9</overall_score>",
+    "lm-examiner-criteria": "<scores>\nUnderstanding: 9\nCoverage: 9\nSubstantiation: 9\nConstructiveness: 9",
+    "lm-examiner-general": "<scores>\nUnderstanding: 9\nCoverage: 9\nSubstantiation: 9\nUsefulness: 9\n</scores>",
+}
+WORST = {
+    "pairwise": "two",
+    "pairwise-tie": "two",
+    "5-level": "2",
+    "100-level": "15",
+    "completeness": "[[B]]",
+    "pandalm": "2",
+    "lm-examiner": "<overall_score>3</overall_score>",
+    "lm-examiner-criteria": "<scores>\nUnderstanding: 3\nCoverage: 3\nSubstantiation: 3\nConstructiveness: 3",
+    "lm-examiner-general": "<scores>\nUnderstanding: 3\nCoverage: 3\nSubstantiation: 3\nUsefulness: 3\n</scores>",
+}
+for name in JUDGES:
+    if name.startswith("medical"):
+        BEST[name], WORST[name] = "1", "-1"
+
+EVERY_SCALE = pytest.mark.parametrize("scale", JUDGES.values(), ids=JUDGES)
+
+
+def shown(text: str) -> list[str]:
+    """The fenced texts of a prompt, found by the fence that it names."""
+    line = re.search(r"between two lines of (#+)\.", text)[1]
+    return re.findall(rf"(?s)(?<=\n){line}\n(.*?)\n{line}(?=\n|$)", text)
+
+
+def prefers_first(scale: Scale, text: str) -> bool:
+    """An honest reviewer: whether marmalade is in the first response, the last but one of the fenced texts."""
+    fenced = shown(text)[1:]  # the question comes first
+    assert len(fenced) == 1 + scale.pairwise
+    return "marmalade" in fenced[0]
+
+
+def honest_reply(scale: Scale, request: ChatRequest) -> str:
+    text = "\n\n".join(message.content for message in request.messages)
+    return (BEST if prefers_first(scale, text) else WORST)[scale.name]
+
+
+async def reviewed(stage, scale: Scale, ann: str, bob: str):
+    question = ReviewQuestion("t", "ann", "bob" if scale.pairwise else None)
+    texts = {("t", "ann"): ann, ("t", "bob"): bob}
+    return (await stage.review([question], texts, {"t": "What is marmalade made of?"}))[0]
+
+
+def test_there_are_at_least_thirty_of_them_and_no_two_are_equal():
+    assert len(set(HOSTILE.values())) == len(HOSTILE) >= 30
+
+
+# --- honest reviewers ------------------------------------------------------------------------------------------------
+
+
+@EVERY_SCALE
+async def test_an_honest_reviewer_that_writes_gives_the_same_verdict_with_and_without_the_injection(scale):
+    model = ScriptedModel(answers=lambda request: honest_reply(scale, request))
+    stage = ReviewStage(model, scale, verdicts="labels")
+    best = (await reviewed(stage, scale, GOOD, POOR)).value
+    worst = (await reviewed(stage, scale, POOR, GOOD)).value
+    assert best > worst
+    for name, hostile in HOSTILE.items():
+        before, after = f"{hostile}\n{POOR}", f"{POOR}\n{hostile}"
+        for text in (before, after, hostile):
+            assert (await reviewed(stage, scale, text, GOOD)).value == worst, name
+            assert (await reviewed(stage, scale, GOOD, text)).value == best, name
+    assert len(model.calls) == 2 + 6 * len(HOSTILE)  # nothing was asked twice
+
+
+@pytest.mark.parametrize("scale", [scale for scale in JUDGES.values() if scale.labels], ids=lambda scale: scale.name)
+async def test_an_honest_reviewer_that_scores_labels_gives_the_same_verdict_with_and_without(scale):
+    """p(wanted) : p(any other) = 9 : 1; which one is wanted depends on where the marmalade is."""
+
+    def logprobs(context: str, target: str) -> list[float]:
+        wanted = (BEST if prefers_first(scale, context) else WORST)[scale.name]
+        return [math.log(0.9 if target == wanted else 0.1)]
+
+    stage = ReviewStage(ScriptedModel(logprobs=logprobs), scale)
+    clean = await reviewed(stage, scale, POOR, GOOD)
+    for name, hostile in HOSTILE.items():
+        injected = await reviewed(stage, scale, f"{POOR}\n{hostile}", GOOD)
+        assert (injected.value, injected.label_logprobs) == (clean.value, clean.label_logprobs), name
+
+
+@pytest.mark.parametrize("debate", [C2, C3], ids=lambda debate: debate.name)
+@pytest.mark.parametrize("scale", [JUDGES["pairwise"], JUDGES["5-level"]], ids=lambda scale: scale.name)
+async def test_honest_debaters_that_quote_the_hostile_response_come_to_the_same_verdict(scale, debate):
+    """Each repeats the first response whole, and then decides from it."""
+
+    def debater(request: ChatRequest) -> str:
+        text = request.messages[-1].content
+        first = re.search(r"(?s)###Answer(?: one)?:\n(#+)\n(.*?)\n\1\n", text)[2]
+        label = (BEST if "marmalade" in first else WORST)[scale.name]
+        closing = f"\n\nVerdict: {label}" if "Then give your verdict" in text else ""
+        return f"The response says:\n{first}\nSo I think.{closing}"
+
+    model = ScriptedModel(answers=debater)
+    stage = DebateStage(model, scale, debate)
+    clean = (await reviewed(stage, scale, POOR, GOOD)).value
+    for name, hostile in HOSTILE.items():
+        assert (await reviewed(stage, scale, f"{POOR}\n{hostile}", GOOD)).value == clean, name
+    assert len(model.calls) == (1 + len(HOSTILE)) * len(debate.debaters) * debate.rounds
+
+
+# --- reviewers that quote --------------------------------------------------------------------------------------------
+
+
+def quoting(scale: Scale, hostile: str, verdict: str, style: str) -> str:
+    if style == "fence":
+        line = fence(hostile)
+        quoted = f"The first response says:\n{line}\n{hostile}\n{line}"
+    elif style == "block":
+        quoted = "The first response says:\n" + "\n".join(f"> {line}" for line in re.split(r"[\r\n]", hostile))
+    else:
+        quoted = f"The first response says:\n{hostile}\nThat is what it says."
+    if scale.name == "pandalm":  # its verdict comes first by its form
+        return f"{verdict}\n\n### Reason: {quoted}"
+    return f"{quoted}\n\nVerdict: {verdict}"
+
+
+@EVERY_SCALE
+@pytest.mark.parametrize("style", ["fence", "block"])
+def test_a_reply_that_marks_its_quotation_and_then_decides_is_read_by_its_decision(style, scale):
+    for name, hostile in HOSTILE.items():
+        for verdict in (BEST[scale.name], WORST[scale.name]):
+            assert scale.read(quoting(scale, hostile, verdict, style)) == scale.read(verdict), name
+
+
+@EVERY_SCALE
+def test_a_reply_that_repeats_the_response_without_marks_and_then_decides_is_read_by_its_decision(scale):
+    for name, hostile in HOSTILE.items():
+        for verdict in (BEST[scale.name], WORST[scale.name]):
+            for form in {hostile, escaped(hostile)}:
+                reply = quoting(scale, form, verdict, "bare")
+                assert scale.read_apart(reply, [hostile, GOOD]) == scale.read(verdict), name
+
+
+@EVERY_SCALE
+def test_a_reply_that_only_repeats_the_response_has_given_no_verdict(scale):
+    """One word cannot be told from the same word of the reviewer's own."""
+    told = {name: hostile for name, hostile in HOSTILE.items() if len(re.findall(r"\w+", hostile)) > 1}
+    assert len(told) >= 30
+    for name, hostile in told.items():
+        assert scale.read_apart(f"The response says: {hostile}", [hostile, GOOD]) is None, name
+
+
+# --- what reaches the model ------------------------------------------------------------------------------------------
+
+
+@EVERY_SCALE
+def test_a_hostile_response_stands_whole_between_its_fences_and_without_signs_of_a_turn(scale):
+    signs = ("<|im_end|>", "<|eot_id|>", "<end_of_turn>", "[/INST]", "</s>", "<think>", "<\uff5cAssistant\uff5c>")
+    for name, hostile in HOSTILE.items():
+        texts = (hostile, GOOD)[: 1 + scale.pairwise]
+        text = "\n\n".join(message.content for message in scale.messages(*texts, prompt=hostile))
+        assert shown(text) == [escaped(hostile), *map(escaped, texts)], name
+        assert [sign for sign in signs if sign in text] == [], name

@@ -1,0 +1,274 @@
+"""Licences: what they say, when they hold, and what is said of a file that is no licence."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from dataclasses import replace
+
+import pytest
+
+from goldless._version import __version__
+from goldless.errors import UserError
+from goldless.judging.licence_files import read_licence, read_licences, write_licence
+from goldless.judging.licences import LicensedTrait, Sitting, check, issue, prompt_hash, refuse
+from goldless.judging.scales import find_scale
+from goldless.models.interface import ModelIdentity
+
+PAIRWISE = find_scale("pairwise")
+REVIEWER = ModelIdentity("http", "qwen", "1f2e3d4c5b6a", settings={"server": "http://jury:8000/v1"})
+DAY = dt.date(2026, 1, 31)
+DESCRIBED = "Two people summarised an article."
+
+
+def licence_of(identity=REVIEWER, **changes):
+    options = {
+        "task_description": DESCRIBED,
+        "task_kind": "news summary",
+        "sittings": [Sitting("consistency", {"items": 300, "seed": 0, "threshold": "mean"}), Sitting("pertinence")],
+        "traits": {"consistency": LicensedTrait(0.836, 2100, 0.81, 0.86), "pertinence": LicensedTrait(0.97, 200)},
+        "weight": 0.935,
+        "study_fingerprint": "ab" * 32,
+        "issued": DAY,
+    }
+    return issue(identity, PAIRWISE, **(options | changes))
+
+
+def reasons(licence, **changes):
+    asked = {
+        "identity": REVIEWER,
+        "scale": "pairwise",
+        "prompt_hash": prompt_hash(PAIRWISE, DESCRIBED),
+        "task_kind": "news summary",
+        "today": DAY,
+    }
+    return check(licence, **(asked | changes))
+
+
+# --- whether it holds ------------------------------------------------------------------------------------------------
+
+
+def test_a_licence_holds_for_what_it_was_issued_for():
+    assert reasons(licence_of()) == []
+    assert reasons(licence_of(), task_kind="  News  Summary ") == []
+
+
+def test_a_licence_holds_ninety_days_and_no_longer():
+    """31 January and 90 days is 1 May: 28 days of February, 31 of March, 30 of April, and one."""
+    licence = licence_of()
+    assert licence.expires == dt.date(2026, 5, 1)
+    assert reasons(licence, today=dt.date(2026, 5, 1)) == []
+    (reason,) = reasons(licence, today=dt.date(2026, 5, 2))
+    assert reason == "it expired on 2026-05-01, and today is 2026-05-02"
+
+
+def test_the_days_it_holds_are_an_argument():
+    assert licence_of(valid_days=7).expires == dt.date(2026, 2, 7)
+    with pytest.raises(UserError, match=r"0 days or more .* not for -1"):
+        licence_of(valid_days=-1)
+
+
+def test_a_licence_of_tomorrow_does_not_hold_today():
+    (reason,) = reasons(licence_of(), today=dt.date(2026, 1, 30))
+    assert "issued on 2026-01-31" in reason
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (replace(REVIEWER, name="llama"), "another model, http:qwen, not http:llama"),
+        (replace(REVIEWER, provider="openai"), "another model, http:qwen, not openai:qwen"),
+        (replace(REVIEWER, revision="99"), "revision 1f2e3d4c5b6a of the model, not 99"),
+        (replace(REVIEWER, revision=""), "revision 1f2e3d4c5b6a of the model, not unknown"),
+        (replace(REVIEWER, tokenizer="t2"), "tokenizer unknown of the model, not t2"),
+        (
+            replace(REVIEWER, settings={"server": "http://other/v1"}),
+            "server = http://jury:8000/v1, not http://other/v1",
+        ),
+        (replace(REVIEWER, settings={}), "server = http://jury:8000/v1, not unset"),
+    ],
+)
+def test_another_model_revision_or_setting_is_a_reason(asked, said):
+    (reason,) = reasons(licence_of(), identity=asked)
+    assert said in reason
+
+
+def test_another_scale_prompt_or_kind_of_task_is_a_reason():
+    (reason,) = reasons(licence_of(), scale="5-level")
+    assert reason == "it is for the scale pairwise, not 5-level"
+    (reason,) = reasons(licence_of(), prompt_hash=prompt_hash(PAIRWISE, "Two people told a joke."))
+    assert "another prompt or task description" in reason
+    (reason,) = reasons(licence_of(), task_kind="dialogue")
+    assert reason == "it is for tasks of the kind 'news summary', not 'dialogue'"
+
+
+@pytest.mark.parametrize("version", ["99.0.0", "unreleased"])
+def test_a_licence_of_a_version_nobody_knows_yet_does_not_hold(version):
+    (reason,) = reasons(replace(licence_of(), goldless=version))
+    assert f"goldless {version}, which this version, {__version__}, does not know" in reason
+
+
+def test_all_reasons_are_given_together():
+    found = reasons(licence_of(), today=dt.date(2027, 1, 1), task_kind="dialogue", scale="5-level")
+    assert len(found) == 3
+
+
+def test_reviewers_are_refused_with_all_reasons_of_all_of_them():
+    other = ModelIdentity("openai", "gpt")
+    bare = ModelIdentity("gguf", "smol")
+    held = [(REVIEWER, licence_of()), (other, licence_of(other, task_kind="dialogue", valid_days=1)), (bare, None)]
+    asked = {"scale": "pairwise", "prompt_hash": prompt_hash(PAIRWISE, DESCRIBED), "task_kind": "news summary"}
+    with pytest.raises(UserError) as caught:
+        refuse(held, **asked, today=dt.date(2026, 3, 1))
+    lines = str(caught.value).splitlines()
+    assert lines[1:] == [
+        "  openai:gpt: it expired on 2026-02-01, and today is 2026-03-01",
+        "  openai:gpt: it is for tasks of the kind 'dialogue', not 'news summary'",
+        "  gguf:smol: it has none",
+    ]
+    refuse(held[:1], **asked, today=dt.date(2026, 3, 1))
+
+
+def test_the_day_is_todays_unless_it_is_named():
+    before = dt.datetime.now(dt.UTC).date()
+    licence = licence_of(issued=None)
+    after = dt.datetime.now(dt.UTC).date()
+    assert before <= licence.issued <= after
+    refuse(
+        [(REVIEWER, licence)],
+        scale="pairwise",
+        prompt_hash=prompt_hash(PAIRWISE, DESCRIBED),
+        task_kind="news summary",
+    )
+
+
+# --- what it says ----------------------------------------------------------------------------------------------------
+
+
+def test_the_prompts_hash_changes_with_its_words_and_nothing_else():
+    assert prompt_hash(PAIRWISE, "a") == prompt_hash(PAIRWISE, "a")
+    assert len({prompt_hash(find_scale(n), d) for n in ("pairwise", "5-level") for d in ("a", "b")}) == 4
+
+
+def test_a_licence_holds_no_key_and_no_fingerprint_of_texts(tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-very-secret")
+    text = write_licence(licence_of(), tmp_path).read_text()
+    assert "sk-very-secret" not in text
+    assert "ab" * 32 not in text
+    assert DESCRIBED not in text
+
+
+def test_an_address_with_a_password_is_refused_without_showing_it():
+    leaky = replace(REVIEWER, settings={"server": "https://me:hunter2@jury/v1"})
+    with pytest.raises(UserError, match="server of http:qwen") as caught:
+        licence_of(leaky)
+    assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("made", "said"),
+    [
+        (lambda: licence_of(weight=float("nan")), "a finite number, not nan"),
+        (lambda: licence_of(task_kind=" "), "a text for task_kind"),
+        (lambda: LicensedTrait(float("inf"), 3), "finite numbers"),
+        (lambda: LicensedTrait(0.5, -3), "not on -3"),
+        (lambda: LicensedTrait(0.5, 3, 0.6, 0.4), "ascending order.* 0.6 to 0.4"),
+        (lambda: LicensedTrait(0.5, 3, 0.4), "two ends"),
+        (lambda: replace(licence_of(), expires=dt.date(2020, 1, 1)), "before it"),
+    ],
+)
+def test_numbers_that_no_exam_gives_are_refused(made, said):
+    with pytest.raises(UserError, match=said):
+        made()
+
+
+# --- on disk ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_written_licence_reads_back_the_same(tmp_path):
+    licence = licence_of()
+    path = write_licence(licence, tmp_path / "licences")
+    assert read_licence(path) == licence
+    assert path.name.startswith("http-qwen-1f2e3d4c-pairwise-")
+    assert read_licences(tmp_path / "licences") == [licence]
+    assert read_licences(tmp_path / "nowhere") == []
+
+
+def test_a_licence_issued_again_replaces_the_one_before_and_leaves_nothing_beside_it(tmp_path):
+    write_licence(licence_of(), tmp_path)
+    path = write_licence(licence_of(weight=0.5, issued=dt.date(2026, 2, 1)), tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+    assert read_licence(path).weight == 0.5
+
+
+def test_other_tasks_and_other_reviewers_have_files_of_their_own(tmp_path):
+    write_licence(licence_of(), tmp_path)
+    write_licence(licence_of(task_kind="dialogue"), tmp_path)
+    write_licence(licence_of(replace(REVIEWER, revision="1f2e3d4cffff")), tmp_path)
+    assert len(read_licences(tmp_path)) == 3
+
+
+def test_a_write_that_fails_leaves_the_old_licence_whole(tmp_path, monkeypatch):
+    path = write_licence(licence_of(), tmp_path)
+
+    def broken(_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("goldless.judging.licence_files.os.fsync", broken)
+    with pytest.raises(UserError, match=r"cannot be written .No space left on device"):
+        write_licence(licence_of(weight=0.1), tmp_path)
+    assert read_licence(path).weight == 0.935
+    assert [file.name for file in tmp_path.iterdir()] == [path.name]
+
+
+def changed(path, change):
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda d: d.pop("weight"), "weight is missing; it is a finite number"),
+        (lambda d: d.update(weight=True), "weight is a finite number, not True"),
+        (lambda d: d.update(weight="1"), "weight is a finite number, not '1'"),
+        (lambda d: d.update(expires="soon"), "expires is a date such as 2026-01-31, not 'soon'"),
+        (lambda d: d.update(issued="2026-02-30"), "issued is a date"),
+        (lambda d: d.update(prompt_hash="xyz"), "prompt_hash is 64 hexadecimal digits"),
+        (lambda d: d.update(reviwer="x"), "reviwer is no field of a licence"),
+        (lambda d: d.update(identity=[]), r"identity is an object, not \[\]"),
+        (lambda d: d["identity"].pop("revision"), "identity.revision is missing"),
+        (lambda d: d["identity"]["settings"].update(seed=3), "identity.settings is an object of texts"),
+        (lambda d: d.update(sittings=["consistency"]), r"sittings\[0\] is an object, not 'consistency'"),
+        (lambda d: d["sittings"][0].update(settings={"a": []}), r"sittings\[0\].settings is an object of texts"),
+        (lambda d: d["traits"]["pertinence"].update(n=2.5), "traits.pertinence.n is a whole number"),
+        (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "traits.pertinence.low is a finite number"),
+        (lambda d: d.update(weight=float("inf")), "weight is a finite number, not inf"),
+        (lambda d: d.update(weight=10**400), "weight is a finite number"),
+        (lambda d: d.update(weight=float("nan")), "weight is a finite number, not nan"),
+        (lambda d: d.update(expires="2020-01-01"), "before it"),
+        (lambda d: d.update(format=2), "with format 1; this has 2"),
+    ],
+)
+def test_a_file_that_is_no_licence_is_refused_by_its_name_and_field(tmp_path, change, said):
+    path = changed(write_licence(licence_of(), tmp_path), change)
+    with pytest.raises(UserError, match=said) as caught:
+        read_licence(path)
+    assert path.name in str(caught.value)
+
+
+def test_all_wrong_fields_are_named_at_once(tmp_path):
+    path = changed(write_licence(licence_of(), tmp_path), lambda d: d.update(scale="", goldless=1, traits=3))
+    with pytest.raises(UserError) as caught:
+        read_licence(path)
+    assert len(str(caught.value).splitlines()) == 4
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", "[" * 100_000, "\x00", '{"format": true}', "3", "9" * 5000])
+def test_a_file_that_is_no_object_is_refused(tmp_path, text):
+    path = tmp_path / "x.licence.json"
+    path.write_text(text)
+    with pytest.raises(UserError, match=r"x\.licence\.json"):
+        read_licence(path)

@@ -1,0 +1,205 @@
+"""The chair: what several reviewers, each with a weight, say together of a pair or of a response.
+
+Pairs. Each reviewer's vote on a pair is the mean over the orders it was asked in, between -1 (high is better) and 1
+(low is). The panel's margin is Σ w_l vote_l / Σ |w_l| over the reviewers that voted; its sign is the verdict (PRE,
+equation 4, where W normalises). Margins within ``TIED`` of zero are exact ties: with weights such as 0.1 and 0.2,
+summation in floating point turns ties into wins.
+
+Responses. Scores are weighted means of the ratings as they are (Auto-PRE), or of each reviewer's ratings less their
+mean, in standard deviations (PRE, equation 3). Reviewers differ in level, so where one is missing for a response the
+others' deviations from their own means are averaged; with all there, this is the plain weighted mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError
+from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, reviewer_numbers
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+TIED = 1e-9
+"""Margins and scores that differ by no more than this, on the scale of their largest, are equal."""
+Votes = Literal["values", "signs"]
+"""``values``: a comparison of 0.8 is worth 0.6 of a vote. ``signs``: it is one vote, as is 1."""
+Normalisation = Literal["z", "raw"]
+"""``z``: each reviewer's ratings less their mean, in standard deviations. ``raw``: as they are."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelVerdicts:
+    """The panel's verdict on each pair; ``low`` is the agent with the lower number."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    task: IntArray
+    low: IntArray
+    high: IntArray
+    margin: FloatArray
+    """[pairs], from -1 to 1; positive: low is better; exactly 0: a tie; NaN: nobody voted."""
+    asked: IntArray
+    """[pairs]: judgements that were asked for."""
+    used: IntArray
+    """[pairs]: judgements that voted."""
+    weights: Mapping[str, float]
+    votes: Votes
+    convention: Convention
+
+    @property
+    def verdict(self) -> FloatArray:
+        """[pairs]: 1 low is better, 0 high is, 0.5 a tie, NaN missing."""
+        return (np.sign(self.margin) + 1) / 2
+
+    @property
+    def n_ties(self) -> int:
+        """Pairs on which the panel is split evenly."""
+        return int(np.sum(self.margin == 0))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelScores:
+    """The panel's score of each response."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    score: FloatArray
+    """[tasks, agents], equal where only rounding differs; NaN: nobody rated it."""
+    asked: IntArray
+    """[tasks, agents]: ratings that were asked for."""
+    used: IntArray
+    """[tasks, agents]: ratings that were used."""
+    weights: Mapping[str, float]
+    normalisation: Normalisation
+
+
+def panel_verdicts(
+    judgements: PairJudgements,
+    *,
+    weights: Mapping[str, float] | None = None,
+    votes: Votes = "values",
+    convention: Convention = "default",
+) -> PanelVerdicts:
+    """The weighted vote on every pair; ``weights`` also chooses who votes, None: all, equally.
+
+    By default a reviewer abstains from a pair where one of the orders it was asked in is missing: it prefers one place
+    to the other, and only both orders together are fair. With the papers' convention what is missing is no preference.
+    A negative weight turns a reviewer's votes round.
+    """
+    if votes not in get_args(Votes):
+        raise MetricError(f"votes are 'values' or 'signs', not {votes!r}")
+    chosen = _chosen(judgements.reviewers, weights)
+    judgements = judgements.of(list(chosen))
+    lean = 2 * judgements.filled(convention) - 1
+    lean = np.sign(lean) if votes == "signs" else lean
+    asked = judgements.asked
+    voting: npt.NDArray[np.bool_] = np.asarray(asked.any(axis=2) & ~(asked & np.isnan(lean)).any(axis=2))
+    orders = asked.sum(axis=2)
+    mean = np.where(asked & voting[:, :, None], lean, 0.0).sum(axis=2) / np.maximum(orders, 1)
+    weight = np.array(list(chosen.values()))[:, None]
+    total = (np.abs(weight) * voting).sum(axis=0)
+    margin = np.full(mean.shape[1], np.nan)
+    np.divide((weight * mean).sum(axis=0), total, out=margin, where=total > 0)
+    margin[np.abs(margin) <= TIED] = 0.0
+    return PanelVerdicts(
+        judgements.tasks,
+        judgements.agents,
+        judgements.task,
+        judgements.low,
+        judgements.high,
+        margin=margin,
+        asked=asked.sum(axis=(0, 2)),
+        used=(asked & voting[:, :, None] & ~np.isnan(judgements.value)).sum(axis=(0, 2)),
+        weights=chosen,
+        votes=votes,
+        convention=convention,
+    )
+
+
+def panel_scores(
+    ratings: ResponseRatings, *, weights: Mapping[str, float] | None = None, normalisation: Normalisation = "z"
+) -> PanelScores:
+    """The weighted mean rating of every response; ``weights`` also chooses who counts, None: all, equally."""
+    if normalisation not in get_args(Normalisation):
+        raise MetricError(f"ratings are normalised by 'z' or 'raw', not {normalisation!r}")
+    chosen = _chosen(ratings.reviewers, weights)
+    ratings = ratings.of(list(chosen))
+    weight = np.array(list(chosen.values()))[:, None, None]
+    present = ~np.isnan(ratings.value)
+    means, spreads = _levels(ratings.value, present)
+    unit = spreads if normalisation == "z" else 1.0
+    known = np.where(present, ratings.value, 0.0)
+    deviations = np.where(present, (known - means) / unit, 0.0)
+    total = (np.abs(weight) * present).sum(axis=0)
+    score = np.full(total.shape, np.nan)
+    np.divide((weight * deviations).sum(axis=0), total, out=score, where=total > 0)
+    size = deviations if normalisation == "z" else known
+    if normalisation == "raw":
+        score += float((weight * means).sum() / np.abs(weight).sum())
+    return PanelScores(
+        ratings.tasks,
+        ratings.agents,
+        score=_levelled(score, TIED * float(np.abs(size).max(initial=0.0))),
+        asked=ratings.asked.sum(axis=0),
+        used=present.sum(axis=0),
+        weights=chosen,
+        normalisation=normalisation,
+    )
+
+
+def reviewer_scores(ratings: ResponseRatings, reviewer: str) -> PanelScores:
+    """One reviewer's ratings as they are, as the scores of a panel of one."""
+    row = reviewer_numbers(ratings.reviewers, [reviewer])[0]
+    value, asked = ratings.value[row], ratings.asked[row]
+    used = (~np.isnan(value)).astype(np.int64)
+    return PanelScores(
+        ratings.tasks, ratings.agents, value, asked.astype(np.int64), used, {reviewer: 1.0}, normalisation="raw"
+    )
+
+
+def _chosen(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> dict[str, float]:
+    """The reviewers that have a vote, with their weights."""
+    if weights is None:
+        return dict.fromkeys(reviewers, 1.0)
+    for reviewer, weight in weights.items():
+        if not math.isfinite(weight):
+            raise MetricError(f"the weight of {reviewer} is {weight}; weights are finite numbers")
+    chosen = {reviewer: float(weight) for reviewer, weight in weights.items() if weight != 0}
+    if not chosen:
+        raise MetricError("no reviewer has a vote: name at least one with a weight other than 0, or lower a threshold")
+    reviewer_numbers(reviewers, list(chosen))
+    return chosen
+
+
+def _levels(values: FloatArray, present: npt.NDArray[np.bool_]) -> tuple[FloatArray, FloatArray]:
+    """Mean and standard deviation (n) of each reviewer's ratings; a reviewer that says one thing only has spread 1."""
+    counts = np.maximum(present.sum(axis=(1, 2), keepdims=True), 1)
+    means = np.where(present, values, 0.0).sum(axis=(1, 2), keepdims=True) / counts
+    squares = np.where(present, (values - means) ** 2, 0.0).sum(axis=(1, 2), keepdims=True) / counts
+    spreads = np.sqrt(squares)
+    return means, np.where(spreads > TIED * np.maximum(1.0, np.abs(means)), spreads, 1.0)
+
+
+def _levelled(score: FloatArray, tolerance: float) -> FloatArray:
+    """The scores with those set equal that differ by rounding only, so that they can be compared exactly."""
+    places = np.flatnonzero(~np.isnan(score))
+    values = score.ravel()[places]
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    new = np.concatenate([[True], np.diff(ordered) > tolerance]) if len(ordered) else np.zeros(0, dtype=bool)
+    levelled = score.copy()
+    levelled.ravel()[places[order]] = ordered[new][np.cumsum(new) - 1] if len(ordered) else ordered
+    return levelled
+
+
+def vote_share(verdicts: PanelVerdicts) -> FloatArray:
+    """[pairs]: the weighted share of votes for low, a tie counting half; NaN missing."""
+    share: FloatArray = NEITHER + verdicts.margin / 2
+    return share

@@ -1,0 +1,248 @@
+"""What exams tell about a reviewer: consistency, pertinence, self-confidence, and agreement with people.
+
+Consistency Pc is the share of pairs judged the same way in both orders, pertinence Pp the share of comparisons that
+prefer a relevant answer to a well-written one beside the point, self-confidence Ps 1 where the reviewer is surer of
+easy pairs than of hard ones, else 0 (Auto-PRE, equations 2-4). The human exam is accuracy on pairs that people
+labelled (PRE).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError
+from goldless.evidence import JudgementEvidence
+from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
+from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.pair_labels import PairLabels
+from goldless.metrics.shares import ShareMethod, task_shares
+from goldless.statistics.bootstrap import task_intervals
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
+ConfidenceItem = tuple[str, float | None]
+"""Task (or item), and how sure the reviewer was, or unsure; None: missing."""
+
+CONFIDENCE_LEVELS: Mapping[str, int] = {
+    **{label: level for level, label in enumerate(("null", "low", "medium", "high", "expert"), start=1)},
+    **{label: level for level, label in enumerate(("doubtful", "uncertain", "moderate", "confident", "absolute"), 1)},
+}
+"""Both sets of labels of Auto-PRE as numbers from 1 to 5, higher is surer."""
+ROUNDING = 1e-12
+"""Means of the same numbers in another order differ by less than this."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trait:
+    """One trait of one reviewer."""
+
+    name: TraitName
+    value: float | None
+    """Between 0 and 1; None: not measured, ``note`` says why."""
+    low: float | None = None
+    """Interval of the value; of self-confidence, of how much surer the reviewer is of easy items."""
+    high: float | None = None
+    asked: int = 0
+    used: int = 0
+    n_tasks: int = 0
+    level: float = 0.95
+    method: ShareMethod | None = None
+    note: str | None = None
+    difference: float | None = None
+    """Of self-confidence: how much surer of easy items than of hard ones, in nats or in levels."""
+
+
+def consistency(
+    judgements: PairJudgements,
+    *,
+    convention: Convention = "default",
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> dict[str, Trait]:
+    """Pc of each reviewer, over the pairs it was asked about in both orders.
+
+    By default two ties are the same way, a tie and a preference are not, and pairs with a missing order are left out.
+    With the papers' convention a pair with a tie or a missing order counts 0.5.
+    """
+    check_convention(convention)
+    asked: npt.NDArray[np.bool_] = np.asarray(judgements.asked.all(axis=2))
+    lean = np.sign(2 * judgements.filled(convention) - 1)
+    same = np.where(lean[:, :, 0] == lean[:, :, 1], 1.0, 0.0)
+    if convention == "paper":
+        same = np.where((lean == 0).any(axis=2), NEITHER, same)
+    same = np.where(asked & ~np.isnan(lean).any(axis=2), same, np.nan)
+    return _traits(
+        "consistency", judgements.reviewers, same, judgements.task, asked, seed=seed, resamples=resamples, level=level
+    )
+
+
+def pertinence(
+    judgements: PairJudgements,
+    *,
+    relevant: str = "relevant",
+    irrelevant: str = "irrelevant",
+    convention: Convention = "default",
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> dict[str, Trait]:
+    """Pp of each reviewer, over the comparisons of ``relevant`` with ``irrelevant``, each order on its own.
+
+    A tie counts 0.5, and with the papers' convention so does what is missing.
+    """
+    for agent in (relevant, irrelevant):
+        if agent not in judgements.agents:
+            raise MetricError(
+                f"no comparison of {agent!r} came; the exam's answers are named {', '.join(judgements.agents)}"
+            )
+    good, bad = judgements.agents.index(relevant), judgements.agents.index(irrelevant)
+    ours = (judgements.low == min(good, bad)) & (judgements.high == max(good, bad))
+    values = judgements.filled(convention)[:, ours]
+    credit = (1 + np.sign(2 * values - 1) * (1 if good < bad else -1)) / 2
+    task = np.repeat(judgements.task[ours], 2)
+    asked = judgements.asked[:, ours]
+    flat = len(judgements.reviewers), len(task)
+    return _traits(
+        "pertinence",
+        judgements.reviewers,
+        credit.reshape(flat),
+        task,
+        asked.reshape(flat),
+        seed=seed,
+        resamples=resamples,
+        level=level,
+    )
+
+
+def human_exam(
+    judgements: PairJudgements | ResponseRatings,
+    labels: PairLabels,
+    *,
+    questioners: Collection[str],
+    convention: Convention = "default",
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> dict[str, Trait]:
+    """Accuracy of each reviewer on the labelled pairs of the questioners' responses.
+
+    Hold a panel against ``labels.outside(questioners)``: what the exam asked must not be tested again. (The papers
+    test on all pairs.)
+    """
+    if len(set(questioners)) < 2:
+        raise MetricError(f"{len(set(questioners))} questioners came; an exam compares the responses of two or more")
+    exam = labels.among(questioners).decided()
+    if not exam.n_pairs:
+        raise MetricError(f"people decided no pair of {', '.join(questioners)}; name other questioners")
+    earned = reviewer_credits(judgements, exam, convention=convention)
+    credit, asked = (
+        np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
+    )
+    return _traits("human exam", list(earned), credit, exam.task, asked, seed=seed, resamples=resamples, level=level)
+
+
+def uncertainties(evidence: Iterable[JudgementEvidence]) -> list[ConfidenceItem]:
+    """How unsure the reviewer was of each judgement, in nats: -log p of the likeliest label; None: not known."""
+    return [(row.task, -max(row.label_logprobs.values()) if row.label_logprobs else None) for row in evidence]
+
+
+def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
+    """How sure the reviewer said it was of each item, from 1 to 5, from (item, label); None: another label."""
+    return [
+        (item, None if label is None else CONFIDENCE_LEVELS.get(label.strip().strip(".\"'").lower()))
+        for item, label in labels
+    ]
+
+
+def self_confidence(
+    easy: Sequence[ConfidenceItem],
+    hard: Sequence[ConfidenceItem],
+    *,
+    higher_is: Literal["surer", "less sure"],
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> Trait:
+    """Ps of one reviewer: 1 where its mean on easy items is surer than on hard ones, else 0.
+
+    ``higher_is``: what higher values mean, "surer" for levels, "less sure" for -log p. ``difference`` says by how
+    much, with an interval from resampling items; items of one name in both sets are drawn together.
+    """
+    if higher_is not in {"surer", "less sure"}:
+        raise MetricError(f"higher values are 'surer' or 'less sure', not {higher_is!r}")
+    asked = len(easy) + len(hard)
+    kept = [[(item, value) for item, value in items if value is not None] for items in (easy, hard)]
+    used = len(kept[0]) + len(kept[1])
+    if not kept[0] or not kept[1]:
+        which = "easy" if not kept[0] else "hard"
+        return Trait("self-confidence", None, asked=asked, used=used, level=level, note=f"no {which} item was answered")
+    gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
+    difference = float(gaps.mean())
+    found = task_intervals(gaps[:, None], seed=seed, resamples=resamples, level=level)[0]
+    return Trait(
+        "self-confidence",
+        1.0 if difference > ROUNDING else 0.0,
+        found.low,
+        found.high,
+        asked=asked,
+        used=used,
+        n_tasks=len(gaps),
+        level=level,
+        method=found.method,
+        note=found.note,
+        difference=difference,
+    )
+
+
+def _gaps(easy: Sequence[tuple[str, float]], hard: Sequence[tuple[str, float]]) -> FloatArray:
+    """One number an item, whose mean is the mean of easy less that of hard, and whose spread is that of the difference.
+
+    An item's number is the difference of means, plus what the item adds to it times the number of items.
+    """
+    names = {name: i for i, name in enumerate(dict.fromkeys(item for item, _ in (*easy, *hard)))}
+    gaps = np.zeros(len(names))
+    for items, sign in ((easy, 1.0), (hard, -1.0)):
+        values = np.array([value for _, value in items], dtype=np.float64)
+        code = np.array([names[item] for item, _ in items], dtype=np.int64)
+        parts = np.bincount(code, weights=values - values.mean(), minlength=len(names)) / len(values)
+        gaps += sign * (values.mean() + len(names) * parts)
+    return gaps
+
+
+def _traits(
+    name: TraitName,
+    reviewers: Sequence[str],
+    values: FloatArray,
+    task: IntArray,
+    asked: npt.NDArray[np.bool_],
+    *,
+    seed: int,
+    resamples: int,
+    level: float,
+) -> dict[str, Trait]:
+    """The mean of each reviewer's row of values [reviewers, items] as a trait."""
+    shares = task_shares(values, task, seed=seed, resamples=resamples, level=level)
+    unasked = "both orders of a pair were never asked" if name == "consistency" else "nothing was asked"
+    return {
+        reviewer: Trait(
+            name,
+            share.value,
+            share.low,
+            share.high,
+            asked=int(own.sum()),
+            used=share.n,
+            n_tasks=share.n_tasks,
+            level=level,
+            method=share.method,
+            note=share.note if own.any() else unasked,
+        )
+        for reviewer, share, own in zip(reviewers, shares, asked, strict=True)
+    }

@@ -1,0 +1,323 @@
+"""Agreement with people: how often a reviewer or a panel finds the same response better as the labels do.
+
+Every judgement of a labelled pair earns a credit: 1 where it agrees, 0 where it does not, 0.5 where it finds neither
+better. Accuracy is the mean credit over pairs; pairs of one task are not independent, so its interval comes from
+resampling tasks. PRE and Auto-PRE give what is missing 0.5 as well; by default it is left out and counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import stdtr
+
+from goldless.errors import MetricError
+from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
+from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
+from goldless.metrics.pair_labels import PairLabels, RatingTable
+from goldless.metrics.shares import ShareMethod, task_shares
+from goldless.statistics.bootstrap import task_intervals
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+ELEMENTS_AT_ONCE = 1 << 22
+
+Coefficient = Literal["spearman", "kendall"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairCredits:
+    """What one judge earns on each decided pair of the labels, in their order."""
+
+    name: str
+    labels: PairLabels
+    """Without ties."""
+    credit: FloatArray
+    """[pairs], from 0 to 1; NaN: missing, or not asked."""
+    asked: BoolArray
+    """[pairs]: whether the judge was asked about the pair at all."""
+    tied: int
+    """Judgements that found neither better, one for each order."""
+    convention: Convention
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Share of pairs on which a judge agrees with people."""
+
+    name: str
+    accuracy: float | None
+    """None: no pair is left."""
+    low: float | None
+    high: float | None
+    n_pairs: int
+    """Pairs with a decided label."""
+    asked: int
+    """Of these, pairs the judge was asked about."""
+    used: int
+    """Of these, pairs with a judgement; with the papers' convention all."""
+    tied: int
+    """Judgements that found neither better, one for each order."""
+    n_tasks: int
+    level: float
+    method: ShareMethod | None
+    convention: Convention
+    note: str | None = None
+
+    @property
+    def missing(self) -> int:
+        """Pairs that were asked about and have no judgement."""
+        return self.asked - self.used
+
+
+@dataclass(frozen=True, slots=True)
+class CreditComparison:
+    """Two judges on the pairs both have judged."""
+
+    first: str
+    second: str
+    difference: float | None
+    """Accuracy of the first less that of the second; None: no common pair."""
+    low: float | None
+    """Interval of the difference from resampling tasks."""
+    high: float | None
+    t: float | None
+    """Paired over pairs, as in the papers; None: fewer than two pairs, or no spread."""
+    p: float | None
+    """Two-sided. Pairs of one task are not independent: where the interval disagrees, trust the interval."""
+    n_pairs: int
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class RankAgreement:
+    """Mean over tasks of a rank correlation over the agents."""
+
+    coefficient: Coefficient
+    mean: float | None
+    """None: it is defined on no task."""
+    low: float | None
+    high: float | None
+    n_tasks: int
+    """Tasks used."""
+    undefined: int
+    """Tasks where it is not defined: fewer than two responses in common, or all alike (Spearman only)."""
+    level: float
+    convention: Convention
+
+
+def reviewer_credits(
+    judgements: PairJudgements | ResponseRatings, labels: PairLabels, *, convention: Convention = "default"
+) -> dict[str, PairCredits]:
+    """Each reviewer's credits: of comparisons, each order scored on its own and averaged; of ratings, by difference.
+
+    By default a pair is missing where one of the orders asked for is.
+    """
+    if isinstance(judgements, ResponseRatings):
+        return {
+            name: score_credits(reviewer_scores(judgements, name), labels, name=name, convention=convention)
+            for name in judgements.reviewers
+        }
+    labels = labels.decided()
+    place, turned = labels.places(judgements.tasks, judgements.agents, judgements.task, judgements.low, judgements.high)
+    kept = place >= 0
+    values = judgements.filled(convention)[:, kept]
+    values = np.where(turned[kept][None, :, None], 1 - values, values)
+    asked = judgements.asked[:, kept]
+    earned = _credit(values, labels.sign[place[kept]][None, :, None])
+    orders = asked.sum(axis=2)
+    whole = (orders > 0) & ~(asked & np.isnan(earned)).any(axis=2)
+    mean = np.where(asked, np.nan_to_num(earned), 0.0).sum(axis=2) / np.maximum(orders, 1)
+    found = {}
+    for row, name in enumerate(judgements.reviewers):
+        credit, was_asked = np.full(labels.n_pairs, np.nan), np.zeros(labels.n_pairs, dtype=np.bool_)
+        credit[place[kept]] = np.where(whole[row], mean[row], np.nan)
+        was_asked[place[kept]] = orders[row] > 0
+        tied = int(np.sum((earned[row] == NEITHER) & whole[row][:, None]))
+        found[name] = PairCredits(name, labels, credit, was_asked, tied, convention)
+    return found
+
+
+def panel_credits(
+    verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention | None = None
+) -> PairCredits:
+    """The credits of a panel's one vote; the convention is that of its verdicts where none is named."""
+    convention = verdicts.convention if convention is None else convention
+    check_convention(convention)
+    labels = labels.decided()
+    place, turned = labels.places(verdicts.tasks, verdicts.agents, verdicts.task, verdicts.low, verdicts.high)
+    kept = (place >= 0) & (verdicts.asked > 0)
+    value = np.where(turned, 1 - verdicts.verdict, verdicts.verdict)
+    return _credits_at(name, labels, place[kept], value[kept], convention)
+
+
+def score_credits(
+    scores: PanelScores, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
+) -> PairCredits:
+    """The credits of scores: of two responses to a task the one with the higher score is better."""
+    check_convention(convention)
+    labels = labels.decided()
+    tasks = {task: i for i, task in enumerate(scores.tasks)}
+    agents = {agent: i for i, agent in enumerate(scores.agents)}
+    task = np.array([tasks.get(name, -1) for name in labels.tasks], dtype=np.int64)[labels.task]
+    agent = np.array([agents.get(name, -1) for name in labels.agents], dtype=np.int64)
+    low, high = agent[labels.low], agent[labels.high]
+    known = (task >= 0) & (low >= 0) & (high >= 0)
+    known[known] &= (scores.asked[task[known], low[known]] > 0) & (scores.asked[task[known], high[known]] > 0)
+    place = np.flatnonzero(known)
+    difference = scores.score[task[place], low[place]] - scores.score[task[place], high[place]]
+    return _credits_at(name, labels, place, (np.sign(difference) + 1) / 2, convention)
+
+
+def accuracy(earned: PairCredits, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95) -> Accuracy:
+    """Mean credit over the pairs used, with an interval from resampling tasks."""
+    return accuracies([earned], seed=seed, resamples=resamples, level=level)[0]
+
+
+def accuracies(
+    judges: Sequence[PairCredits], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+) -> list[Accuracy]:
+    """The accuracy of each judge; all were held against the same labels, and tasks are resampled for all alike."""
+    if not judges:
+        return []
+    for other in judges[1:]:
+        _check_same_labels(judges[0], other)
+    credit = np.stack([one.credit for one in judges])
+    shares = task_shares(credit, judges[0].labels.task, seed=seed, resamples=resamples, level=level)
+    return [
+        Accuracy(
+            one.name,
+            share.value,
+            share.low,
+            share.high,
+            n_pairs=one.labels.n_pairs,
+            asked=int(one.asked.sum()),
+            used=share.n,
+            tied=one.tied,
+            n_tasks=share.n_tasks,
+            level=level,
+            method=share.method,
+            convention=one.convention,
+            note=share.note,
+        )
+        for one, share in zip(judges, shares, strict=True)
+    ]
+
+
+def compare_credits(
+    first: PairCredits, second: PairCredits, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+) -> CreditComparison:
+    """Two-sided paired t-test over the pairs that both judged, beside the interval of the difference over tasks."""
+    _check_same_labels(first, second)
+    difference = first.credit - second.credit
+    ends = {"lowest": -1.0, "highest": 1.0}
+    share = task_shares(difference[None], first.labels.task, seed=seed, resamples=resamples, level=level, **ends)[0]
+    used = difference[~np.isnan(difference)]
+    t, p = _t_test(used)
+    return CreditComparison(first.name, second.name, share.value, share.low, share.high, t, p, len(used), level)
+
+
+def rank_agreement(
+    scores: PanelScores,
+    ratings: RatingTable,
+    *,
+    coefficient: Coefficient = "spearman",
+    convention: Convention = "default",
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> RankAgreement:
+    """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a, between scores and ratings over the agents.
+
+    Where it is not defined the task is left out by default, and counts 0 with the papers' convention.
+    """
+    check_convention(convention)
+    if coefficient not in {"spearman", "kendall"}:
+        raise MetricError(f"the coefficient is 'spearman' or 'kendall', not {coefficient!r}")
+    human = _aligned(ratings, scores)
+    by_task = rank_correlations(scores.score, human, coefficient)
+    undefined = int(np.isnan(by_task).sum())
+    if convention == "paper":
+        by_task = np.nan_to_num(by_task, nan=0.0)
+    found = task_intervals(by_task[:, None], seed=seed, resamples=resamples, level=level)[0]
+    return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, level, convention)
+
+
+def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient = "spearman") -> FloatArray:
+    """[tasks]: the coefficient of each row of two tables [tasks, agents] over the agents present in both; NaN: none."""
+    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 2:
+        raise MetricError(f"tables of shapes {first.shape} and {second.shape} came; both are [tasks, agents]")
+    found = np.full(len(first), np.nan)
+    step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
+    for begin in range(0, len(first), step):
+        some = slice(begin, begin + step)
+        found[some] = _correlations(first[some], second[some], coefficient)
+    return found
+
+
+def _correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
+    both = ~(np.isnan(first) | np.isnan(second))
+    n = both.sum(axis=1)
+    inside = both[:, :, None] & both[:, None, :]
+    signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (first, second)]
+    if coefficient == "kendall":
+        above, below = (signs[0] * signs[1]).sum(axis=(1, 2)), (n * (n - 1)).astype(np.float64)
+    else:
+        # the sum of signs is twice the rank with ties shared, less n + 1: centred already
+        ranks = [sign.sum(axis=2) for sign in signs]
+        above = (ranks[0] * ranks[1]).sum(axis=1)
+        below = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
+    found = np.full(len(first), np.nan)
+    np.divide(above, below, out=found, where=below > 0)
+    return found
+
+
+def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:
+    """The ratings in the order of the scores' tasks and agents, NaN where there is none."""
+    tasks = {task: i for i, task in enumerate(ratings.tasks)}
+    agents = {agent: i for i, agent in enumerate(ratings.agents)}
+    row = np.array([tasks.get(name, -1) for name in scores.tasks], dtype=np.int64)
+    column = np.array([agents.get(name, -1) for name in scores.agents], dtype=np.int64)
+    known = (row >= 0)[:, None] & (column >= 0)[None, :]
+    if not known.any():
+        raise MetricError("no response is both scored and rated: the names of tasks or agents do not match")
+    result: FloatArray = np.where(known, ratings.value[row][:, column], np.nan)
+    return result
+
+
+def _credits_at(
+    name: str, labels: PairLabels, place: IntArray, value: FloatArray, convention: Convention
+) -> PairCredits:
+    if convention == "paper":
+        value = np.where(np.isnan(value), NEITHER, value)
+    credit, asked = np.full(labels.n_pairs, np.nan), np.zeros(labels.n_pairs, dtype=np.bool_)
+    credit[place] = _credit(value, labels.sign[place])
+    asked[place] = True
+    return PairCredits(name, labels, credit, asked, int(np.sum(credit == NEITHER)), convention)
+
+
+def _credit(value: FloatArray, sign: IntArray) -> FloatArray:
+    """1 where the value leans as the label does, 0 where it leans the other way, 0.5 where it does not."""
+    result: FloatArray = (1 + np.sign(2 * value - 1) * sign) / 2
+    return result
+
+
+def _check_same_labels(first: PairCredits, second: PairCredits) -> None:
+    one, other = first.labels, second.labels
+    columns = ((one.task, other.task), (one.low, other.low), (one.high, other.high), (one.sign, other.sign))
+    if not all(np.array_equal(mine, theirs) for mine, theirs in columns):
+        raise MetricError(f"{first.name} and {second.name} were held against different labels; use the same for both")
+
+
+def _t_test(differences: FloatArray) -> tuple[float | None, float | None]:
+    n = len(differences)
+    if n < 2 or differences.min() == differences.max():
+        return None, None
+    t = float(differences.mean() / (differences.std(ddof=1) / np.sqrt(n)))
+    return t, float(2 * stdtr(n - 1, -abs(t)))

@@ -1,0 +1,324 @@
+"""Which of two responses people found better: one label for each pair of agents on a task.
+
+By default a pair's label is the sign of the difference of the medians of its ratings. Where the medians tie, people's
+preferences are votes: those beyond ``least_preference`` count, and a net margin of ``least_margin`` votes decides.
+What is left is a tie (PRE and Auto-PRE label their data in this way). A rater who labelled the same thing several
+times is still one voice: the mean of what was said.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError, nearest
+from goldless.records import Preference, Rating
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Centre = Literal["median", "mean"]
+"""What stands for the ratings of one response."""
+Source = Literal["ratings first", "preferences first", "ratings", "preferences"]
+"""Which labels decide: one kind, or the other where the first one ties or is not there."""
+Contradiction = Literal["first source", "tie"]
+"""Where ratings and preferences say the opposite: the first source holds, or the pair is a tie."""
+ROUNDING = 1e-9
+"""Differences up to this are none: means of the same numbers in another order differ in the last digit."""
+
+Label = TypeVar("Label", Rating, Preference)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RatingTable:
+    """What people's ratings of each response come to."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    value: FloatArray
+    """[tasks, agents]: median or mean over raters; NaN where nobody rated."""
+    raters: IntArray
+    """[tasks, agents]: how many did."""
+    centre: Centre
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairLabels:
+    """One label a pair, in the order of tasks and agents; ``low`` is the agent with the lower number."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    task: IntArray
+    low: IntArray
+    high: IntArray
+    sign: IntArray
+    """1: low is better; -1: high is; 0: a tie."""
+    by_preference: BoolArray
+    """Whether preferences decided."""
+    contradicted: BoolArray
+    """Whether ratings and preferences said the opposite of each other."""
+    source: Source
+    contradictions: Contradiction
+
+    @property
+    def n_pairs(self) -> int:
+        """Pairs that people labelled, ties among them."""
+        return len(self.sign)
+
+    @property
+    def n_decided(self) -> int:
+        """Pairs with a better one."""
+        return int(np.count_nonzero(self.sign))
+
+    @property
+    def n_ties(self) -> int:
+        """Pairs without."""
+        return self.n_pairs - self.n_decided
+
+    @property
+    def n_contradicted(self) -> int:
+        """Pairs on which ratings and preferences said the opposite of each other."""
+        return int(self.contradicted.sum())
+
+    def decided(self) -> PairLabels:
+        """The labels without ties."""
+        return self._take(self.sign != 0)
+
+    def among(self, agents: Collection[str]) -> PairLabels:
+        """The labels of pairs of these agents, such as those an exam asks about."""
+        return self._take(self._within(agents))
+
+    def outside(self, agents: Collection[str]) -> PairLabels:
+        """The labels of all pairs but those of two of these agents, so that what an exam asked is not in the test."""
+        return self._take(~self._within(agents))
+
+    def places(
+        self, tasks: Sequence[str], agents: Sequence[str], task: IntArray, low: IntArray, high: IntArray
+    ) -> tuple[IntArray, BoolArray]:
+        """For pairs numbered by other lists of names: the place of each among the labels, and whether it is turned.
+
+        -1: the pair has no label.
+        """
+        own_task, own_agent = _renumbered(tasks, self.tasks), _renumbered(agents, self.agents)
+        at, first, second = own_task[task], own_agent[low], own_agent[high]
+        known = (at >= 0) & (first >= 0) & (second >= 0)
+        key = _keys(at, np.minimum(first, second), np.maximum(first, second), len(self.agents))
+        own = _keys(self.task, self.low, self.high, len(self.agents))
+        place = np.searchsorted(own, key).clip(max=max(0, len(own) - 1))
+        if len(own):
+            known &= own[place] == key
+        found: IntArray = np.where(known & (len(own) > 0), place, -1)
+        return found, first > second
+
+    def _within(self, agents: Collection[str]) -> BoolArray:
+        for agent in agents:
+            if agent not in self.agents:
+                raise MetricError(f"no pair of agent {agent!r} is labelled{nearest(agent, self.agents)}")
+        inside = np.array([agent in set(agents) for agent in self.agents], dtype=np.bool_)
+        result: BoolArray = inside[self.low] & inside[self.high]
+        return result
+
+    def _take(self, kept: BoolArray) -> PairLabels:
+        return replace(
+            self,
+            task=self.task[kept],
+            low=self.low[kept],
+            high=self.high[kept],
+            sign=self.sign[kept],
+            by_preference=self.by_preference[kept],
+            contradicted=self.contradicted[kept],
+        )
+
+
+def rating_table(
+    ratings: Iterable[Rating],
+    *,
+    tasks: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    criterion: str | None = None,
+    centre: Centre = "median",
+) -> RatingTable:
+    """Median or mean rating of each response over its raters.
+
+    ``tasks`` and ``agents`` order the table and leave out all others; None: in order of appearance.
+    """
+    _check_option("the centre of ratings", centre, get_args(Centre))
+    kept = _of_criterion(list(ratings), criterion)
+    tasks = _names(tasks, (rating.task for rating in kept))
+    agents = _names(agents, (rating.agent for rating in kept))
+    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    voices: dict[tuple[int, str], list[float]] = {}
+    for rating in kept:
+        if rating.task in task_number and rating.agent in agent_number:
+            cell = task_number[rating.task] * len(agents) + agent_number[rating.agent]
+            voices.setdefault((cell, rating.rater), []).append(rating.score)
+    value, raters = _centres(voices, len(tasks) * len(agents), centre)
+    shape = len(tasks), len(agents)
+    return RatingTable(tuple(tasks), tuple(agents), value.reshape(shape), raters.reshape(shape), centre)
+
+
+def pair_labels(
+    ratings: Iterable[Rating] = (),
+    preferences: Iterable[Preference] = (),
+    *,
+    tasks: Sequence[str] | None = None,
+    agents: Sequence[str] | None = None,
+    criterion: str | None = None,
+    source: Source = "ratings first",
+    centre: Centre = "median",
+    least_preference: float = 0.5,
+    least_margin: float = 2,
+    contradictions: Contradiction = "first source",
+) -> PairLabels:
+    """The label of every pair of responses to one task that people rated or compared, ties among them.
+
+    A preference counts as one vote where it is beyond ``least_preference``; the votes for one side less those for the
+    other must reach ``least_margin``.
+    """
+    _check_option("the source of labels", source, get_args(Source))
+    _check_option("what a contradiction gives", contradictions, get_args(Contradiction))
+    if not (least_preference >= 0 and least_margin > 0):
+        raise MetricError(
+            f"preferences count beyond {least_preference} and decide from a margin of {least_margin}; the first is "
+            "at least 0, the second above 0 (the papers: 0.5 and 2)"
+        )
+    rated = _of_criterion(list(ratings), criterion) if source != "preferences" else []
+    compared = _of_criterion(list(preferences), criterion) if source != "ratings" else []
+    if not rated and not compared:
+        raise MetricError("there are no labels: add a labels table with ratings or preferences to the study")
+    tasks = _names(tasks, [*(label.task for label in rated), *(label.task for label in compared)])
+    pairs = ((label.first, label.second) for label in compared)
+    agents = _names(agents, [*(label.agent for label in rated), *itertools.chain.from_iterable(pairs)])
+    table = rating_table(rated, tasks=tasks, agents=agents, centre=centre)
+    from_ratings = _rating_signs(table)
+    from_votes = _vote_signs(compared, tasks, agents, least_preference, least_margin)
+    return _joined(
+        tuple(tasks),
+        tuple(agents),
+        ratings=from_ratings,
+        votes=from_votes,
+        source=source,
+        contradictions=contradictions,
+    )
+
+
+Signs = tuple[IntArray, IntArray]
+"""Keys of pairs in ascending order, and the sign of each."""
+
+
+def _rating_signs(table: RatingTable) -> Signs:
+    """The sign of the difference of every two rated responses to a task."""
+    low, high = np.triu_indices(len(table.agents), k=1)
+    differences = table.value[:, low] - table.value[:, high]
+    task, pair = np.nonzero(~np.isnan(differences))
+    found = differences[task, pair]
+    signs = np.where(np.abs(found) <= ROUNDING, 0, np.sign(found)).astype(np.int64)
+    return _keys(task, low[pair], high[pair], len(table.agents)), signs
+
+
+def _vote_signs(
+    preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str], least: float, margin: float
+) -> Signs:
+    """Which side of every compared pair has the votes."""
+    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    voices: dict[tuple[int, str], list[float]] = {}
+    for label in preferences:
+        first, second = agent_number.get(label.first, -1), agent_number.get(label.second, -1)
+        if label.task in task_number and first >= 0 and second >= 0:
+            low, high = min(first, second), max(first, second)
+            key = (task_number[label.task] * len(agents) + low) * len(agents) + high
+            voices.setdefault((key, label.rater), []).append(label.preference if low == first else -label.preference)
+    net: dict[int, int] = {}
+    for (key, _), said in voices.items():
+        mean = sum(said) / len(said)
+        net[key] = net.get(key, 0) + (abs(mean) > least + ROUNDING) * (1 if mean > 0 else -1)
+    keys = np.array(sorted(net), dtype=np.int64)
+    votes = np.array([net[key] for key in sorted(net)], dtype=np.float64)
+    return keys, np.where(np.abs(votes) >= margin - ROUNDING, np.sign(votes), 0).astype(np.int64)
+
+
+def _joined(
+    tasks: tuple[str, ...],
+    agents: tuple[str, ...],
+    *,
+    ratings: Signs,
+    votes: Signs,
+    source: Source,
+    contradictions: Contradiction,
+) -> PairLabels:
+    keys = np.union1d(ratings[0], votes[0])
+    by_rating, by_vote = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
+    by_rating[np.searchsorted(keys, ratings[0])] = ratings[1]
+    by_vote[np.searchsorted(keys, votes[0])] = votes[1]
+    first, second = (by_vote, by_rating) if source.startswith("preferences") else (by_rating, by_vote)
+    sign = np.where(first != 0, first, second)
+    contradicted = by_rating * by_vote < 0
+    if contradictions == "tie":
+        sign = np.where(contradicted, 0, sign)
+    return PairLabels(
+        tasks,
+        agents,
+        task=keys // len(agents) ** 2,
+        low=keys // len(agents) % len(agents),
+        high=keys % len(agents),
+        sign=sign,
+        by_preference=(sign != 0) & (sign == by_vote) & ((by_rating == 0) | source.startswith("preferences")),
+        contradicted=contradicted,
+        source=source,
+        contradictions=contradictions,
+    )
+
+
+def _centres(voices: dict[tuple[int, str], list[float]], cells: int, centre: Centre) -> tuple[FloatArray, IntArray]:
+    """Median or mean of each cell over its raters, and how many they are."""
+    cell = np.array([cell for cell, _ in voices], dtype=np.int64)
+    said = np.array([sum(scores) / len(scores) for scores in voices.values()], dtype=np.float64)
+    raters = np.bincount(cell, minlength=cells).astype(np.int64)
+    value, rated = np.full(cells, np.nan), raters > 0
+    if centre == "mean":
+        value[rated] = np.bincount(cell, weights=said, minlength=cells)[rated] / raters[rated]
+        return value, raters
+    ordered = said[np.lexsort((said, cell))]
+    begin = (np.cumsum(raters) - raters)[rated]
+    size = raters[rated]
+    value[rated] = (ordered[begin + (size - 1) // 2] + ordered[begin + size // 2]) / 2
+    return value, raters
+
+
+def _of_criterion(labels: list[Label], criterion: str | None) -> list[Label]:
+    found = {label.criterion for label in labels}
+    if criterion is None:
+        if len(found) > 1:
+            names = ", ".join(sorted(map(str, found)))
+            raise MetricError(f"the labels are of {len(found)} criteria ({names}); name the one to use")
+        return labels
+    return [label for label in labels if label.criterion == criterion]
+
+
+def _names(given: Sequence[str] | None, found: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(found if given is None else given))
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _renumbered(names: Sequence[str], own: Sequence[str]) -> IntArray:
+    """The number that each name has in our own list, -1 where it has none."""
+    number = _numbers(own)
+    return np.array([number.get(name, -1) for name in names], dtype=np.int64)
+
+
+def _keys(task: IntArray, low: IntArray, high: IntArray, agents: int) -> IntArray:
+    return (task.astype(np.int64) * agents + low) * agents + high
+
+
+def _check_option(what: str, value: str, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise MetricError(f"{what} is one of {', '.join(map(repr, allowed))}, not {value!r}{nearest(value, allowed)}")

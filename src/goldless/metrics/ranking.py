@@ -1,0 +1,235 @@
+"""Agents in order: by mean score, by win rate, or by Bradley-Terry strength, with intervals over tasks.
+
+Bradley-Terry strengths make up for agents that met different opponents, which a win rate does not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError
+from goldless.metrics.bradley_terry import (
+    bradley_terry,
+    bradley_terry_batch,
+    has_finite_strengths,
+    why_not_finite,
+)
+from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
+from goldless.statistics.bootstrap import Method, task_intervals
+from goldless.statistics.draws import draw_counts
+from goldless.statistics.score_table import score_table
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+TIED = 1e-9
+"""Scores that differ by no more than this are tied in rank."""
+HALF_TIE = 0.5
+"""Ties added between agents that met, in resamples where somebody always wins or always loses."""
+ELEMENTS_AT_ONCE = 1 << 20
+
+RankingName = Literal["mean", "win rate", "bradley-terry"]
+RankingMethod = Method | Literal["percentile"]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedAgent:
+    """One agent's place."""
+
+    agent: str
+    rank: int | None
+    """One more than the number of agents with a higher score; None: no score."""
+    score: float | None
+    low: float | None
+    high: float | None
+    n_tasks: int
+    """Tasks with a score or verdict."""
+    asked: int
+    """Ratings, or pairs, that were asked for."""
+    used: int
+    """Of these, those that have an answer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """All agents, best first."""
+
+    name: RankingName
+    agents: tuple[RankedAgent, ...]
+    unit: str
+    level: float
+    method: RankingMethod | None
+    seed: int
+    resamples: int
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, agent: str) -> RankedAgent:
+        """The place of one agent."""
+        for one in self.agents:
+            if one.agent == agent:
+                return one
+        raise KeyError(agent)
+
+
+def rank_by_mean(
+    panel: PanelScores | PanelVerdicts, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+) -> Ranking:
+    """By mean score over tasks; for verdicts on pairs, by the mean weighted share of votes over peers and tasks."""
+    if isinstance(panel, PanelScores):
+        asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
+        unit = "rating" if panel.normalisation == "raw" else "standard deviations"
+        return _by_table(
+            "mean", panel.agents, panel.score, (asked, used), unit=unit, seed=seed, resamples=resamples, level=level
+        )
+    table = _pair_table(panel, vote_share(panel))
+    return _by_table(
+        "mean", panel.agents, table, _counts(panel), unit="share of votes", seed=seed, resamples=resamples, level=level
+    )
+
+
+def rank_by_win_rate(
+    verdicts: PanelVerdicts, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+) -> Ranking:
+    """By the share of peers that an agent beats, a tie counting half, mean over tasks."""
+    table = _pair_table(verdicts, verdicts.verdict)
+    return _by_table(
+        "win rate",
+        verdicts.agents,
+        table,
+        _counts(verdicts),
+        unit="win rate",
+        seed=seed,
+        resamples=resamples,
+        level=level,
+    )
+
+
+def rank_by_bradley_terry(
+    verdicts: PanelVerdicts,
+    *,
+    virtual_ties: float = 0.0,
+    seed: int = 0,
+    resamples: int = 1_000,
+    level: float = 0.95,
+) -> Ranking:
+    """By Bradley-Terry strength, with percentile intervals over resampled tasks.
+
+    There is no finite strength where an agent, or a group of them, always wins or always loses against the rest; the
+    notes then say who. ``virtual_ties`` of, say, 0.5 between every two agents that met make it finite.
+    """
+    if not (virtual_ties >= 0 and np.isfinite(virtual_ties)):
+        raise MetricError(f"{virtual_ties} virtual ties came; their number is 0 or more")
+    if not 0 < level < 1:
+        raise MetricError(f"a level of {level} came; it lies between 0 and 1, such as 0.95")
+    by_task, tasks = _wins_by_task(verdicts)
+    agents = len(verdicts.agents)
+    met = _met(by_task.sum(axis=0).reshape(agents, agents))
+    wins = by_task.sum(axis=0).reshape(agents, agents) + virtual_ties / 2 * met
+    apart = why_not_finite(wins, verdicts.agents)
+    empty: FloatArray = np.full(agents, np.nan)
+    if apart is not None:
+        rows = _rows(verdicts.agents, np.stack([empty] * 3), _tasks_of(verdicts), _counts(verdicts))
+        return Ranking("bradley-terry", rows, "log-odds", level, None, seed, resamples, (apart,))
+    strength = bradley_terry(wins)
+    if tasks < 2:
+        rows = _rows(verdicts.agents, np.stack([strength, empty, empty]), _tasks_of(verdicts), _counts(verdicts))
+        said = f"no interval: n = {tasks}"
+        return Ranking("bradley-terry", rows, "log-odds", level, None, seed, resamples, (said,))
+    drawn, irregular = _refitted(by_task, met, strength, virtual_ties=virtual_ties, seed=seed, resamples=resamples)
+    ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    rows = _rows(verdicts.agents, np.vstack([strength, ends]), _tasks_of(verdicts), _counts(verdicts))
+    said = f"{irregular} of {resamples} resamples had no finite solution; half a tie was added to every pair there"
+    notes = (said,) if irregular else ()
+    return Ranking("bradley-terry", rows, "log-odds", level, "percentile", seed, resamples, notes)
+
+
+def _refitted(
+    by_task: FloatArray, met: FloatArray, strength: FloatArray, *, virtual_ties: float, seed: int, resamples: int
+) -> tuple[FloatArray, int]:
+    """Strengths [resamples, agents] of resampled tasks, and how many resamples had no finite ones of their own."""
+    agents = len(strength)
+    drawn, irregular = [], 0
+    step = max(1, ELEMENTS_AT_ONCE // agents**2)
+    for counts in draw_counts(len(by_task), seed=seed, resamples=resamples):
+        for begin in range(0, len(counts), step):
+            wins = (counts[begin : begin + step] @ by_task).reshape(-1, agents, agents) + virtual_ties / 2 * met
+            bad = ~has_finite_strengths(wins)
+            wins[bad] += HALF_TIE / 2 * met
+            irregular += int(bad.sum())
+            drawn.append(bradley_terry_batch(wins, strength))
+    return np.concatenate(drawn), irregular
+
+
+def _wins_by_task(verdicts: PanelVerdicts) -> tuple[FloatArray, int]:
+    """Wins [tasks with a verdict, agents * agents] of row over column, ties half, and how many tasks they are."""
+    present = ~np.isnan(verdicts.margin)
+    value, low, high = verdicts.verdict[present], verdicts.low[present], verdicts.high[present]
+    agents = len(verdicts.agents)
+    names, task = np.unique(verdicts.task[present], return_inverse=True)
+    table = np.zeros((len(names), agents * agents))
+    np.add.at(table, (task, low * agents + high), value)
+    np.add.at(table, (task, high * agents + low), 1 - value)
+    return table, len(names)
+
+
+def _met(wins: FloatArray) -> FloatArray:
+    return ((wins + wins.T) > 0).astype(np.float64)
+
+
+def _pair_table(verdicts: PanelVerdicts, value: FloatArray) -> FloatArray:
+    """[tasks, agents]: mean over peers of a value of each pair, as seen from either side."""
+    task = np.concatenate([verdicts.task, verdicts.task])
+    agent = np.concatenate([verdicts.low, verdicts.high])
+    both = np.concatenate([value, 1 - value])
+    return score_table(task, agent, both, tasks=len(verdicts.tasks), agents=len(verdicts.agents))
+
+
+def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
+    """Pairs asked and used of each agent."""
+    agents = len(verdicts.agents)
+    found = []
+    for kept in (verdicts.asked > 0, ~np.isnan(verdicts.margin)):
+        sides = np.concatenate([verdicts.low[kept], verdicts.high[kept]])
+        found.append(np.bincount(sides, minlength=agents).astype(np.int64))
+    return found[0], found[1]
+
+
+def _tasks_of(verdicts: PanelVerdicts) -> IntArray:
+    present = ~np.isnan(_pair_table(verdicts, verdicts.verdict))
+    return np.asarray(present.sum(axis=0), dtype=np.int64)
+
+
+def _by_table(
+    name: RankingName,
+    agents: Sequence[str],
+    table: FloatArray,
+    counts: tuple[IntArray, IntArray],
+    *,
+    unit: str,
+    seed: int,
+    resamples: int,
+    level: float,
+) -> Ranking:
+    found = task_intervals(table, seed=seed, resamples=resamples, level=level)
+    numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
+    rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
+    notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
+    method = next((f.method for f in found if f.method), None)
+    return Ranking(name, rows, unit, level, method, seed, resamples, notes)
+
+
+def _rows(
+    agents: Sequence[str], numbers: FloatArray, tasks: IntArray, counts: tuple[IntArray, IntArray]
+) -> tuple[RankedAgent, ...]:
+    """Agents, best first, from scores and the ends of their intervals: [3, agents]."""
+    rows = []
+    for i, agent in enumerate(agents):
+        score, low, high = (None if np.isnan(number) else float(number) for number in numbers[:, i])
+        rank = None if score is None else 1 + int(np.sum(numbers[0] > score + TIED))
+        rows.append(RankedAgent(agent, rank, score, low, high, int(tasks[i]), int(counts[0][i]), int(counts[1][i])))
+    return tuple(sorted(rows, key=lambda row: (row.rank is None, row.rank or 0, row.agent)))

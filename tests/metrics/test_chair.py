@@ -1,0 +1,168 @@
+"""The chair's verdicts and scores. Expected values are sums worked out beside each test."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import zscore
+
+from goldless.errors import MetricError
+from goldless.evidence import JudgementEvidence
+from goldless.metrics.chair import panel_scores, panel_verdicts, reviewer_scores, vote_share
+from goldless.metrics.judgement_table import pair_judgements, response_ratings, response_ratings_from_columns
+from goldless.records import CallFailure
+
+NO = CallFailure("refused", "no")
+
+
+def said(reviewer, forward, backward):
+    """One pair in both orders; None: refused. ``forward``: how far ann is better, shown first; backward: bob."""
+    return [
+        JudgementEvidence(reviewer, "pairwise", "t", first, second, value=value, failure=NO if value is None else None)
+        for first, second, value in (("ann", "bob", forward), ("bob", "ann", backward))
+    ]
+
+
+def panel(*rows, **options):
+    return panel_verdicts(pair_judgements([row for some in rows for row in some]), **options)
+
+
+def test_the_heavier_side_wins():
+    """0.9 for ann; 0.4 + 0.4 for bob; margin 0.1 / 1.7."""
+    found = panel(said("r", 1, 0), said("s", 0, 1), said("q", 0, 1), weights={"r": 0.9, "s": 0.4, "q": 0.4})
+    assert found.margin.tolist() == pytest.approx([0.1 / 1.7])
+    assert found.verdict.tolist() == [1]
+    assert (found.asked.tolist(), found.used.tolist()) == ([6], [6])
+
+
+def test_a_reviewer_that_always_prefers_the_first_place_weighs_nothing():
+    found = panel(said("r", 1, 1), said("s", 0, 1))
+    assert found.margin.tolist() == [-0.5]
+    assert found.verdict.tolist() == [0]
+
+
+def test_sums_that_differ_from_a_tie_by_rounding_only_are_ties():
+    """0.1 + 0.2 against 0.3, which floating point makes 0.30000000000000004."""
+    found = panel(said("r", 1, 0), said("s", 1, 0), said("q", 0, 1), weights={"r": 0.1, "s": 0.2, "q": 0.3})
+    assert found.margin.tolist() == [0]
+    assert found.verdict.tolist() == [0.5]
+    assert found.n_ties == 1
+
+
+def test_who_lacks_one_order_abstains_by_default_and_has_half_a_say_in_the_papers():
+    rows = said("r", 1, None), said("s", 0, 1)
+    default, paper = panel(*rows), panel(*rows, convention="paper")
+    assert (default.margin.tolist(), default.used.tolist(), default.asked.tolist()) == ([-1], [2], [4])
+    assert paper.margin.tolist() == [-0.25]  # (1 + 0) / 2 and -1, halved
+    assert paper.used.tolist() == [3]
+
+
+def test_nobody_s_vote_is_missing_by_default_and_a_tie_in_the_papers():
+    rows = [said("r", None, None)]
+    assert math.isnan(panel(*rows).verdict[0])
+    assert panel(*rows, convention="paper").verdict.tolist() == [0.5]
+
+
+def test_an_order_that_was_never_asked_is_not_missing():
+    found = panel(said("r", 1, 0)[:1])
+    assert (found.verdict.tolist(), found.asked.tolist(), found.used.tolist()) == ([1], [1], [1])
+
+
+def test_probabilities_vote_by_their_lean_or_as_whole_votes():
+    """r leans 0.2 to ann in both orders, s and q 0.1 to bob each: margins (0.2 - 0.1 - 0.1) / 3 and -1 / 3."""
+    rows = said("r", 0.6, 0.4), said("s", 0.45, 0.55), said("q", 0.45, 0.55)
+    assert panel(*rows).verdict.tolist() == [0.5]
+    found = panel(*rows, votes="signs")
+    assert found.margin.tolist() == pytest.approx([-1 / 3])
+    assert vote_share(found).tolist() == pytest.approx([1 / 3])
+
+
+def test_weights_choose_who_votes():
+    rows = said("r", 1, 0), said("s", 0, 1)
+    assert panel(*rows, weights={"s": 2.0, "r": 0.0}).verdict.tolist() == [0]
+    assert panel(*rows, weights={"s": -1.0}).verdict.tolist() == [1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ({"x": 1.0}, "no judgement of reviewer 'x'"),
+        ({"r": math.nan}, "the weight of r is nan"),
+        ({}, "no reviewer has a vote"),
+        ({"r": 0.0}, "no reviewer has a vote"),
+    ],
+)
+def test_bad_weights_are_refused(weights, message):
+    with pytest.raises(MetricError, match=message):
+        panel(said("r", 1, 0), weights=weights)
+
+
+def rated(**scores):
+    """Ratings of one task by each reviewer, agents in order."""
+    rows = [
+        JudgementEvidence(reviewer, "5-level", "t", f"a{i}", value=value, failure=NO if value is None else None)
+        for reviewer, values in scores.items()
+        for i, value in enumerate(values)
+    ]
+    return response_ratings(rows)
+
+
+def test_raw_scores_are_weighted_means():
+    """(1 * 4 + 3 * 2) / 4, (1 * 2 + 3 * 3) / 4."""
+    found = panel_scores(rated(r=[4, 2], s=[2, 3]), weights={"r": 1, "s": 3}, normalisation="raw")
+    assert found.score[0].tolist() == pytest.approx([2.5, 2.75])
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(0, 100)), min_size=2, max_size=9))
+def test_z_scores_are_those_of_scipy(pairs):
+    first, second = (np.array(column, dtype=float) for column in zip(*pairs, strict=True))
+    if first.std() == 0 or second.std() == 0:
+        return
+    found = panel_scores(rated(r=first, s=second), weights={"r": 2, "s": 1})
+    assert found.score[0] == pytest.approx((2 * zscore(first) + zscore(second)) / 3, abs=1e-8)
+
+
+def test_a_reviewer_with_one_rating_for_all_says_nothing():
+    assert panel_scores(rated(r=[3, 3, 3])).score[0].tolist() == [0, 0, 0]
+
+
+def test_a_missing_reviewer_does_not_move_the_level():
+    """r rates 4 on average and s 2, so the level is 3. Of a2 only r spoke, 4 - 4 off its own average: 3 + 0."""
+    found = panel_scores(rated(r=[3, 5, 4], s=[1, 3, None]), normalisation="raw")
+    assert found.score[0].tolist() == pytest.approx([2, 4, 3])
+    assert (found.asked[0].tolist(), found.used[0].tolist()) == ([2, 2, 2], [2, 2, 1])
+
+
+def test_a_response_nobody_rated_has_no_score():
+    found = panel_scores(rated(r=[3, None, 4], s=[2, None, 1]))
+    assert np.isnan(found.score[0]).tolist() == [False, True, False]
+    assert found.used[0].tolist() == [2, 0, 2]
+
+
+def test_scores_that_differ_by_rounding_only_are_equal():
+    """0.1 * 3 + 0.2 * 3 + 0.3 * 1 against 0.1 * 1 + 0.2 * 1 + 0.3 * 3: both 1.2."""
+    ratings = rated(r=[3, 1, 2], s=[3, 1, 2], q=[1, 3, 2])
+    for normalisation in ("raw", "z"):
+        score = panel_scores(ratings, weights={"r": 0.1, "s": 0.2, "q": 0.3}, normalisation=normalisation).score[0]
+        assert score[0] == score[1] == score[2]
+
+
+def test_one_reviewer_s_ratings_are_kept_as_they_are():
+    ratings = response_ratings_from_columns(["r"] * 2, ["t"] * 2, ["ann", "bob"], [3, None])
+    found = reviewer_scores(ratings, "r")
+    assert found.score[0, 0] == 3
+    assert found.asked.tolist() == [[1, 1]]
+    assert found.used.tolist() == [[1, 0]]
+
+
+def test_unknown_options_are_refused():
+    with pytest.raises(MetricError, match="'values' or 'signs', not 'loud'"):
+        panel(said("r", 1, 0), votes="loud")
+    with pytest.raises(MetricError, match="'z' or 'raw', not 'rank'"):
+        panel_scores(rated(r=[1, 2]), normalisation="rank")
+    with pytest.raises(MetricError, match="'default' or 'paper', not 'mine'"):
+        panel(said("r", 1, 0), convention="mine")

@@ -1,0 +1,152 @@
+"""Traits of reviewers, counted by hand."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+
+from goldless.errors import MetricError
+from goldless.evidence import JudgementEvidence
+from goldless.metrics.exam_traits import (
+    confidence_levels,
+    consistency,
+    human_exam,
+    pertinence,
+    self_confidence,
+    uncertainties,
+)
+from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
+from goldless.metrics.pair_labels import pair_labels
+from goldless.records import Rating
+
+
+def both_orders(values, first="ann", second="bob"):
+    """One pair on each task in both orders, (how far ``first`` is better shown first, how far ``second`` is)."""
+    rows = []
+    for t, (forward, backward) in enumerate(values):
+        rows += [(f"t{t}", first, second, forward), (f"t{t}", second, first, backward)]
+    task, one, other, value = zip(*rows, strict=True)
+    return pair_judgements_from_columns(["r"] * len(rows), task, one, other, value)
+
+
+SWAPPED = [(1, 0), (0, 1), (1, 1), (0.5, 0.5), (0.5, 1), (1, None)]
+"""Same, same, not, both tied, tied once, missing once."""
+
+
+def test_consistency_is_the_share_of_pairs_judged_the_same_way_in_both_orders():
+    found = consistency(both_orders(SWAPPED))["r"]
+    assert found.value == pytest.approx(3 / 5)
+    assert (found.asked, found.used, found.n_tasks) == (6, 5, 5)
+    assert found.low < found.value < found.high
+
+
+def test_ties_and_missing_orders_count_half_in_the_papers_consistency():
+    found = consistency(both_orders(SWAPPED), convention="paper")["r"]
+    assert found.value == pytest.approx((1 + 1 + 0 + 0.5 + 0.5 + 0.5) / 6)
+    assert (found.asked, found.used) == (6, 6)
+
+
+def test_pairs_asked_in_one_order_tell_nothing_of_consistency():
+    one = pair_judgements_from_columns(["r"], ["t"], ["ann"], ["bob"], [1])
+    found = consistency(one)["r"]
+    assert (found.value, found.asked, found.note) == (None, 0, "both orders of a pair were never asked")
+
+
+@pytest.mark.parametrize("names", [("relevant", "irrelevant"), ("irrelevant", "relevant")])
+def test_pertinence_is_the_share_of_comparisons_that_prefer_the_relevant_answer(names):
+    """3 of 4 with an answer; whichever side comes first in the table."""
+    if names[0] == "relevant":
+        exam = both_orders([(1, 0), (1, 1), (None, None)], *names)
+    else:
+        exam = both_orders([(0, 1), (1, 1), (None, None)], *names)
+    found = pertinence(exam)["r"]
+    assert (found.value, found.asked, found.used) == (0.75, 6, 4)
+    paper = pertinence(exam, convention="paper")["r"]
+    assert (paper.value, paper.used) == (pytest.approx((3 + 0.5 * 2) / 6), 6)
+
+
+def test_an_exam_without_the_named_answers_is_refused():
+    with pytest.raises(MetricError, match="no comparison of 'relevant' came; the exam's answers are named ann, bob"):
+        pertinence(both_orders([(1, 0)]))
+    assert pertinence(both_orders([(1, 0)]), relevant="bob", irrelevant="ann")["r"].value == 0
+
+
+LABELS = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(4) for a, s in (("ann", 3), ("bob", 2), ("cy", 1))])
+
+
+def test_the_human_exam_is_accuracy_on_the_questioners_pairs():
+    judgements = both_orders([(1, 0), (1, 1), (0, 1), (1, None)])
+    found = human_exam(judgements, LABELS, questioners=["ann", "bob"])["r"]
+    assert (found.value, found.asked, found.used) == (pytest.approx((1 + 0.5 + 0) / 3), 4, 3)
+    ratings = response_ratings_from_columns(["r"] * 2, ["t0"] * 2, ["ann", "bob"], [5, 4])
+    assert human_exam(ratings, LABELS, questioners=["ann", "bob"])["r"].value == 1
+
+
+def test_an_exam_needs_two_questioners_with_decided_pairs():
+    with pytest.raises(MetricError, match="1 questioners came"):
+        human_exam(both_orders([(1, 0)]), LABELS, questioners=["ann"])
+    tied = pair_labels([Rating("t0", a, "p", 3) for a in ("ann", "bob")])
+    with pytest.raises(MetricError, match="people decided no pair of ann, bob"):
+        human_exam(both_orders([(1, 0)]), tied, questioners=["ann", "bob"])
+
+
+def choice(task, p):
+    logprobs = None if p is None else {"one": math.log(p), "two": math.log(1 - p)}
+    return JudgementEvidence("r", "pairwise", task, "ann", "bob", value=p, label_logprobs=logprobs)
+
+
+def test_uncertainty_is_minus_log_p_of_the_likelier_label():
+    found = uncertainties([choice("t", 0.9), choice("u", 0.25), choice("v", None)])
+    assert found == [("t", pytest.approx(-math.log(0.9))), ("u", pytest.approx(-math.log(0.75))), ("v", None)]
+
+
+def test_a_reviewer_surer_of_easy_pairs_is_self_confident():
+    easy = uncertainties([choice("t", 0.9), choice("u", 0.8), choice("v", None)])
+    hard = uncertainties([choice("t", 0.6), choice("u", 0.45)])
+    found = self_confidence(easy, hard, higher_is="less sure")
+    gap = -(math.log(0.6) + math.log(0.55)) / 2 + (math.log(0.9) + math.log(0.8)) / 2
+    assert (found.value, found.difference) == (1, pytest.approx(gap))
+    assert (found.asked, found.used, found.n_tasks) == (5, 4, 2)
+    assert self_confidence(hard, easy, higher_is="less sure").value == 0
+    assert self_confidence(easy, easy, higher_is="less sure").value == 0
+
+
+def test_both_sets_of_confidence_labels_run_from_one_to_five():
+    said = ["null", "low", "medium", "high", "Expert.", "doubtful", "uncertain", "moderate", "confident", "absolute"]
+    assert [level for _, level in confidence_levels((label, label) for label in said)] == [1, 2, 3, 4, 5] * 2
+    assert confidence_levels([("a", "quite"), ("b", None)]) == [("a", None), ("b", None)]
+
+
+def test_published_levels_pass_and_fail_as_published():
+    """Auto-PRE, table 11: ChatGLM-Pro 3.9738 > 3.8883 passes, ChatGLM3-6B 3.9206 < 4.0964 does not."""
+    assert self_confidence([("a", 3.9738)], [("b", 3.8883)], higher_is="surer").value == 1
+    assert self_confidence([("a", 3.9206)], [("b", 4.0964)], higher_is="surer").value == 0
+
+
+def test_the_interval_of_separate_items_is_near_welchs():
+    random = np.random.default_rng(0)
+    easy, hard = random.normal(1.0, 0.4, 80), random.normal(1.3, 0.7, 90)
+    found = self_confidence(
+        [(f"e{i}", value) for i, value in enumerate(easy)],
+        [(f"h{i}", value) for i, value in enumerate(hard)],
+        higher_is="less sure",
+    )
+    welch = ttest_ind(hard, easy, equal_var=False).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx((welch.low, welch.high), abs=0.02)
+
+
+def test_items_of_one_name_are_paired():
+    """Hard is easy + 0.1 throughout, so there is no doubt about the difference however items differ."""
+    easy = [(f"t{i}", float(i)) for i in range(20)]
+    found = self_confidence(easy, [(item, value + 0.1) for item, value in easy], higher_is="less sure")
+    assert (found.low, found.high) == pytest.approx((0.1, 0.1))
+
+
+def test_an_unanswered_set_leaves_self_confidence_unmeasured():
+    found = self_confidence([("a", None)], [("b", 3)], higher_is="surer")
+    assert (found.value, found.asked, found.used, found.note) == (None, 2, 1, "no easy item was answered")
+    with pytest.raises(MetricError, match="'surer' or 'less sure', not 'better'"):
+        self_confidence([], [], higher_is="better")

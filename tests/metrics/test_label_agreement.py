@@ -1,0 +1,216 @@
+"""Agreement with labels, against hand-worked credits, scipy, and a bootstrap written out."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr, ttest_rel
+
+from goldless.errors import MetricError
+from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
+from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
+from goldless.metrics.label_agreement import (
+    accuracies,
+    accuracy,
+    compare_credits,
+    panel_credits,
+    rank_agreement,
+    rank_correlations,
+    reviewer_credits,
+    score_credits,
+)
+from goldless.metrics.pair_labels import RatingTable, pair_labels
+from goldless.metrics.shares import task_shares, wilson
+from goldless.records import Rating
+
+LABELS = pair_labels([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
+"""ann above bob above cy and di, who tie."""
+
+
+def compared(rows):
+    """(first, second, value) on task t by reviewer r."""
+    first, second, value = zip(*rows, strict=True)
+    return pair_judgements_from_columns(["r"] * len(rows), ["t"] * len(rows), first, second, value)
+
+
+def test_each_order_of_a_reviewer_is_scored_on_its_own():
+    """ann-bob 1 and 1; ann-cy 1 and 0; bob-cy 0.5 and 1, so (1 + 0.5 + 0.75) / 3. cy-di is a tie and not asked."""
+    rows = [
+        ("ann", "bob", 1),
+        ("bob", "ann", 0),
+        ("ann", "cy", 1),
+        ("cy", "ann", 1),
+        ("bob", "cy", 0.5),
+        ("cy", "bob", 0),
+        ("cy", "di", 1),
+        ("di", "cy", 1),
+    ]
+    found = accuracy(reviewer_credits(compared(rows), LABELS)["r"])
+    assert found.accuracy == pytest.approx(2.25 / 3)
+    assert (found.n_pairs, found.asked, found.used, found.tied) == (5, 3, 3, 1)
+    verdicts = panel_verdicts(compared(rows))
+    # one vote of both orders: 1, a tie, 1
+    assert accuracy(panel_credits(verdicts, LABELS)).accuracy == pytest.approx(2.5 / 3)
+
+
+def test_a_missing_order_is_left_out_by_default_and_half_right_in_the_papers():
+    rows = compared([("ann", "bob", 1), ("bob", "ann", None), ("ann", "cy", 1), ("cy", "ann", 0)])
+    default = accuracy(reviewer_credits(rows, LABELS)["r"])
+    assert (default.accuracy, default.asked, default.used, default.missing) == (1, 2, 1, 1)
+    paper = accuracy(reviewer_credits(rows, LABELS, convention="paper")["r"])
+    assert (paper.accuracy, paper.used, paper.missing) == ((0.75 + 1) / 2, 2, 0)
+
+
+def test_numbers_of_agents_need_not_be_those_of_the_labels():
+    rows = compared([("cy", "ann", 0), ("bob", "ann", 1)])
+    assert rows.agents != LABELS.agents
+    found = reviewer_credits(rows, LABELS)["r"]
+    assert accuracy(found).accuracy == 0.5
+    assert accuracy(panel_credits(panel_verdicts(rows), LABELS)).accuracy == 0.5
+
+
+def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
+    """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing."""
+    ratings = response_ratings_from_columns(["r"] * 4, ["t"] * 4, ["ann", "bob", "cy", "di"], [4, 3, 4, None])
+    default = accuracy(reviewer_credits(ratings, LABELS)["r"])
+    assert (default.accuracy, default.asked, default.used, default.tied) == (0.5, 5, 3, 1)
+    paper = accuracy(reviewer_credits(ratings, LABELS, convention="paper")["r"])
+    assert (paper.accuracy, paper.used) == ((1 + 0.5 + 0.5 + 0 + 0.5) / 5, 5)
+    assert accuracy(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
+
+
+def test_nothing_judged_has_no_accuracy():
+    found = accuracy(reviewer_credits(compared([("cy", "di", 1)]), LABELS)["r"])
+    assert (found.accuracy, found.low, found.asked, found.note) == (None, None, 0, "nothing was judged")
+
+
+def many_tasks(seed, tasks=60, right=0.7):
+    """Labels of three agents on many tasks, and a reviewer that is right in clumps."""
+    random = np.random.default_rng(seed)
+    rows, human = [], []
+    for t in range(tasks):
+        luck = random.uniform(right - 0.3, right + 0.3)
+        human += [Rating(f"t{t}", agent, "p", score) for agent, score in (("ann", 3), ("bob", 2), ("cy", 1))]
+        for first, second in (("ann", "bob"), ("ann", "cy"), ("bob", "cy"))[: random.integers(1, 4)]:
+            rows.append((f"t{t}", first, second, float(random.uniform() < luck)))
+    task, first, second, value = zip(*rows, strict=True)
+    return pair_judgements_from_columns(["r"] * len(rows), task, first, second, value), pair_labels(human)
+
+
+def test_the_interval_is_wider_than_if_pairs_were_independent_and_near_the_plain_task_bootstrap():
+    judgements, labels = many_tasks(1)
+    own = reviewer_credits(judgements, labels)["r"]
+    found = accuracy(own, resamples=4000)
+    random = np.random.default_rng(5)
+    groups = [own.credit[(labels.task == t) & ~np.isnan(own.credit)] for t in range(60)]
+    drawn = [np.concatenate([groups[t] for t in random.integers(60, size=60)]).mean() for _ in range(4000)]
+    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
+    assert found.accuracy == pytest.approx(np.nanmean(own.credit))
+    assert found.n_tasks == 60
+
+
+def test_several_judges_have_the_accuracies_they_have_alone():
+    judgements, labels = many_tasks(1)
+    own = reviewer_credits(judgements, labels)["r"]
+    turned = replace(own, name="contrary", credit=1 - own.credit)
+    both = accuracies([own, turned], resamples=500)
+    assert both == [accuracy(own, resamples=500), accuracy(turned, resamples=500)]
+    assert both[1].accuracy == pytest.approx(1 - both[0].accuracy)
+    assert accuracies([]) == []
+
+
+def test_where_all_is_right_the_interval_is_wilsons_over_tasks():
+    """Wilson's lower end at a share of 1 is n / (n + z²)."""
+    share = task_shares(np.ones((1, 40)), np.repeat(np.arange(20), 2))[0]
+    assert (share.method, share.n, share.n_tasks, share.high) == ("wilson", 40, 20, 1)
+    assert share.low == pytest.approx(20 / (20 + 1.959963985**2))
+    assert wilson(0.0, 20)[1] == pytest.approx(1 - share.low)
+
+
+def test_wilsons_interval_is_that_of_a_published_example():
+    """81 of 263: .2553 to .3662 (Newcombe 1998, table I, method 3)."""
+    assert wilson(81 / 263, 263) == pytest.approx((0.2553, 0.3662), abs=5e-5)
+
+
+def test_two_judges_are_compared_as_scipy_does():
+    first, labels = many_tasks(1)
+    second, _ = many_tasks(2, right=0.6)
+    one, other = (reviewer_credits(judgements, labels)["r"] for judgements in (first, second))
+    found = compare_credits(one, other, resamples=500)
+    both = ~np.isnan(one.credit + other.credit)
+    expected = ttest_rel(one.credit[both], other.credit[both])
+    assert (found.t, found.p) == pytest.approx((expected.statistic, expected.pvalue))
+    assert found.n_pairs == both.sum()
+    assert found.low < found.difference < found.high
+
+
+def test_a_judge_is_not_compared_with_itself_by_a_test_nor_with_one_under_other_labels():
+    judgements, labels = many_tasks(1)
+    own = reviewer_credits(judgements, labels)["r"]
+    found = compare_credits(own, own, resamples=100)
+    assert (found.difference, found.t, found.p) == (0, None, None)
+    with pytest.raises(MetricError, match="different labels"):
+        compare_credits(own, reviewer_credits(judgements, labels.among(["ann", "bob"]))["r"])
+
+
+TABLES = st.lists(st.lists(st.integers(1, 4), min_size=5, max_size=5), min_size=2, max_size=6)
+
+
+@given(TABLES, TABLES)
+def test_spearman_is_that_of_scipy(first, second):
+    rows = min(len(first), len(second))
+    one, other = np.array(first[:rows], dtype=float), np.array(second[:rows], dtype=float)
+    for found, x, y in zip(rank_correlations(one, other), one, other, strict=True):
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            assert math.isnan(found)
+        else:
+            assert found == pytest.approx(spearmanr(x, y).statistic)
+
+
+@given(st.permutations(range(6)), st.permutations(range(6)))
+def test_kendall_without_ties_is_that_of_scipy(first, second):
+    one, other = np.array([first], dtype=float), np.array([second], dtype=float)
+    assert rank_correlations(one, other, "kendall")[0] == pytest.approx(kendalltau(first, second).statistic)
+
+
+def test_tied_pairs_count_in_the_denominator_of_tau_a():
+    """Of the pairs of (1, 1, 2) and (1, 2, 3) two agree and one is tied: 2 / 3."""
+    found = rank_correlations(np.array([[1.0, 1, 2]]), np.array([[1.0, 2, 3]]), "kendall")
+    assert found[0] == pytest.approx(2 / 3)
+
+
+def scores(table):
+    table = np.array(table, dtype=float)
+    tasks, agents = (tuple(f"{letter}{i}" for i in range(n)) for letter, n in zip("ta", table.shape, strict=True))
+    ones = np.ones(table.shape, dtype=np.int64)
+    return PanelScores(tasks, agents, table, ones, ones, {"r": 1.0}, "raw")
+
+
+def human(table):
+    like = scores(table)
+    return RatingTable(like.tasks, like.agents, like.score, like.used, "median")
+
+
+def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_papers():
+    first, second = scores([[1, 2, 3], [2, 2, 2], [3, 2, 1]]), human([[1, 2, 3], [1, 2, 3], [3, 2, np.nan]])
+    default = rank_agreement(first, second)
+    assert (default.mean, default.n_tasks, default.undefined) == (1, 2, 1)
+    paper = rank_agreement(first, second, convention="paper")
+    assert (paper.mean, paper.n_tasks, paper.undefined) == (pytest.approx(2 / 3), 3, 1)
+    kendall = rank_agreement(first, second, coefficient="kendall")
+    assert (kendall.mean, kendall.undefined) == (pytest.approx(2 / 3), 0)
+
+
+def test_names_that_match_nowhere_and_unknown_coefficients_are_refused():
+    stranger = RatingTable(("x",), ("y",), np.ones((1, 1)), np.ones((1, 1), dtype=np.int64), "median")
+    with pytest.raises(MetricError, match="both scored and rated"):
+        rank_agreement(scores([[1, 2]]), stranger)
+    with pytest.raises(MetricError, match="'spearman' or 'kendall', not 'pearson'"):
+        rank_agreement(scores([[1, 2]]), human([[1, 2]]), coefficient="pearson")
+    with pytest.raises(MetricError, match=r"shapes \(1, 2\) and \(2, 2\)"):
+        rank_correlations(np.ones((1, 2)), np.ones((2, 2)))

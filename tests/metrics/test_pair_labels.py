@@ -1,0 +1,158 @@
+"""Which of two responses people found better. Expected labels are worked out by hand from the few labels given."""
+
+from __future__ import annotations
+
+import statistics
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldless.errors import MetricError
+from goldless.metrics.pair_labels import pair_labels, rating_table
+from goldless.records import Preference, Rating
+
+
+def ratings(task, **scores):
+    return [
+        Rating(task, agent, f"r{i}", score) for agent, given in scores.items() for i, score in enumerate(given, start=1)
+    ]
+
+
+def votes(task, first, second, *preferences):
+    return [Preference(task, first, second, f"r{i}", value) for i, value in enumerate(preferences, start=1)]
+
+
+def signs(labels):
+    return {
+        (labels.tasks[t], labels.agents[a], labels.agents[b]): s
+        for t, a, b, s in zip(labels.task, labels.low, labels.high, labels.sign.tolist(), strict=True)
+    }
+
+
+def test_the_higher_median_is_better():
+    found = pair_labels(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]))
+    assert signs(found) == {("t", "ann", "bob"): 1}
+    assert (found.n_pairs, found.n_decided, found.n_ties) == (1, 1, 0)
+
+
+def test_means_may_stand_for_the_ratings_instead():
+    """Mean 11/3 against 4, though the median is 5 against 4."""
+    found = pair_labels(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]), centre="mean")
+    assert signs(found) == {("t", "ann", "bob"): -1}
+
+
+@pytest.mark.parametrize(
+    ("preferences", "sign"),
+    [
+        ((0.6, 0.6, 0.0, 0.0, 0.0), 1),  # two for ann
+        ((0.6, 0.5, 0.5, 0.5, 0.5), 0),  # one: 0.5 is not beyond 0.5
+        ((-1, -1, -1, 2.9, 0.0), -1),  # three less one, however strong
+        ((-1, -1, 1, 0.2, 0.1), 0),  # two less one
+    ],
+)
+def test_preferences_vote_where_medians_tie(preferences, sign):
+    found = pair_labels(ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", *preferences))
+    assert signs(found) == {("t", "ann", "bob"): sign}
+    assert found.by_preference.tolist() == [sign != 0]
+
+
+def test_a_preference_counts_from_the_side_it_was_given():
+    found = pair_labels(ratings("t", ann=[3], bob=[3]), votes("t", "bob", "ann", 1, 1))
+    assert signs(found) == {("t", "ann", "bob"): -1}
+
+
+def test_thresholds_of_votes_are_options():
+    rated, compared = ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", 0.3)
+    assert signs(pair_labels(rated, compared)) == {("t", "ann", "bob"): 0}
+    found = pair_labels(rated, compared, least_preference=0.2, least_margin=1)
+    assert signs(found) == {("t", "ann", "bob"): 1}
+
+
+def test_labels_that_contradict_each_other_are_marked_and_decided_as_asked():
+    rated, compared = ratings("t", ann=[5], bob=[1]), votes("t", "ann", "bob", -1, -1)
+    for options, sign in [
+        ({}, 1),
+        ({"source": "preferences first"}, -1),
+        ({"contradictions": "tie"}, 0),
+    ]:
+        found = pair_labels(rated, compared, **options)
+        assert (signs(found)["t", "ann", "bob"], found.n_contradicted) == (sign, 1)
+    assert pair_labels(rated, compared, source="ratings").n_contradicted == 0
+
+
+def test_a_rater_who_says_both_has_no_vote_and_one_who_repeats_has_one():
+    rated = ratings("t", ann=[3], bob=[3])
+    both = [Preference("t", "ann", "bob", "r1", 1), Preference("t", "bob", "ann", "r1", 1)]
+    twice = [Preference("t", "ann", "bob", "r1", 1)] * 2
+    assert signs(pair_labels(rated, both, least_margin=1)) == {("t", "ann", "bob"): 0}
+    assert signs(pair_labels(rated, twice)) == {("t", "ann", "bob"): 0}
+
+
+def test_pairs_may_be_compared_without_ratings_and_rated_without_comparisons():
+    found = pair_labels(ratings("t", ann=[3], bob=[1]), votes("t", "bob", "cy", 1, 1))
+    assert signs(found) == {("t", "ann", "bob"): 1, ("t", "bob", "cy"): 1}
+
+
+def test_pairs_are_taken_among_some_agents_or_outside_of_them():
+    found = pair_labels(ratings("t", ann=[3], bob=[1], cy=[1], di=[5]))
+    assert set(signs(found.among(["ann", "bob"]))) == {("t", "ann", "bob")}
+    assert len(signs(found.outside(["ann", "bob", "cy"]))) == 3
+    assert found.decided().n_pairs == 5
+    with pytest.raises(MetricError, match="'ana' is labelled; did you mean 'ann'"):
+        found.among(["ana", "bob"])
+
+
+def test_pairs_are_found_by_name_whatever_their_numbers():
+    found = pair_labels(ratings("t", ann=[3], bob=[1], cy=[2]))
+    zero = np.zeros(3, dtype=np.int64)
+    place, turned = found.places(["t"], ["cy", "zed", "ann"], zero, np.array([0, 0, 1]), np.array([2, 1, 2]))
+    assert place.tolist() == [1, -1, -1]  # ann-bob, ann-cy, bob-cy
+    assert turned.tolist()[0] is True
+
+
+def test_several_criteria_are_not_mixed():
+    rows = [
+        Rating("t", "ann", "r", 1, "style"),
+        Rating("t", "bob", "r", 2, "style"),
+        Rating("t", "ann", "r", 5, "fact"),
+    ]
+    with pytest.raises(MetricError, match=r"2 criteria \(fact, style\)"):
+        pair_labels(rows)
+    assert signs(pair_labels(rows, criterion="style")) == {("t", "ann", "bob"): -1}
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"source": "people"}, "the source of labels is one of"),
+        ({"centre": "mode"}, "the centre of ratings is one of"),
+        ({"contradictions": "drop"}, "what a contradiction gives is one of"),
+        ({"least_margin": 0}, "margin of 0"),
+    ],
+)
+def test_unknown_options_are_refused(options, message):
+    with pytest.raises(MetricError, match=message):
+        pair_labels(ratings("t", ann=[3], bob=[1]), **options)
+
+
+def test_a_study_without_labels_is_told_what_to_add():
+    with pytest.raises(MetricError, match="add a labels table"):
+        pair_labels()
+
+
+@given(st.lists(st.lists(st.integers(1, 5), min_size=1, max_size=6), min_size=2, max_size=5))
+def test_medians_are_those_of_the_statistics_module(given_scores):
+    rows = ratings("t", **{f"a{i}": scores for i, scores in enumerate(given_scores)})
+    table = rating_table(rows)
+    assert table.value[0].tolist() == [statistics.median(scores) for scores in given_scores]
+    assert table.raters[0].tolist() == [len(scores) for scores in given_scores]
+    means = rating_table(rows, centre="mean").value[0]
+    assert means.tolist() == pytest.approx([statistics.fmean(scores) for scores in given_scores])
+
+
+def test_a_response_nobody_rated_has_no_rating():
+    table = rating_table(ratings("t", ann=[3]), agents=["ann", "bob"])
+    assert np.isnan(table.value[0, 1])
+    assert table.raters.tolist() == [[1, 0]]

@@ -1,0 +1,100 @@
+"""Who passes, why, and with what weight."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from goldless.errors import MetricError
+from goldless.metrics.exam_traits import Trait
+from goldless.metrics.qualification import logit_weight, qualify
+
+
+def traits(**values):
+    """Reviewer → (consistency, pertinence)."""
+    return {
+        name: {"consistency": Trait("consistency", pc), "pertinence": Trait("pertinence", pp)}
+        for name, (pc, pp) in values.items()
+    }
+
+
+THREE = traits(ann=(0.9, 0.8), bob=(0.6, 0.9), cy=(0.3, 0.4))
+"""Mean consistency 0.6, mean pertinence 0.7."""
+
+
+def test_the_mean_over_candidates_must_be_exceeded_in_every_trait():
+    found = qualify(THREE, thresholds={"consistency": "mean", "pertinence": "mean"})
+    assert found.passed == ("ann",)
+    assert found.weights == {"ann": 1.0}
+    assert found.thresholds == pytest.approx({"consistency": 0.6, "pertinence": 0.7})
+    assert found.candidates[1].why == "consistency 0.6000 not above 0.6000; pertinence 0.9000 above 0.7000"
+    assert found.note is None
+
+
+def test_any_trait_may_be_enough():
+    found = qualify(THREE, thresholds={"consistency": "mean", "pertinence": "mean"}, combination="any")
+    assert found.passed == ("ann", "bob")
+
+
+def test_a_chosen_trait_with_a_fixed_threshold_decides_alone():
+    assert qualify(THREE, thresholds={"consistency": 0.55}).passed == ("ann", "bob")
+    assert qualify(THREE, thresholds={"consistency": 0.55, "pertinence": None}).passed == ("ann", "bob")
+    assert qualify(THREE, thresholds={}).passed == ("ann", "bob", "cy")
+
+
+def test_weights_come_from_traits_as_asked():
+    both = {"consistency": 0.5, "pertinence": 0.5}
+    found = qualify(THREE, thresholds=both, weighting="mean of traits")
+    assert found.weights == pytest.approx({"ann": 0.85, "bob": 0.75})
+    found = qualify(THREE, thresholds=both, weighting="trait", weight_from="pertinence")
+    assert found.weights == {"ann": 0.8, "bob": 0.9}
+    found = qualify(THREE, thresholds={"consistency": 0.5}, weighting="logit")
+    assert found.weights == pytest.approx({"ann": math.log(9), "bob": math.log(1.5)})
+
+
+def test_the_logit_is_held_within_one_and_ninety_nine_percent():
+    assert logit_weight(1.0) == pytest.approx(math.log(99))
+    assert logit_weight(0.0) == pytest.approx(-math.log(99))
+    assert logit_weight(0.5) == 0
+
+
+def test_nobody_passing_is_said_with_who_came_nearest():
+    """Lacking: ann 0.05 + 0.15, bob 0.35 + 0.05, cy more."""
+    found = qualify(THREE, thresholds={"consistency": 0.95, "pertinence": 0.95})
+    assert found.passed == ()
+    assert found.weights == {}
+    assert found.note.startswith("no reviewer passed; nearest: ann (consistency 0.9000 not above 0.9500;")
+    assert found.candidates[0].shortfall == pytest.approx(0.2)
+    assert found.candidates[0].weight is None
+
+
+def test_a_trait_that_was_not_measured_is_not_passed():
+    found = qualify(traits(ann=(0.9, None), bob=(0.8, 0.9)), thresholds={"pertinence": "mean", "consistency": 0.5})
+    assert found.passed == ()  # bob is the mean, and does not exceed it
+    assert found.candidates[0].why.startswith("pertinence not measured")
+    found = qualify(traits(ann=(0.9, None), bob=(0.8, 0.9)), thresholds={"pertinence": 0.5})
+    assert found.passed == ("bob",)
+
+
+@pytest.mark.parametrize(
+    ("given", "options", "message"),
+    [
+        ({}, {"thresholds": {}}, "no candidate came"),
+        (THREE, {"thresholds": {"consistancy": 0.5}}, "consistancy was measured of no candidate; did you mean"),
+        (THREE, {"thresholds": {"consistency": "median"}}, "a number, 'mean' or None, not 'median'"),
+        (THREE, {"thresholds": {}, "combination": "most"}, "'all' or 'any', not 'most'"),
+        (THREE, {"thresholds": {}, "weighting": "rank"}, "a weighting is one of"),
+        (THREE, {"thresholds": {}, "weighting": "mean of traits"}, "no trait is named"),
+        (THREE, {"thresholds": {}, "weighting": "logit"}, "say by weight_from"),
+        (traits(ann=(None, 0.5)), {"thresholds": {"consistency": "mean"}}, "there is no mean to compare with"),
+        (
+            traits(ann=(0.9, None)),
+            {"thresholds": {"consistency": 0.5}, "weighting": "trait", "weight_from": "pertinence"},
+            "the weight of ann comes from its pertinence, which was not measured",
+        ),
+    ],
+)
+def test_bad_rules_are_refused(given, options, message):
+    with pytest.raises(MetricError, match=message):
+        qualify(given, **options)

@@ -1,0 +1,178 @@
+"""Rankings from panel verdicts, against hand counts, evalica and a bootstrap written out."""
+
+from __future__ import annotations
+
+import evalica
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldless.errors import MetricError
+from goldless.metrics.bradley_terry import bradley_terry, bradley_terry_batch, has_finite_strengths
+from goldless.metrics.chair import panel_scores, panel_verdicts
+from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
+from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+
+
+def verdicts(rows, **options):
+    """(task, first, second, value) by one reviewer, in one order."""
+    task, first, second, value = zip(*rows, strict=True)
+    return panel_verdicts(pair_judgements_from_columns(["r"] * len(rows), task, first, second, value, **options))
+
+
+ROWS = [
+    ("t1", "ann", "bob", 1),
+    ("t1", "ann", "cy", 1),
+    ("t1", "bob", "cy", 0.5),
+    ("t2", "ann", "bob", 0),
+    ("t2", "ann", "cy", 1),
+    ("t2", "bob", "cy", None),
+]
+
+
+def test_a_win_rate_is_the_mean_over_peers_then_tasks_with_ties_half():
+    """ann (1 + 1/2) / 2, bob (1/4 + 1) / 2, cy (1/4 + 0) / 2."""
+    found = rank_by_win_rate(verdicts(ROWS))
+    assert [(row.agent, row.rank, row.score) for row in found.agents] == [
+        ("ann", 1, 0.75),
+        ("bob", 2, 0.625),
+        ("cy", 3, 0.125),
+    ]
+    assert [(row.asked, row.used, row.n_tasks) for row in found.agents] == [(4, 4, 2), (4, 3, 2), (4, 3, 2)]
+
+
+def test_the_mean_of_verdicts_is_the_share_of_votes():
+    """Two to one reviewers for ann: a share of 2/3 where the win rate is 1."""
+    columns = (["r", "s", "q"], ["t"] * 3, ["ann"] * 3, ["bob"] * 3, [1, 1, 0])
+    panel = panel_verdicts(pair_judgements_from_columns(*columns))
+    assert rank_by_mean(panel)["ann"].score == pytest.approx(2 / 3)
+    assert rank_by_win_rate(panel)["ann"].score == 1
+
+
+def test_the_mean_of_scores_is_over_tasks_and_equal_means_share_a_rank():
+    ratings = response_ratings_from_columns(
+        ["r"] * 6, ["t", "t", "t", "u", "u", "u"], ["ann", "bob", "cy"] * 2, [4, 2, 1, 2, 4, None]
+    )
+    found = rank_by_mean(panel_scores(ratings, normalisation="raw"))
+    assert [(row.agent, row.rank, row.score) for row in found.agents] == [
+        ("ann", 1, 3),
+        ("bob", 1, 3),
+        ("cy", 3, 1),
+    ]
+    assert (found["cy"].asked, found["cy"].used, found["cy"].low) == (2, 1, None)
+    assert "cy: no interval: n = 1" in found.notes
+
+
+def test_two_agents_strengths_differ_by_the_log_odds():
+    """ann wins 3 of 4: ln 3, half to either side of 0."""
+    rows = [(f"t{i}", "ann", "bob", float(i > 0)) for i in range(4)]
+    found = rank_by_bradley_terry(verdicts(rows), resamples=50)
+    assert found["ann"].score == pytest.approx(np.log(3) / 2)
+    assert found["bob"].score == pytest.approx(-np.log(3) / 2)
+
+
+def test_strengths_make_up_for_opponents():
+    """cy beats only bob 3:1, bob beats ann 3:1: on one line, ln 3 apart, though win rates of bob and cy differ less."""
+    rows = [(f"t{i}", "bob", "ann", float(i > 0)) for i in range(4)]
+    rows += [(f"t{i}", "cy", "bob", float(i > 0)) for i in range(4)]
+    found = rank_by_bradley_terry(verdicts(rows), resamples=50)
+    assert [found[agent].score for agent in ("cy", "bob", "ann")] == pytest.approx([np.log(3), 0, -np.log(3)])
+
+
+def random_wins(seed, agents=6, tasks=40):
+    random = np.random.default_rng(seed)
+    strength = random.normal(size=agents)
+    rows = []
+    for t in range(tasks):
+        for i in range(agents):
+            for j in range(i):
+                chance = 1 / (1 + np.exp(strength[j] - strength[i]))
+                rows.append((f"t{t}", f"a{i}", f"a{j}", random.choice([float(random.uniform() < chance), 0.5])))
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_strengths_are_those_of_evalica_on_the_single_verdicts(seed):
+    rows = random_wins(seed)
+    winners = [{1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}[row[3]] for row in rows]
+    other = evalica.bradley_terry(
+        [row[1] for row in rows], [row[2] for row in rows], winners, tolerance=1e-12, limit=10_000
+    )
+    expected = np.log(other.scores)
+    expected -= expected.mean()
+    found = rank_by_bradley_terry(verdicts(rows), resamples=20)
+    assert {row.agent: row.score for row in found.agents} == pytest.approx(dict(expected), abs=1e-6)
+
+
+@given(st.lists(st.integers(1, 60), min_size=12, max_size=12))
+def test_both_solvers_agree(counts):
+    wins = np.zeros((4, 4))
+    wins[~np.eye(4, dtype=bool)] = counts
+    batch = bradley_terry_batch(np.stack([wins, wins.T]), np.zeros(4))
+    assert batch[0] == pytest.approx(bradley_terry(wins), abs=1e-5)
+    assert batch[1] == pytest.approx(-batch[0], abs=1e-8)
+
+
+def test_intervals_are_the_percentiles_of_refits_by_evalica():
+    """The same draws of tasks, refitted one by one."""
+    rows = random_wins(3, agents=4, tasks=25)
+    found = rank_by_bradley_terry(verdicts(rows), resamples=60, seed=7)
+    drawn = np.random.default_rng(7).integers(25, size=(60, 25))
+    by_task = [rows[6 * t : 6 * t + 6] for t in range(25)]
+    outcome = {1.0: evalica.Winner.X, 0.0: evalica.Winner.Y, 0.5: evalica.Winner.Draw}
+    fits = []
+    for draw in drawn:
+        some = [row for t in draw for row in by_task[t]]
+        fit = evalica.bradley_terry(
+            [row[1] for row in some], [row[2] for row in some], [outcome[row[3]] for row in some], tolerance=1e-12
+        )
+        fits.append(np.log(fit.scores.sort_index()) - np.log(fit.scores).mean())
+    ends = np.quantile(np.array(fits), [0.025, 0.975], axis=0)
+    for i in range(4):
+        assert (found[f"a{i}"].low, found[f"a{i}"].high) == pytest.approx(tuple(ends[:, i]), abs=1e-5)
+    assert found.method == "percentile"
+
+
+def test_who_never_lost_has_no_finite_strength_unless_ties_are_added():
+    rows = [(f"t{i}", "ann", "bob", 1) for i in range(3)] + [(f"t{i}", "bob", "cy", float(i > 0)) for i in range(3)]
+    found = rank_by_bradley_terry(verdicts(rows))
+    assert {(row.rank, row.score, row.low) for row in found.agents} == {(None, None, None)}
+    assert found.notes == ("no finite strengths: ann never lost; rank by win rate, or add virtual ties",)
+    eased = rank_by_bradley_terry(verdicts(rows), virtual_ties=1.0, resamples=50)
+    # ann-bob 3.5 to 0.5
+    assert eased["ann"].score - eased["bob"].score == pytest.approx(np.log(7))
+
+
+def test_a_group_that_never_lost_to_the_rest_is_noticed():
+    wins = np.array([[0, 1, 1, 1], [1, 0, 1, 1], [0, 0, 0, 1], [0, 0, 1, 0]], dtype=float)
+    assert has_finite_strengths(np.stack([wins, wins + wins.T])).tolist() == [False, True]
+
+
+def test_agents_nobody_compared_are_named():
+    found = rank_by_bradley_terry(verdicts([("t", "ann", "bob", 0.5)], agents=["ann", "bob", "cy"]))
+    assert found.notes == ("no finite strengths: no verdict on cy; leave them out",)
+
+
+def test_resamples_without_a_finite_solution_are_counted():
+    """bob wins on one task of eight: about a third of the resamples miss it."""
+    rows = [(f"t{i}", "ann", "bob", float(i > 0)) for i in range(8)]
+    found = rank_by_bradley_terry(verdicts(rows), resamples=200)
+    count = int(found.notes[0].split()[0])
+    missed = (np.random.default_rng(0).integers(8, size=(200, 8)) != 0).all(axis=1).sum()
+    assert count == missed
+    assert found["ann"].low <= found["ann"].score <= found["ann"].high
+
+
+def test_one_task_has_strengths_but_no_interval():
+    found = rank_by_bradley_terry(verdicts([("t", "ann", "bob", 0.5)]))
+    assert (found["ann"].score, found["ann"].low, found.notes) == (0, None, ("no interval: n = 1",))
+
+
+def test_bad_options_are_refused():
+    with pytest.raises(MetricError, match="-1 virtual ties"):
+        rank_by_bradley_terry(verdicts(ROWS), virtual_ties=-1)
+    with pytest.raises(MetricError, match="a level of 95"):
+        rank_by_bradley_terry(verdicts(ROWS), level=95)
+    with pytest.raises(KeyError):
+        rank_by_win_rate(verdicts(ROWS))["zed"]

@@ -8,6 +8,7 @@ are tried again. ``attempts`` notes each call before it is made, so that the jou
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import sqlite3
 import threading
@@ -81,6 +82,8 @@ class Journal:
                 "GOLDLESS_HOME to a folder you may write to."
             ) from error
         self._lock = threading.Lock()
+        self._models: set[str] = set()
+        """Models that are known to stand in the file."""
 
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Replies by key, for those keys that have one."""
@@ -110,10 +113,13 @@ class Journal:
         ]
         with self._transaction() as run:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
-            who = (model, _json(identity.as_dict()))
-            run.execute("insert into models values (?, ?) on conflict do nothing", who)
-            run.executemany("insert into bodies values (?, ?) on conflict do nothing", list((bodies or {}).items()))
+            if model not in self._models:
+                who = (model, _json(identity.as_dict()))
+                run.execute("insert into models values (?, ?) on conflict do nothing", who)
+            if bodies:
+                run.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
             run.executemany("insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing", rows)
+        self._models.add(model)
 
     def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
         """Note failed calls, apart from replies."""
@@ -206,7 +212,14 @@ class Journal:
 
 def model_hash(identity: ModelIdentity) -> str:
     """A short name for a model's identity."""
-    return content_hash(identity.as_dict())[:16]
+    settings = tuple(sorted(identity.settings.items()))
+    return _model_hash(identity.provider, identity.name, identity.revision, identity.tokenizer, settings)
+
+
+@functools.lru_cache(maxsize=256)
+def _model_hash(provider: str, name: str, revision: str, tokenizer: str, settings: tuple[tuple[str, str], ...]) -> str:
+    # asked for several times a call: a fast model is slowed down by computing it anew
+    return content_hash(ModelIdentity(provider, name, revision, tokenizer, dict(settings)).as_dict())[:16]
 
 
 def _json(data: Any) -> str:

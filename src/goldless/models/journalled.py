@@ -30,6 +30,7 @@ from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 
+_REQUEST_FIELDS = dataclasses.fields(ChatRequest)
 OVER_BUDGET = CallFailure("budget", "not sent: it could have gone over the budget", attempts=0)
 
 
@@ -204,7 +205,8 @@ class JournalledChat:
 
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""
-        key = content_hash("chat", model_hash(self.identity), dataclasses.asdict(request), replicate)
+        asked = _request_data(request)
+        key = content_hash("chat", model_hash(self.identity), asked, replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
@@ -212,12 +214,12 @@ class JournalledChat:
             return _read_chat(found[key])
         done = self._under_way[key] = anyio.Event()
         try:
-            return await self._ask(key, request)
+            return await self._ask(key, request, asked)
         finally:
             del self._under_way[key]
             done.set()
 
-    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
+    async def _ask(self, key: str, request: ChatRequest, asked: Mapping[str, Any]) -> ChatReply | CallFailure:
         # a token has at least one byte of text; some more go to the marks around each message
         most = sum(len(message.content.encode()) + 16 for message in request.messages)
         while (aside := self.ledger.set_aside(Usage(most, request.max_tokens))) is None:
@@ -229,8 +231,7 @@ class JournalledChat:
         if isinstance(reply, CallFailure):
             self._journal.record_failures(self.identity, [(key, reply)])
             return reply
-        body = {k: v for k, v in dataclasses.asdict(reply).items() if k not in {"retries", "usage"}}
-        entry = Entry(key, "chat", _json(dataclasses.asdict(request)), _json(body), reply.usage, cost)
+        entry = Entry(key, "chat", _json(asked), _json(_reply_data(reply)), reply.usage, cost)
         self._journal.record(self.identity, [entry])
         if reply.retries:
             self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
@@ -270,6 +271,24 @@ def _spread(replies: Mapping[str, ScoreReply], places: Mapping[str, list[int]], 
 
 def _read_score(text: str) -> TokenLogprobs:
     return TokenLogprobs(tuple(json.loads(text)["logprobs"]))
+
+
+def _request_data(request: ChatRequest) -> dict[str, Any]:
+    """The request as plain data, as ``dataclasses.asdict`` gives it, which copies every text and takes much longer."""
+    data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
+    data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
+    return data
+
+
+def _reply_data(reply: ChatReply) -> dict[str, Any]:
+    """What is kept of a reply; its usage stands in columns of its own, its retries among the failures."""
+    logprobs = None if reply.choice_logprobs is None else dict(reply.choice_logprobs)
+    return {
+        "text": reply.text,
+        "finish": reply.finish,
+        "token_logprobs": reply.token_logprobs,
+        "choice_logprobs": logprobs,
+    }
 
 
 def _read_chat(text: str) -> ChatReply:

@@ -1,0 +1,240 @@
+"""The jury: reviewers who are asked about the same answers, and one verdict from what they say.
+
+A juror on a pairwise scale sees each pair of answers in both orders and votes with their mean; where an order is
+missing it abstains, for it may prefer one place to the other. A juror on a pointwise scale rates each answer once and
+votes for the higher rating; equal ratings are divided evenly. The share of an answer in a pair is the weighted mean of
+the votes that came, as the chair of a panel counts them; its share of the verdict is the mean over the pairs it stands
+in that have a vote. The highest share wins; where several are the highest, nobody does. What failed is listed and
+counts for nobody.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import anyio
+
+from goldless.errors import GoldlessError, ModelError, UserError
+from goldless.evidence import JudgementEvidence
+from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.scales import Scale
+from goldless.jury.metering import Meter, metered
+from goldless.models.interface import Usage
+from goldless.records import CallFailure
+
+TASK = "question"
+"""Name of the one task a jury decides on."""
+TIE_TOLERANCE = 1e-9
+"""Shares nearer than this are the same: sums of equal votes in another order differ by less."""
+DEFAULT_AT_ONCE = 16
+
+
+JuryModel = ScoringJudge | ChatJudge
+"""What a jury needs of a juror's model; one behind the journal is paid for each question once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Juror:
+    """A reviewer with a vote."""
+
+    name: str
+    model: JuryModel
+    """Prepared; whoever opened it closes it."""
+    scale: Scale
+    weight: float
+    task_description: str = ""
+    """What is judged and what counts, as its licence was earned with; empty: the scale's neutral words."""
+    verdicts: Verdicts = "auto"
+    """How its verdicts are read."""
+
+    def __post_init__(self) -> None:
+        """Raise where the weight is none."""
+        if not 0 < self.weight < math.inf:
+            raise UserError(f"juror {self.name}: a weight is a number above 0, not {self.weight}; leave the juror out")
+
+    def stage(self, model: JuryModel) -> ReviewStage:
+        """How questions are put to it, through this model. Raises where the model cannot answer on its scale."""
+        return ReviewStage(
+            model,
+            self.scale,
+            reviewer=self.name,
+            task_description=self.task_description,
+            verdicts=self.verdicts,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Vote:
+    """What one juror said when it was asked once."""
+
+    juror: str
+    scale: str
+    weight: float
+    first: int
+    """Index of the answer that was rated, or shown first."""
+    second: int | None
+    """Index of the answer shown second; None: one answer was rated."""
+    value: float | None
+    """Of two answers, how far the first is better (1: it is, 0: the second is); of one, its rating.
+    None: missing, and ``failure`` says why."""
+    output: str | None
+    """The juror's reply as it wrote it."""
+    failure: CallFailure | None
+
+
+@dataclass(frozen=True, slots=True)
+class JuryVerdict:
+    """What a jury decided."""
+
+    winner: int | None
+    """Index of the best answer; None: an exact tie for the first place."""
+    shares: tuple[float, ...]
+    """Each answer's share of the votes, between 0 and 1; of two answers the shares sum to 1."""
+    votes: tuple[Vote, ...]
+    """Everything that was asked, juror by juror."""
+    absent: tuple[str, ...]
+    """Jurors who voted on no pair."""
+    usage: Usage
+    """Tokens charged for this verdict; replies that the journal had are not charged again."""
+
+    @property
+    def share(self) -> float:
+        """The share of the winner, or of those who tie."""
+        return max(self.shares)
+
+    @property
+    def used(self) -> int:
+        """Questions that were answered with a value."""
+        return sum(vote.value is not None for vote in self.votes)
+
+    @property
+    def missing(self) -> int:
+        """Questions that were not."""
+        return len(self.votes) - self.used
+
+
+class JuryError(ModelError):
+    """A jury that could not decide, with what every juror said."""
+
+    def __init__(self, message: str, votes: Sequence[Vote]) -> None:
+        """Carry the votes."""
+        self.votes = tuple(votes)
+        super().__init__(message)
+
+
+class Jury:
+    """Jurors who decide together."""
+
+    def __init__(self, jurors: Sequence[Juror], *, at_once: int = DEFAULT_AT_ONCE) -> None:
+        """``at_once``: questions of one verdict under way at one juror; its model may allow fewer."""
+        self.jurors = tuple(jurors)
+        names = [juror.name for juror in self.jurors]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if not names:
+            raise UserError("a jury has at least one juror, and none was given")
+        if twice:
+            raise UserError(f"a juror votes once: {', '.join(twice)} was given more than once")
+        if at_once < 1:
+            raise UserError(f"at least 1 question is asked at once, not {at_once}")
+        for juror in self.jurors:
+            juror.stage(juror.model)
+        self._at_once = at_once
+
+    async def decide(self, question: str | None, answers: Sequence[str]) -> JuryVerdict:
+        """The verdict on answers to one question: two, or more in a round robin.
+
+        Raises JuryError where an answer got no vote at all.
+        """
+        if isinstance(answers, str) or len(answers) < 2:
+            raise UserError("a jury decides between at least two answers; give a list of them")
+        meters = [metered(juror.model) for juror in self.jurors]
+        heard: dict[str, list[Vote]] = {}
+        errors: list[GoldlessError] = []
+
+        async def hear(juror: Juror, meter: Meter) -> None:
+            try:
+                heard[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
+            except GoldlessError as error:
+                errors.append(error)
+                tasks.cancel_scope.cancel()
+
+        async with anyio.create_task_group() as tasks:
+            for juror, meter in zip(self.jurors, meters, strict=True):
+                tasks.start_soon(hear, juror, meter)
+        if errors:
+            raise errors[0]
+        by_juror = {juror.name: heard[juror.name] for juror in self.jurors}
+        return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
+
+
+async def _ask(juror: Juror, model: Meter, question: str | None, answers: Sequence[str], at_once: int) -> list[Vote]:
+    """What a juror says of every pair in both orders, or of every answer."""
+    count = range(len(answers))
+    asked: list[tuple[int, int | None]] = [(i, None) for i in count]
+    if juror.scale.pairwise:
+        asked = [order for i, j in itertools.combinations(count, 2) for order in ((i, j), (j, i))]
+    evidence = await juror.stage(model).review(
+        [ReviewQuestion(TASK, str(first), None if second is None else str(second)) for first, second in asked],
+        {(TASK, str(i)): answer for i, answer in enumerate(answers)},
+        {TASK: question},
+        at_once=at_once,
+    )
+    return [_vote(juror, *order, judgement) for order, judgement in zip(asked, evidence, strict=True)]
+
+
+def _vote(juror: Juror, first: int, second: int | None, said: JudgementEvidence) -> Vote:
+    return Vote(juror.name, juror.scale.name, juror.weight, first, second, said.value, said.output, said.failure)
+
+
+# --- counting --------------------------------------------------------------------------------------------------
+
+
+def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:
+    votes = tuple(itertools.chain.from_iterable(by_juror.values()))
+    shares = _shares(by_juror, answers)
+    unheard = [str(i + 1) for i, share in enumerate(shares) if share is None]
+    if unheard:
+        failures = {f"{vote.juror}: {vote.failure.kind}": None for vote in votes if vote.failure is not None}
+        raise JuryError(
+            f"no juror's verdict can be used for answer {', '.join(unheard)} of {answers}; the calls failed with "
+            f"{'; '.join(failures)}. Ask again, or look into the jurors.",
+            votes,
+        )
+    found = tuple(share for share in shares if share is not None)
+    leaders = [i for i, share in enumerate(found) if share > max(found) - TIE_TOLERANCE]
+    absent = tuple(name for name, said in by_juror.items() if not any(_pulls(said)))
+    return JuryVerdict(leaders[0] if len(leaders) == 1 else None, found, votes, absent, usage)
+
+
+def _shares(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> list[float | None]:
+    """Each answer's mean share of the pairs it stands in; None where none of them has a vote."""
+    pulls: dict[tuple[int, int], list[tuple[float, float]]] = {}
+    for said in by_juror.values():
+        for pair, weight, value in _pulls(said):
+            pulls.setdefault(pair, []).append((weight, value))
+    of_answer: list[list[float]] = [[] for _ in range(answers)]
+    for (i, j), votes in pulls.items():
+        whole = math.fsum(weight for weight, _ in votes)
+        share = math.fsum(weight * value for weight, value in votes) / whole
+        of_answer[i].append(share)
+        of_answer[j].append(1 - share)
+    return [math.fsum(some) / len(some) if some else None for some in of_answer]
+
+
+def _pulls(said: Sequence[Vote]) -> Iterator[tuple[tuple[int, int], float, float]]:
+    """One juror's votes on pairs: the pair with the lower index first, the weight, the value for the lower index."""
+    compared = {(vote.first, vote.second): vote.value for vote in said if vote.second is not None}
+    rated = {vote.first: vote.value for vote in said if vote.second is None}
+    for vote in said:
+        i, j, value = vote.first, vote.second, vote.value
+        if j is not None and i < j:
+            swapped = compared[j, i]
+            if value is not None and swapped is not None:
+                yield (i, j), vote.weight, (value + 1 - swapped) / 2
+    for (i, rating), (j, other) in itertools.combinations(rated.items(), 2):
+        if rating is not None and other is not None:
+            yield (i, j), said[0].weight, 0.5 if rating == other else float(rating > other)

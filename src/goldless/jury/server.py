@@ -1,0 +1,315 @@
+"""The jury's server: OpenAI's chat completions, answered by a jury.
+
+It listens on this machine only, unless told otherwise; then it wants a token. It keeps no log of what it is asked. A
+request whose client has gone is finished all the same: its replies are paid for, and the journal has them when the
+client asks again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import os
+import signal
+import threading
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, fields
+from typing import Any
+
+import anyio
+import orjson
+from aiohttp import web
+from yarl import URL
+
+from goldless.errors import GoldlessError, PrerequisiteError, UserError
+from goldless.jury.completions import MODEL, RequestError, chunks, completion, error_body, model_entry, votes_data
+from goldless.jury.layouts import Case, read_case
+from goldless.jury.panel import Jury, JuryError, JuryVerdict
+
+LOGGER = logging.getLogger("goldless.jury")
+_SILENT = logging.getLogger("goldless.jury.protocol")
+# the HTTP library would quote the bytes it cannot read, which may hold answers or the token
+_SILENT.setLevel(logging.CRITICAL + 1)
+_SILENT.propagate = False
+
+DEFAULT_PORT = 8321
+ROUTES = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/MODEL"
+_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+_UNSUPPORTED = ("tools", "functions", "logprobs", "audio", "modalities")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How much a client may ask for."""
+
+    most_bytes: int = 4 * 1024 * 1024
+    """Of a request."""
+    most_answers: int = 8
+    """Of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
+    longest_text: int = 200_000
+    """Characters of the question, and of each answer."""
+    at_once: int = 32
+    """Cases under way; others wait."""
+    waiting: int = 512
+    """Cases that wait; more are answered with 429."""
+    reading_seconds: float = 30.0
+    """For a request to arrive in full."""
+    ending_seconds: float = 60.0
+    """For cases under way when the server is told to end."""
+
+    def __post_init__(self) -> None:
+        """Raise where a limit allows nothing."""
+        for field in fields(self):
+            least = {"most_answers": 2, "waiting": 0}.get(field.name, 1)
+            if getattr(self, field.name) < least:
+                raise UserError(f"limit {field.name}: at least {least}, not {getattr(self, field.name)}")
+
+
+def token_from(variable: str) -> str:
+    """The token in the environment variable of that name. Raises PrerequisiteError where it holds none."""
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise PrerequisiteError(f"{variable} is not set. Set it to the token clients must send: export {variable}=…")
+    if not (value.isascii() and value.isprintable()) or " " in value:
+        raise PrerequisiteError(f"{variable} holds characters no token has, such as a space or a line break")
+    return value
+
+
+async def serve(
+    jury: Jury,
+    *,
+    host: str = "127.0.0.1",
+    port: int = DEFAULT_PORT,
+    token: str | None = None,
+    limits: Limits | None = None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until cancelled, interrupted or terminated; what is under way is finished first.
+
+    ``ready`` is called with the address to give clients as ``base_url``; port 0 takes a free one.
+    """
+    limits = limits or Limits()
+    async with listening(jury, host=host, port=port, token=token, limits=limits) as url:
+        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
+            ready(url)
+            await anyio.sleep_forever()
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            ready(url)
+            async for _ in signals:
+                return
+
+
+@asynccontextmanager
+async def listening(
+    jury: Jury, *, host: str, port: int, token: str | None = None, limits: Limits
+) -> AsyncIterator[str]:
+    """The server while the block runs; its address."""
+    if host not in _LOCAL_NAMES and token is None:
+        raise UserError(
+            f"without a token the jury listens on this machine only, not on {host}: anybody who reaches it could spend "
+            "your calls. Give a token, or host 127.0.0.1."
+        )
+    app = application(jury, host=host, token=token, limits=limits)
+    runner = web.AppRunner(app, access_log=None, logger=_SILENT, shutdown_timeout=limits.ending_seconds)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port, backlog=1024).start()
+        except OSError as error:
+            raise UserError(f"cannot listen on {host}, port {port} ({error.strerror}); choose another port") from None
+        taken = runner.addresses[0][1]
+        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/v1"
+    finally:
+        with anyio.CancelScope(shield=True):  # bounded by the limit above
+            await runner.cleanup()
+
+
+def application(jury: Jury, *, host: str, token: str | None, limits: Limits) -> web.Application:
+    """The routes, for a server of one's own."""
+    server = _Server(jury, limits)
+    names = None if token is not None or host not in _LOCAL_NAMES else _LOCAL_NAMES
+    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(token, names)])
+    app.router.add_post("/v1/chat/completions", server.complete)
+    app.router.add_get("/v1/models", server.models)
+    app.router.add_get("/v1/models/{model:.+}", server.model)
+    return app
+
+
+class _Server:
+    """Answers requests."""
+
+    def __init__(self, jury: Jury, limits: Limits) -> None:
+        self._jury = jury
+        self._limits = limits
+        self._slots = asyncio.Semaphore(limits.at_once)
+        self._present = 0
+
+    async def models(self, _: web.Request) -> web.Response:
+        return _json({"object": "list", "data": [model_entry()]})
+
+    async def model(self, request: web.Request) -> web.Response:
+        name = request.match_info["model"]
+        if name != MODEL:
+            raise RequestError(f"there is one model here, {MODEL}", status=404, code="model_not_found")
+        return _json(model_entry())
+
+    async def complete(self, request: web.Request) -> web.StreamResponse:
+        if self._present >= self._limits.at_once + self._limits.waiting:
+            raise RequestError("too many cases are waiting; ask again in a moment", status=429, code="rate_limit")
+        self._present += 1
+        try:
+            body = await self._body(request)
+            case = self._case(body)
+            async with self._slots:
+                verdict = await self._jury.decide(case.question, case.answers)
+        finally:
+            self._present -= 1
+        if body.get("stream"):
+            return await _stream(request, body, verdict, case.worded(verdict))
+        return _json(completion(verdict, case.worded(verdict)))
+
+    async def _body(self, request: web.Request) -> dict[str, Any]:
+        # a web page can send other types to this machine without being asked whether it may
+        if request.content_type != "application/json":
+            raise RequestError("the body is JSON, with Content-Type: application/json", status=415)
+        try:
+            async with asyncio.timeout(self._limits.reading_seconds):
+                body = orjson.loads(await request.read())
+        except TimeoutError:
+            raise RequestError("the request did not arrive in time", status=408) from None
+        except web.RequestPayloadError:
+            raise RequestError("the body is not what its headers say, such as gzip that is none") from None
+        except orjson.JSONDecodeError as error:
+            raise RequestError(f"the body is no valid JSON: {error}") from None
+        if not isinstance(body, dict):
+            raise RequestError("the body is a JSON object with model and messages")
+        return body
+
+    def _case(self, body: dict[str, Any]) -> Case:
+        _refuse_unsupported(body)
+        case = read_case(body.get("messages"))
+        if len(case.answers) > self._limits.most_answers:
+            raise RequestError(
+                f"{len(case.answers)} answers came; this jury takes at most {self._limits.most_answers}",
+                param="messages",
+            )
+        longest = max(map(len, (case.question or "", *case.answers)))
+        if longest > self._limits.longest_text:
+            raise RequestError(
+                f"a text of {longest:,} characters came; this jury takes at most {self._limits.longest_text:,} in the "
+                "question and in each answer",
+                param="messages",
+            )
+        form = body.get("response_format")
+        kind = form.get("type") if isinstance(form, dict) else None
+        if form is not None and kind != "text" and not (kind == "json_object" and case.verdicts is None):
+            raise RequestError(
+                "the reply is JSON of a fixed form for a case sent as JSON (response_format json_object), else a "
+                "verdict such as [[A]]; no other response_format is supported",
+                param="response_format",
+            )
+        return case
+
+
+def _refuse_unsupported(body: dict[str, Any]) -> None:
+    """Raise for what would change the reply's shape; sampling parameters are the jurors' own and are left aside."""
+    for name in _UNSUPPORTED:
+        if body.get(name):
+            raise RequestError(f"a jury's reply has no {name}; leave it out", param=name, code="unsupported_parameter")
+    count, stream, options = body.get("n"), body.get("stream"), body.get("stream_options")
+    if count is not None and count != 1:
+        raise RequestError("a jury gives one verdict: n is 1", param="n", code="unsupported_parameter")
+    if not isinstance(stream, bool | None):
+        raise RequestError("stream is true or false", param="stream")
+    if not isinstance(options, dict | None):
+        raise RequestError("stream_options is an object", param="stream_options")
+
+
+# --- the wire --------------------------------------------------------------------------------------------------
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Turn everything that goes wrong into OpenAI's error format."""
+    try:
+        return await handler(request)
+    except RequestError as error:
+        body = error_body(str(error), status=error.status, param=error.param, code=error.code)
+        return _json(body, status=error.status, headers=_headers(error.status))
+    except JuryError as error:
+        body = error_body(str(error), status=502, code="no_verdict")
+        # the jurors were asked again as often as makes sense: a client that insists would only pay more
+        return _json({**body, "goldless": {"votes": votes_data(error.votes)}}, status=502, headers=_NO_RETRY)
+    except web.HTTPException as error:
+        said = f"{error.reason}. Served are {ROUTES}; a request has at most the bytes the server allows."
+        body = error_body(said, status=error.status)
+        allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
+        return _json(body, status=error.status, headers=allowed)
+    except GoldlessError as error:
+        LOGGER.error("a case was not decided: %s", error)  # noqa: TRY400 - the message says it all
+    except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
+        LOGGER.error("a case was not decided: %s", _kind_and_place(error))  # noqa: TRY400
+    said = "the jury could not work on this case; the server's log says why"
+    return _json(error_body(said, status=500), status=500, headers=_NO_RETRY)
+
+
+_NO_RETRY = {"X-Should-Retry": "false"}
+
+
+def _headers(status: int) -> dict[str, str]:
+    return {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
+
+
+def _kind_and_place(error: BaseException) -> str:
+    """What was raised, in which file and line: the message of an unknown error may quote what was sent."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"
+
+
+def _gate(token: str | None, names: frozenset[str] | None) -> Any:
+    """Lets in whoever brings the token; without one, whoever calls this machine by its own name."""
+    expected = None if token is None else f"Bearer {token}".encode()
+
+    @web.middleware
+    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
+        if expected is not None:
+            brought = request.headers.get("Authorization", "").encode(errors="surrogateescape")
+            if not hmac.compare_digest(brought, expected):
+                said = "this jury wants a bearer token, and another one came, or none"
+                raise RequestError(said, status=401, code="invalid_api_key")
+        if names is not None and _host_name(request.host) not in names:
+            # a web page whose name was made to point here must not reach the jury through the user's browser
+            raise RequestError("without a token this jury is called as 127.0.0.1 or localhost only", status=403)
+        return await handler(request)
+
+    return check
+
+
+def _host_name(host: str) -> str:
+    try:
+        return URL.build(scheme="http", authority=host).host or ""
+    except ValueError:
+        return ""
+
+
+async def _stream(request: web.Request, body: dict[str, Any], verdict: JuryVerdict, content: str) -> web.StreamResponse:
+    options = body.get("stream_options") or {}
+    response = web.StreamResponse(headers={"Content-Type": "text/event-stream", "Cache-Control": "no-cache"})
+    await response.prepare(request)
+    for chunk in chunks(verdict, content, with_usage=bool(options.get("include_usage"))):
+        await response.write(b"data: " + orjson.dumps(chunk) + b"\n\n")
+    await response.write(b"data: [DONE]\n\n")
+    await response.write_eof()
+    return response
+
+
+def _json(data: Any, *, status: int = 200, headers: dict[str, str] | None = None) -> web.Response:
+    return web.Response(body=orjson.dumps(data), status=status, headers=headers, content_type="application/json")

@@ -1,0 +1,52 @@
+"""A jury's server with a client, and cases in every layout."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager
+
+import openai
+from jury_models import juror, prefers
+
+from goldless.jury.panel import Jury
+from goldless.jury.server import Limits, listening
+
+ANSWERS = ["a text about zarn", "a text about bluk"]
+CASE = {"question": "What is it about?", "answers": ANSWERS}
+SQUARE = (
+    "[User Question]\n{question}\n\n[The Start of Assistant A's Answer]\n{a}\n[The End of Assistant A's Answer]\n\n"
+    "[The Start of Assistant B's Answer]\n{b}\n[The End of Assistant B's Answer]"
+)
+"""As in MT-Bench and TVD-MI A.3.2."""
+PIPED = (
+    "<|User Prompt|>\n{question}\n\n<|The Start of Assistant A's Answer|>\n{a}\n<|The End of Assistant A's Answer|>\n\n"
+    "<|The Start of Assistant B's Answer|>\n{b}\n<|The End of Assistant B's Answer|>"
+)
+"""As in Arena-Hard."""
+RESPONSES = "Which is better?\n\n[Question]\n{question}\n\n[Response A]\n{a}\n\n[Response B]\n{b}"
+ENDED = (
+    "[Task Description]\n{question}\n[Response A]\n{a}\n[End of Response A]\n[Response B]\n{b}\n[End of Response B]\n"
+    "Say [[A]], [[B]] or [[C]]."
+)
+LAYOUTS = {"square": SQUARE, "piped": PIPED, "responses": RESPONSES, "ended": ENDED}
+ZARN = prefers("zarn", "bluk", "mipo")
+
+
+def user(content) -> list[dict[str, object]]:
+    return [{"role": "system", "content": "Be brief."}, {"role": "user", "content": content}]
+
+
+@asynccontextmanager
+async def serving(*jurors, token=None, sent="any", **limits):
+    """A client of a jury's server, and its address."""
+    jury = Jury(jurors or [juror(ZARN)])
+    async with (
+        listening(jury, host="127.0.0.1", port=0, token=token, limits=Limits(**limits)) as url,
+        openai.AsyncOpenAI(base_url=url, api_key=sent, max_retries=0) as client,
+    ):
+        yield client, url
+
+
+async def ask(client, content, **options):
+    messages = user(content if isinstance(content, str) else json.dumps(content))
+    return await client.chat.completions.create(model="goldless-jury", messages=messages, **options)

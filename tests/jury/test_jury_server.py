@@ -1,0 +1,386 @@
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import signal
+
+import aiohttp
+import anyio
+import openai
+import pytest
+from jury_client import CASE, SQUARE, ZARN, ask, serving, user
+from jury_models import DOWN, Held, always, juror, prefers
+
+from goldless.errors import PrerequisiteError, UserError
+from goldless.jury.panel import Jury
+from goldless.jury.server import Limits, serve, token_from
+from goldless.models.interface import ChatReply, Usage
+from goldless.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+
+# --- verdicts --------------------------------------------------------------------------------------------------
+
+
+async def test_a_case_as_json_is_answered_as_json_with_the_votes_beside_it():
+    async with serving(juror(ZARN, "ann", 3.0), juror(prefers("bluk", "zarn"), "bob", 1.0)) as (client, _):
+        reply = await ask(client, CASE)
+    said = json.loads(reply.choices[0].message.content)
+    assert said == {"winner": 0, "tie": False, "shares": [0.75, 0.25]}
+    record = reply.goldless
+    assert (record["asked"], record["used"], record["missing"], record["absent"]) == (4, 4, 0, [])
+    assert record["votes"][0] == {
+        "juror": "ann",
+        "scale": "pairwise",
+        "weight": 3.0,
+        "first": 0,
+        "second": 1,
+        "value": 1.0,
+        "output": "one",
+        "failure": None,
+    }
+    assert (reply.object, reply.model, reply.choices[0].finish_reason) == ("chat.completion", "goldless-jury", "stop")
+
+
+async def test_a_tie_is_said_to_be_one():
+    async with serving(juror(always("one"))) as (client, _):
+        said = json.loads((await ask(client, CASE)).choices[0].message.content)
+    assert said == {"winner": None, "tie": True, "shares": [0.5, 0.5]}
+
+
+async def test_more_than_two_answers_are_a_round_robin():
+    async with serving() as (client, _):
+        reply = await ask(client, {"answers": ["bluk", "mipo", "zarn"]})
+    assert json.loads(reply.choices[0].message.content)["winner"] == 2
+
+
+async def test_usage_is_what_all_calls_were_charged_for():
+    """2 orders, 10 and 1 tokens each."""
+    model = ScriptedModel(answers=lambda _: ChatReply("one", usage=Usage(10, 1)))
+    async with serving(juror(model)) as (client, _):
+        usage = (await ask(client, CASE)).usage
+    assert (usage.prompt_tokens, usage.completion_tokens, usage.total_tokens) == (20, 2, 22)
+
+
+async def test_a_juror_who_fails_is_listed_as_absent():
+    async with serving(juror(ZARN, "ann"), juror(always(DOWN), "bob")) as (client, _):
+        record = (await ask(client, CASE)).goldless
+    assert record["absent"] == ["bob"]
+    assert record["votes"][2]["failure"] == {"kind": "server_error", "message": "the model is down", "attempts": 6}
+
+
+async def test_a_jury_without_any_verdict_is_a_bad_gateway_with_the_votes():
+    async with serving(juror(always(DOWN))) as (client, _):
+        with pytest.raises(openai.APIStatusError) as caught:
+            await ask(client, CASE)
+    assert caught.value.status_code == 502
+    assert caught.value.code == "no_verdict"
+    assert len(caught.value.response.json()["goldless"]["votes"]) == 2
+    assert caught.value.response.headers["X-Should-Retry"] == "false"
+
+
+async def test_a_stream_holds_the_same_content_the_usage_and_the_votes():
+    async with serving() as (client, _):
+        stream = await ask(client, CASE, stream=True, stream_options={"include_usage": True})
+        found = [chunk async for chunk in stream]
+    content = "".join(chunk.choices[0].delta.content or "" for chunk in found if chunk.choices)
+    assert json.loads(content)["winner"] == 0
+    assert [chunk.choices[0].finish_reason for chunk in found if chunk.choices] == [None, "stop"]
+    assert found[1].goldless["winner"] == 0
+    assert found[-1].usage.total_tokens > 0
+    assert len({chunk.id for chunk in found}) == 1
+
+
+async def test_the_jury_is_the_one_model_listed():
+    async with serving() as (client, _):
+        assert [model.id async for model in client.models.list()] == ["goldless-jury"]
+        assert (await client.models.retrieve("goldless-jury")).id == "goldless-jury"
+        with pytest.raises(openai.NotFoundError):
+            await client.models.retrieve("gpt-4")
+
+
+async def test_the_synchronous_client_works_as_well():
+    async with serving() as (_, url):
+
+        def call() -> str:
+            with openai.OpenAI(base_url=url, api_key="any") as client:
+                return client.chat.completions.create(
+                    model="any", messages=[{"role": "user", "content": json.dumps(CASE)}], temperature=0, max_tokens=5
+                ).model
+
+        assert await asyncio.to_thread(call) == "goldless-jury"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "param"),
+    [
+        ({"n": 2}, "n"),
+        ({"logprobs": True}, "logprobs"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"response_format": {"type": "json_schema", "json_schema": {"name": "x"}}}, "response_format"),
+        ({"extra_body": {"n": [1]}}, "n"),
+        ({"extra_body": {"stream": "yes"}}, "stream"),
+        ({"extra_body": {"stream_options": 1}}, "stream_options"),
+    ],
+)
+async def test_what_would_change_the_replys_shape_is_refused_by_name(options, param):
+    async with serving() as (client, _):
+        with pytest.raises(openai.BadRequestError) as caught:
+            await ask(client, CASE, **options)
+    assert caught.value.param == param
+
+
+async def test_json_is_promised_only_where_the_reply_is_json():
+    json_form = {"type": "json_object"}
+    async with serving() as (client, _):
+        assert await ask(client, CASE, response_format=json_form)
+        with pytest.raises(openai.BadRequestError, match="response_format"):
+            await ask(client, SQUARE.format(question="x", a="a", b="b"), response_format=json_form)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"no json",
+        b"[1]",
+        b"null",
+        b"\xff\xfe",
+        b"[" * 50_000,
+        b"{}",
+        b'{"messages": "hello"}',
+        b'{"messages": []}',
+        b'{"messages": [1]}',
+        b'{"messages": [{"role": "user"}]}',
+        b'{"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}',
+        b'{"messages": [{"role": "user", "content": []}]}',
+        b'{"messages": [{"role": "system", "content": "x"}]}',
+        b'{"messages": [{"role": ["user"], "content": "x"}]}',
+    ],
+)
+async def test_every_malformed_body_gets_a_json_error(body):
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        headers = {"Content-Type": "application/json"}
+        async with session.post(f"{url}/chat/completions", data=body, headers=headers) as reply:
+            assert reply.status == 400
+            said = await reply.json()
+    assert said["error"]["type"] == "invalid_request_error"
+    assert "Traceback" not in said["error"]["message"]
+
+
+async def test_a_body_that_its_headers_do_not_describe_gets_a_json_error():
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        reply = await session.post(f"{url}/chat/completions", data=b"no gzip", headers=headers)
+        assert reply.status == 400
+        assert "its headers" in (await reply.json())["error"]["message"]
+
+
+@pytest.mark.parametrize("head", ["GARBAGE", "POST /v1/models HTTP/1.1\r\nAuthorization: Bearer s3\x00cret"])
+async def test_bytes_that_are_no_http_are_refused_without_a_trace_in_the_log(head, caplog):
+    with caplog.at_level(logging.DEBUG):
+        async with serving() as (_, url):
+            host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
+            reader, writer = await asyncio.open_connection(host, int(port))
+            writer.write(f"{head}\r\n\r\n".encode())
+            reply = await reader.read()
+            writer.close()
+    assert b" 400 " in reply.splitlines()[0]
+    assert b"Traceback" not in reply
+    assert not [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
+
+
+async def test_unknown_paths_and_methods_get_a_json_error():
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        for method, path, status in (("GET", "/chat/completions", 405), ("POST", "/embeddings", 404)):
+            async with session.request(method, url + path) as reply:
+                assert reply.status == status
+                assert "/v1/chat/completions" in (await reply.json())["error"]["message"]
+
+
+async def test_a_body_that_is_not_declared_as_json_is_refused():
+    """A web page may send text/plain to this machine without asking."""
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        reply = await session.post(f"{url}/chat/completions", data=json.dumps({"messages": user("x")}))
+        assert reply.status == 415
+        assert "application/json" in (await reply.json())["error"]["message"]
+
+
+async def test_a_request_by_another_machines_name_is_refused():
+    """A web page whose name was pointed at this machine sends its own name."""
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        for name, status in (("attacker.example:80", 403), ("localhost", 200), ("127.0.0.1:1", 200), ("[", 403)):
+            async with session.get(f"{url}/models", headers={"Host": name}) as reply:
+                assert reply.status == status
+
+
+async def test_an_error_inside_is_answered_without_its_words_and_logged_without_the_answers(caplog):
+    def explode(request):
+        raise RuntimeError(request.messages[-1].content)
+
+    async with serving(juror(ScriptedModel(answers=explode))) as (client, _):
+        with caplog.at_level(logging.DEBUG), pytest.raises(openai.InternalServerError) as caught:
+            await ask(client, CASE)
+    logged = "".join(logging.Formatter().format(record) for record in caplog.records if "goldless" in record.name)
+    assert "RuntimeError" in logged
+    assert "zarn" not in logged
+    assert "zarn" not in caught.value.response.text
+
+
+# --- the token -------------------------------------------------------------------------------------------------
+
+
+async def test_the_right_token_opens_and_any_other_does_not():
+    async with serving(token="s3cret", sent="s3cret") as (client, _):
+        assert await ask(client, CASE)
+    for wrong in ("s3cre", "s3cret2", "S3cret"):
+        async with serving(token="s3cret", sent=wrong) as (client, _):
+            with pytest.raises(openai.AuthenticationError) as caught:
+                await ask(client, CASE)
+            assert "s3cret" not in caught.value.response.text
+            with pytest.raises(openai.AuthenticationError):
+                await client.models.list()
+
+
+async def test_a_request_without_a_token_is_refused_before_its_body_is_read():
+    async with serving(token="s3cret") as (_, url), aiohttp.ClientSession() as session:
+        reply = await session.post(f"{url}/chat/completions", data=b"no json")
+        assert reply.status == 401
+        assert reply.headers["WWW-Authenticate"] == "Bearer"
+
+
+async def test_the_token_is_never_logged(caplog):
+    with caplog.at_level(logging.DEBUG):
+        async with serving(token="s3cret", sent="s3cret?") as (client, _):
+            with pytest.raises(openai.AuthenticationError):
+                await ask(client, CASE)
+    assert not [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
+
+
+async def test_a_token_comes_from_the_environment(monkeypatch):
+    monkeypatch.setenv("JURY_TOKEN", " s3cret\n")
+    assert token_from("JURY_TOKEN") == "s3cret"
+    monkeypatch.setenv("JURY_TOKEN", "two words")
+    with pytest.raises(PrerequisiteError, match="JURY_TOKEN holds characters"):
+        token_from("JURY_TOKEN")
+    monkeypatch.delenv("JURY_TOKEN")
+    with pytest.raises(PrerequisiteError, match="export JURY_TOKEN="):
+        token_from("JURY_TOKEN")
+
+
+async def test_other_machines_are_not_served_without_a_token():
+    with pytest.raises(UserError, match=r"this machine only, not on 0\.0\.0\.0"):
+        await serve(Jury([juror(ZARN)]), host="0.0.0.0", port=0, ready=print)
+
+
+# --- limits ----------------------------------------------------------------------------------------------------
+
+
+async def test_more_answers_than_allowed_are_refused():
+    async with serving(most_answers=2) as (client, _):
+        with pytest.raises(openai.BadRequestError, match="3 answers came; this jury takes at most 2"):
+            await ask(client, {"answers": ["a", "b", "c"]})
+
+
+async def test_longer_texts_than_allowed_are_refused_never_cut():
+    async with serving(longest_text=10) as (client, _):
+        for case in ({"answers": ["a", "b" * 11]}, {"question": "q" * 11, "answers": ["a", "b"]}):
+            with pytest.raises(openai.BadRequestError, match="11 characters came; this jury takes at most 10"):
+                await ask(client, case)
+
+
+async def test_a_body_over_the_limit_is_refused_as_json():
+    async with serving(most_bytes=1000) as (client, _):
+        with pytest.raises(openai.APIStatusError) as caught:
+            await ask(client, {"answers": ["a" * 2000, "b"]})
+    assert caught.value.status_code == 413
+    assert caught.value.response.json()["error"]["type"] == "invalid_request_error"
+
+
+async def test_a_body_that_does_not_arrive_is_given_up():
+    async with serving(reading_seconds=1) as (_, url):
+        host, port = url.removeprefix("http://").removesuffix("/v1").split(":")
+        reader, writer = await asyncio.open_connection(host, int(port))
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+        writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+        assert b" 408 " in await reader.readline()
+        writer.close()
+
+
+async def test_cases_over_the_limit_wait_and_those_beyond_are_told_to_come_again():
+    """1 under way, 1 waiting: of the next two whoever comes later is refused, the others are answered."""
+    model, answered, refused = Held(ZARN), [], []
+    async with serving(juror(model), at_once=1, waiting=1) as (client, _):
+
+        async def call() -> None:
+            try:
+                answered.append(await ask(client, CASE))
+            except openai.RateLimitError as error:
+                refused.append(error)
+                model.let_go.set()
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call)
+            await model.asked.wait()
+            tasks.start_soon(call)
+            tasks.start_soon(call)
+    assert [error.response.headers["Retry-After"] for error in refused] == ["1"]
+    assert len(answered) == 2
+
+
+async def test_many_cases_at_once_each_get_their_own_verdict():
+    async with serving(at_once=8) as (client, _):
+        cases = [("zarn", "bluk"), ("bluk", "zarn"), ("mipo", "bluk"), ("bluk", "mipo")] * 25
+        replies = await asyncio.gather(*(ask(client, {"answers": list(case)}) for case in cases))
+    winners = [json.loads(reply.choices[0].message.content)["winner"] for reply in replies]
+    assert winners == [0, 1, 1, 0] * 25
+    assert len({reply.id for reply in replies}) == 100
+
+
+@pytest.mark.parametrize("limit", ["most_answers", "at_once", "most_bytes"])
+async def test_a_limit_that_allows_nothing_is_refused(limit):
+    with pytest.raises(UserError, match=f"limit {limit}"):
+        Limits(**{limit: 0})
+
+
+# --- the server's life -----------------------------------------------------------------------------------------
+
+
+async def test_told_to_end_the_server_finishes_what_is_under_way():
+    model, addresses, replies = Held(ZARN), [], []
+    running = anyio.Event()
+
+    def ready(url: str) -> None:
+        addresses.append(url)
+        running.set()
+
+    async def call() -> None:
+        async with openai.AsyncOpenAI(base_url=addresses[0], api_key="any", max_retries=0) as client:
+            replies.append(await ask(client, CASE))
+
+    async def run() -> None:
+        await serve(Jury([juror(model)]), port=0, ready=ready)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await running.wait()
+        tasks.start_soon(call)
+        await model.asked.wait()
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(0.1)
+        model.let_go.set()
+    assert json.loads(replies[0].choices[0].message.content)["winner"] == 0
+    with pytest.raises(OSError, match=r"refused|failed"):
+        await asyncio.open_connection("127.0.0.1", int(addresses[0].split(":")[2].removesuffix("/v1")))
+
+
+async def test_a_port_that_is_taken_is_reported():
+    async with serving() as (_, url):
+        port = int(url.split(":")[2].removesuffix("/v1"))
+        with pytest.raises(UserError, match=f"cannot listen on 127.0.0.1, port {port}"):
+            await serve(Jury([juror(ZARN)]), port=port, ready=print)

@@ -1,0 +1,59 @@
+"""Keys of the journal must never change: replies that were paid for would be asked for again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+
+import pytest
+
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, Usage
+from goldless.models.journal import model_hash
+from goldless.models.journalled import JournalledChat
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Ledger
+
+REQUEST = ChatRequest(
+    (Message("system", "Be brief."), Message("user", "Größer: 1 oder 2? \u4f60")),
+    max_tokens=7,
+    temperature=0.5,
+    seed=3,
+    choices=("one", "two"),
+    logprobs=True,
+)
+
+
+def sha256(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_a_models_name_in_the_journal_is_the_hash_of_its_identity_written_out():
+    text = '[{"name":"m","provider":"http","revision":"r","settings":{"a":"1","server":"http://x/v1"},"tokenizer":"t"}]'
+    for settings in ({"server": "http://x/v1", "a": "1"}, {"a": "1", "server": "http://x/v1"}):
+        assert model_hash(ModelIdentity("http", "m", "r", "t", settings)) == sha256(text)[:16]
+
+
+@pytest.mark.anyio
+async def test_a_chat_calls_key_is_the_hash_of_the_call_written_out(journal):
+    model = ScriptedModel(answers=lambda _: ChatReply("one", "choice", (("one", -0.1),), {"one": -0.1, "two": -2.4}))
+    chat = JournalledChat(model, journal, Ledger("scripted", None))
+    await chat.chat(REQUEST)
+    text = (
+        f'["chat","{model_hash(model.identity)}",{{"choices":["one","two"],"logprobs":true,"max_tokens":7,'
+        '"messages":[{"content":"Be brief.","role":"system"},{"content":"Größer: 1 oder 2? \u4f60","role":"user"}],'
+        '"seed":3,"temperature":0.5},0]'
+    )
+    assert list(journal.find([sha256(text)])) == [sha256(text)]
+
+
+@pytest.mark.anyio
+async def test_a_call_is_kept_as_the_plain_data_of_its_request_and_reply(journal):
+    """As dataclasses.asdict gives them; what is charged and what failed before stand elsewhere."""
+    reply = ChatReply("one", "choice", (("one", -0.1),), {"one": -0.1, "two": -2.4}, Usage(5, 1))
+    model = ScriptedModel(answers=lambda _: reply)
+    await JournalledChat(model, journal, Ledger("scripted", None)).chat(REQUEST)
+    asked, kept = journal._connection.execute("select request, reply from calls").fetchone()
+    assert json.loads(asked) == json.loads(json.dumps(dataclasses.asdict(REQUEST)))
+    expected = json.loads(json.dumps(dataclasses.asdict(reply)))
+    assert json.loads(kept) == {name: expected[name] for name in expected if name not in {"usage", "retries"}}

@@ -104,7 +104,8 @@ async def test_a_missing_text_makes_all_questions_about_it_missing_and_asks_none
 async def test_a_failed_call_is_missing_evidence_and_the_others_stand():
     model = ScriptedModel(logprobs=lambda _c, t: CallFailure("server_error", "down") if t == "x" else [-1.0])
     evidence = await ScoringStage(model, GENERAL).score_task(TASK, {"a": "x", "b": "y"})
-    assert [(row.target, row.logprobs_nats and tuple(row.logprobs_nats), row.failure and row.failure.kind) for row in evidence] == [
+    found = [(row.target, row.logprobs_nats and tuple(row.logprobs_nats), row.failure) for row in evidence]
+    assert [(target, values, failure and failure.kind) for target, values, failure in found] == [
         ("a", None, "server_error"),
         ("a", None, "server_error"),
         ("b", (-1.0,), None),

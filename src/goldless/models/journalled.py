@@ -206,7 +206,7 @@ class JournalledChat:
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""
         asked = _request_data(request)
-        key = content_hash("chat", model_hash(self.identity), asked, replicate)
+        key = content_hash("chat", model_hash(_writing(self.identity)), asked, replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
@@ -236,6 +236,14 @@ class JournalledChat:
         if reply.retries:
             self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
         return reply
+
+
+def _writing(identity: ModelIdentity) -> ModelIdentity:
+    """Who writes: how a server is asked for log-probabilities, where that was tried, changes nothing it writes."""
+    if "dialect" not in identity.settings:
+        return identity
+    kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
+    return dataclasses.replace(identity, settings=kept)
 
 
 def _most_tokens(request: ScoreRequest) -> int:

@@ -9,7 +9,7 @@ print(result.leaderboard().to_markdown())
 from __future__ import annotations
 
 from goldless._version import __version__
-from goldless.api import evaluate, explain, plan
+from goldless.api import evaluate, explain, plan, review
 from goldless.errors import (
     BudgetError,
     CallError,
@@ -31,6 +31,8 @@ from goldless.models.scripted import ScriptedModel
 from goldless.reports.leaderboard import Leaderboard
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.planning import Plan
+from goldless.runs.review_results import Review
+from goldless.runs.review_store import save_review
 from goldless.runs.store import save_run
 from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
 
@@ -49,6 +51,7 @@ __all__ = [
     "Plan",
     "PrerequisiteError",
     "Problem",
+    "Review",
     "ScriptedModel",
     "Study",
     "StudyError",
@@ -60,7 +63,9 @@ __all__ = [
     "open_model",
     "plan",
     "read_study",
+    "review",
     "sample_study",
+    "save_review",
     "save_run",
     "study_from_frame",
     "write_study",

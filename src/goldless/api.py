@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -20,6 +20,9 @@ from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.options import Options, Progress
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.planning import Plan, plan_study
+from goldless.runs.review_options import ReviewOptions
+from goldless.runs.review_results import Review
+from goldless.runs.reviewing import review_study
 from goldless.studies import as_study
 
 Result = TypeVar("Result")
@@ -108,6 +111,22 @@ def plan(study: Any, **options: Any) -> Plan:
         if name not in known:
             raise UserError(f"plan takes the arguments of evaluate; {name!r} is none of them{nearest(name, known)}")
     return _run(plan_study, study, Options(**settings))
+
+
+def review(study: Any, *, reviewers: Any = (), **options: Any) -> Review:
+    """A peer review: reviewers sit an exam, those who pass judge, their weighted votes rank the agents.
+
+    ``reviewers``: specifications, ``NAME=SPEC``, models, a mapping of names to either, or with ``recorded=True`` names.
+    ``options`` are the fields of ``ReviewOptions``, such as ``scale``, ``exams``, ``questioners``, ``convention``.
+    """
+    given: Any = reviewers if isinstance(reviewers, Mapping) else _several(reviewers)
+    if isinstance(options.get("exams"), str):
+        options["exams"] = tuple(part.strip() for part in options["exams"].split(","))
+    known = {field.name for field in dataclasses.fields(ReviewOptions)}
+    for name in options:
+        if name not in known:
+            raise UserError(f"review takes {', '.join(sorted(known))}; {name!r} is none of them{nearest(name, known)}")
+    return _run(review_study, study, ReviewOptions(reviewers=given, **options))
 
 
 def explain(

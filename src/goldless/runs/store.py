@@ -73,29 +73,29 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         ("synopses", _synopses, evidence.synopses),
     ):
         if wanted:
-            _replace(folder / f"{name}.parquet", frame(evidence).write_parquet)
+            write_whole(folder / f"{name}.parquet", frame(evidence).write_parquet)
         else:
             # a run into the same folder may have had some
             (folder / f"{name}.parquet").unlink(missing_ok=True)
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
-    _text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
-    _replace(folder / "pair_scores.parquet", lambda p: _pairs(evaluation).write_parquet(p))
-    _replace(folder / "response_scores.csv", lambda p: response_frame(evaluation.outcomes.values()).write_csv(p))
+    write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
+    write_whole(folder / "pair_scores.parquet", lambda p: _pairs(evaluation).write_parquet(p))
+    write_whole(folder / "response_scores.csv", lambda p: response_frame(evaluation.outcomes.values()).write_csv(p))
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
-    _text(folder / "leaderboard.csv", csv)
+    write_text(folder / "leaderboard.csv", csv)
     tables = [f"## {board.metric}\n\n{board.to_markdown()}" for board in boards]
     if evaluation.raters is not None:
         tables.append(f"## {evaluation.raters.metric}\n\n{evaluation.raters.table.to_markdown()}")
-    _text(folder / "leaderboard.md", "\n".join(tables))
-    _text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "leaderboard.md", "\n".join(tables))
+    write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
     made_by = {
         "goldless": __version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
         "spending": [asdict(row) for row in evaluation.spending],
     }
-    _text(folder / "made_by.json", json.dumps(made_by, ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "made_by.json", json.dumps(made_by, ensure_ascii=False, indent=2) + "\n")
     return folder
 
 
@@ -225,11 +225,13 @@ def _pairs(evaluation: Evaluation) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=_texts_but(names, "score"), orient="row")
 
 
-def _text(path: Path, text: str) -> None:
-    _replace(path, lambda p: p.write_text(text, encoding="utf-8"))
+def write_text(path: Path, text: str) -> None:
+    """Write a text, whole or not at all."""
+    write_whole(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 
-def _replace(path: Path, write: Callable[[Path], object]) -> None:
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file aside and put it in its place when it is whole."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(aside)

@@ -1,0 +1,89 @@
+"""``goldless serve-jury``: a qualified jury behind one OpenAI-compatible address."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from goldless.cli.console import say
+from goldless.errors import UserError
+from goldless.judging.licence_files import read_licence
+from goldless.judging.licences import prompt_hash, refuse
+from goldless.judging.scales import find_scale
+from goldless.jury.panel import Juror, Jury
+from goldless.jury.server import serve, token_from
+from goldless.models.cache import default_journal
+from goldless.models.journal import Journal
+from goldless.runs.opening import Part, open_models
+from goldless.runs.options import Options
+
+
+def serve_jury(
+    licences: Annotated[
+        list[str],
+        typer.Argument(metavar="LICENCE=SPEC…", help="Licence files, each with the model it was issued to: FILE=SPEC."),
+    ],
+    *,
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8321,
+    token_variable: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Environment variable with the bearer token that callers must send."),
+    ] = None,
+    task_description: Annotated[str, typer.Option(help="As it was in the exam.")] = "",
+    journal: Annotated[Path | None, typer.Option(help="Journal file.", show_default=False)] = None,
+) -> None:
+    """Answer chat completions with the weighted, swap-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
+
+    Example: goldless serve-jury licences/gpt-4o.json=openai:gpt-4o licences/mini.json=openai:gpt-4o-mini
+    """
+    held = dict(map(_split, licences))
+    if len(held) < len(licences):
+        raise UserError("each licence is given once")
+    token = None if token_variable is None else token_from(token_variable)
+    anyio.run(_serve, held, host, port, token, task_description, journal)
+
+
+def _split(item: str) -> tuple[Path, str]:
+    path, equals, spec = item.partition("=")
+    if not equals or not spec:
+        raise UserError(f"{item!r}: give LICENCE=SPEC, the licence file and the model it was issued to")
+    return Path(path), spec
+
+
+async def _serve(  # noqa: PLR0917 - anyio.run passes by position
+    held: dict[Path, str], host: str, port: int, token: str | None, task_description: str, journal_path: Path | None
+) -> None:
+    found = {path: read_licence(path) for path in held}
+    scales = {licence.scale for licence in found.values()}
+    kinds = {licence.task_kind for licence in found.values()}
+    if len(scales) > 1 or len(kinds) > 1:
+        raise UserError(f"jurors judge the same thing on the same scale; these are for {', '.join(scales | kinds)}")
+    scale = find_scale(scales.pop())
+    journal = Journal(journal_path or default_journal())
+    parts = [Part(str(path), spec, "both") for path, spec in held.items()]
+    try:
+        async with open_models(parts, Options(say=say), journal) as models:
+            pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
+            refuse(pairs, scale=scale.name, prompt_hash=prompt_hash(scale, task_description), task_kind=kinds.pop())
+            jurors = []
+            for path, licence in found.items():
+                model = models[str(path)]
+                scoring = model.model.capabilities.scoring and bool(scale.labels)
+                jurors.append(
+                    Juror(
+                        path.stem,
+                        model.scorer if scoring else model.chat,
+                        scale,
+                        licence.weight,
+                        task_description=task_description,
+                    )
+                )
+            await serve(
+                Jury(jurors), host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}")
+            )
+    finally:
+        journal.close()

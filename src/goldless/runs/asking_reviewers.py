@@ -1,0 +1,315 @@
+"""Asking reviewers: their exams, and of those who pass the judgements."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import CapabilityError, UserError
+from goldless.evidence import JudgementEvidence
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.exams.answers import ExamAnswer
+from goldless.judging.exams.confidence_sets import ConfidenceSets, chosen_sets, ranked_sets
+from goldless.judging.exams.consistency import consistency_pairs, sit_consistency
+from goldless.judging.exams.human import human_split, sit_human
+from goldless.judging.exams.pairs import ExamPair, all_pairs, both_orders
+from goldless.judging.exams.pertinence import nearest_items, sit_pertinence
+from goldless.judging.exams.self_confidence import ConfidenceStage
+from goldless.judging.licence_files import read_licence, read_licences
+from goldless.judging.licences import Licence, prompt_hash, refuse
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.scales import Scale, find_scale
+from goldless.metrics.qualification import Candidate, Qualification
+from goldless.models.cache import default_journal
+from goldless.models.interface import ModelIdentity
+from goldless.models.journal import Journal
+from goldless.records import CallFailure
+from goldless.runs.collecting import CALLS_AT_ONCE
+from goldless.runs.opening import OpenModel, Part, Spending, open_models
+from goldless.runs.options import Options, Progress
+from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of
+from goldless.runs.review_options import ReviewOptions
+from goldless.studies import Study
+
+QUESTIONS_AT_ONCE = 64
+"""On this machine a reviewer's questions are put in batches of so many: what a batch computes is kept together."""
+
+Qualify = Callable[[ReviewEvidence], tuple[Qualification, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class AskedReviewers:
+    """What reviewers said, and who of them may vote."""
+
+    evidence: ReviewEvidence
+    qualification: Qualification
+    notes: tuple[str, ...]
+    identities: Mapping[str, ModelIdentity]
+    """By reviewer."""
+    spending: tuple[Spending, ...]
+
+
+async def ask_reviewers(
+    study: Study, options: ReviewOptions, *, questioners: Sequence[str], qualified: Qualify
+) -> AskedReviewers:
+    """Hold the exams, then ask those who pass for their judgements."""
+    named = named_reviewers(options.reviewers)
+    journal = Journal(options.journal or default_journal())
+    opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
+    use = "chat" if options.verdicts == "labels" else "both"
+    parts = [Part(name, given, use) for name, given in named.items()]  # type: ignore[arg-type]
+    try:
+        async with open_models(parts, opening, journal) as models:
+            asking = _Asking(study, options, models, tuple(questioners))
+            licensed = asking.licensed()
+            answers = [] if licensed else await asking.exams()
+            evidence = _exam_evidence(tuple(named), answers, options.chosen_scale)
+            qualification, notes = (licensed, ()) if licensed else qualified(evidence)
+            judgements = await asking.judgements(qualification.passed)
+            return AskedReviewers(
+                evidence=replace(evidence, judgements=tuple(judgements)),
+                qualification=qualification,
+                notes=notes,
+                identities={name: model.identity for name, model in models.items()},
+                spending=tuple(model.spending for model in dict.fromkeys(models.values())),
+            )
+    finally:
+        journal.close()
+
+
+def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
+    """Reviewers by name: a mapping as it is; ``NAME=SPEC``, or a specification or model that is its own name."""
+    if isinstance(given, Mapping):
+        return dict(given)
+    found: dict[str, Any] = {}
+    for one in given:
+        match = re.match(r"([\w.\- ]+)=(.+)", one) if isinstance(one, str) else None
+        name, spec = (match[1].strip(), match[2].strip()) if match else (one if isinstance(one, str) else "", one)
+        name = name or one.identity.short
+        if name in found:
+            raise UserError(
+                f"two reviewers are called {name!r}; give each a name of its own, such as first={spec} second={spec}"
+            )
+        found[name] = spec
+    return found
+
+
+def _exam_evidence(reviewers: tuple[str, ...], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
+    """What the exams rest on."""
+
+    def of(exam: str) -> tuple[JudgementEvidence, ...]:
+        return tuple(answer.evidence for answer in answers if answer.exam == exam)
+
+    return ReviewEvidence(
+        reviewers=reviewers,
+        judgements=tuple(row for row in of("human") if row.scale == scale.name),
+        comparisons=of("consistency"),
+        pertinence=of("pertinence"),
+        confidence=confidence_of(answers),
+        answers=tuple(answers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    """A study, and the reviewers it is put to."""
+
+    study: Study
+    options: ReviewOptions
+    models: Mapping[str, OpenModel]
+    questioners: tuple[str, ...]
+
+    @property
+    def answered(self) -> dict[str, list[str]]:
+        """The agents that answered each task."""
+        return {task.task: [r.agent for r in responses] for task, responses in self.study if responses}
+
+    @property
+    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
+        """All responses."""
+        return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
+
+    @property
+    def prompts(self) -> dict[str, str | None]:
+        """What the agents were asked."""
+        return {task: self.study.task(task).prompt for task in self.study.tasks}
+
+    def stage(self, name: str, scale: Scale) -> ReviewStage:
+        """How a reviewer is asked on a scale."""
+        options, model = self.options, self.models[name]
+        scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
+        if not scoring and not model.model.capabilities.chat:
+            raise CapabilityError(
+                f"{model.identity.short} writes no text, so it cannot review on the scale {scale.name}"
+            )
+        return ReviewStage(
+            model.scorer if scoring else model.chat,
+            scale,
+            reviewer=name,
+            task_description=options.descriptions.get(name, options.task_description),
+            verdicts=options.verdicts if scale.labels else "labels",
+        )
+
+    def licensed(self) -> Qualification | None:
+        """Who may vote by licence; None where none were given. Raises where one does not hold."""
+        options = self.options
+        if not options.licences:
+            return None
+        held = list(_licences(options.licences))
+        scale = options.chosen_scale
+        pairs: list[tuple[ModelIdentity, Licence | None]] = []
+        for model in self.models.values():
+            own = [licence for licence in held if licence.identity == model.identity]
+            own = own or [licence for licence in held if licence.reviewer == model.identity.short]
+            pairs.append((model.identity, own[0] if own else None))
+        refuse(
+            pairs,
+            scale=scale.name,
+            prompt_hash=prompt_hash(scale, options.task_description),
+            task_kind=options.task_kind or self.study.name,
+        )
+        candidates = tuple(
+            Candidate(
+                name, {}, passed=True, why=f"licence until {licence.expires}", weight=licence.weight, shortfall=0.0
+            )
+            for name, (_, licence) in zip(self.models, pairs, strict=True)
+            if licence is not None
+        )
+        return Qualification(candidates, {}, "all", "trait")
+
+    async def exams(self) -> list[ExamAnswer]:
+        """The answers of all reviewers to all exams that are wanted."""
+        traits, found = self.options.traits, []
+        for name in self.models:
+            if "human exam" in traits:
+                found += await self._human(name)
+            if "consistency" in traits:
+                found += await self._consistency(name)
+            if "pertinence" in traits:
+                found += await self._pertinence(name)
+        if "self-confidence" in traits:
+            sets = self._confidence_sets(found)
+            for name in self.models:
+                found += await self._confidence(name, sets)
+        return found
+
+    async def _human(self, name: str) -> list[ExamAnswer]:
+        split = human_split(self.answered, questioners=self.questioners, overlap=self.options.overlapping)
+        stage = self.stage(name, self.options.chosen_scale)
+        pairs = self._others(name, split.exam)
+        self._report(f"human exam of {name}", 0, len(pairs), name)
+        return await sit_human(stage, pairs, self.texts, self.prompts, at_once=self._flight(name))
+
+    async def _consistency(self, name: str) -> list[ExamAnswer]:
+        pairs = consistency_pairs(self.answered, items=self.options.exam_items, seed=self.options.seed)
+        pairs = self._others(name, pairs)
+        self._report(f"consistency of {name}", 0, len(pairs), name)
+        stage = self.stage(name, self._pairwise())
+        return await sit_consistency(stage, pairs, self.texts, self.prompts, at_once=self._flight(name))
+
+    async def _pertinence(self, name: str) -> list[ExamAnswer]:
+        options = self.options
+        most = max(self.study.agents, key=lambda a: sum(a.agent in names for names in self.answered.values())).agent
+        items = nearest_items(
+            self.prompts,
+            self.texts,
+            relevant=options.relevant or most,
+            irrelevant=options.irrelevant or options.relevant or most,
+            items=options.exam_items,
+            seed=options.seed,
+        )
+        self._report(f"pertinence of {name}", 0, len(items), name)
+        return await sit_pertinence(self.stage(name, self._pairwise()), items, at_once=self._flight(name))
+
+    def _confidence_sets(self, answers: Sequence[ExamAnswer]) -> ConfidenceSets:
+        options = self.options
+        items = None if options.exam_items is None else max(1, options.exam_items // 2)
+        if options.easy is not None and options.hard is not None:
+            return chosen_sets(self.answered, easy=options.easy, hard=options.hard, items=items, seed=options.seed)
+        won: dict[str, list[float]] = {}
+        for row in (answer.evidence for answer in answers if answer.exam == "consistency"):
+            if row.value is not None and row.second is not None:
+                won.setdefault(row.first, []).append(row.value)
+                won.setdefault(row.second, []).append(1 - row.value)
+        if not won:
+            raise UserError(
+                "the self-confidence exam needs an easy and a hard pair of agents: name them with --easy A,B and "
+                "--hard A,C, or hold the consistency exam as well, whose comparisons rank the agents"
+            )
+        scores = {agent: sum(values) / len(values) for agent, values in won.items()}
+        return ranked_sets(self.answered, scores, items=items, seed=options.seed)
+
+    async def _confidence(self, name: str, sets: ConfidenceSets) -> list[ExamAnswer]:
+        model, options = self.models[name], self.options
+        scoring = reads_by_scoring(model.model.capabilities, options.verdicts)
+        self._report(f"self-confidence of {name}", 0, 2 * len(sets.easy), name)
+        stage = ConfidenceStage(
+            model=model.scorer if scoring else model.chat,
+            reviewer=name,
+            task_description=options.descriptions.get(name, options.task_description),
+            reading=options.verdicts,
+        )
+        return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
+
+    async def judgements(self, reviewers: Sequence[str]) -> list[JudgementEvidence]:
+        """What these reviewers say of all responses, or of all pairs in both orders."""
+        found: list[JudgementEvidence] = []
+        for name in reviewers:
+            asked = self._questions(name)
+            stage = self.stage(name, self.options.chosen_scale)
+            done = 0
+            for batch in _batches(asked, QUESTIONS_AT_ONCE if self.models[name].local else CALLS_AT_ONCE * 8):
+                rows = await stage.review(batch, self.texts, self.prompts, at_once=self._flight(name))
+                found += rows
+                done += len(rows)
+                self._report(f"reviewing by {name}", done, len(asked), name)
+        return found
+
+    def _questions(self, name: str) -> list[ReviewQuestion]:
+        if self.options.chosen_scale.pairwise:
+            return both_orders(self._others(name, all_pairs(self.answered)))
+        strange = self._stranger(name)
+        return [
+            ReviewQuestion(task, agent) for task, agents in self.answered.items() for agent in agents if strange(agent)
+        ]
+
+    def _others(self, name: str, pairs: Sequence[ExamPair]) -> list[ExamPair]:
+        """The pairs without an agent of the reviewer's own family."""
+        strange = self._stranger(name)
+        return [pair for pair in pairs if strange(pair.first) and strange(pair.second)]
+
+    def _stranger(self, name: str) -> Callable[[str], bool]:
+        if self.options.judges_own_family:
+            return lambda _: True
+        families = {agent.agent: agent.family or agent.agent for agent in self.study.agents}
+        own = self.options.families.get(name, name)
+        return lambda agent: families[agent] != own
+
+    def _pairwise(self) -> Scale:
+        scale = self.options.chosen_scale
+        return scale if scale.pairwise else find_scale(PAIRWISE)
+
+    def _flight(self, name: str) -> int:
+        return 1 if self.models[name].local else CALLS_AT_ONCE
+
+    def _report(self, stage: str, done: int, total: int, name: str) -> None:
+        ledger = self.models[name].ledger
+        cost = None if ledger.price is None else ledger.spent_usd
+        tokens = ledger.usage.input_tokens + ledger.usage.output_tokens
+        self.options.progress(Progress(stage, done, total, tokens, cost))
+
+
+def _licences(paths: Sequence[Path]) -> Iterator[Licence]:
+    for path in paths:
+        if path.is_dir():
+            yield from read_licences(path)
+        else:
+            yield read_licence(path)
+
+
+def _batches(asked: Sequence[ReviewQuestion], size: int) -> Iterator[list[ReviewQuestion]]:
+    for begin in range(0, len(asked), size):
+        yield list(asked[begin : begin + size])

@@ -1,0 +1,175 @@
+"""What a review gives: reviewers with their exam, the panel's agreement with people, and the ranking of agents."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from goldless.evidence import JudgementEvidence
+from goldless.judging.exams.answers import ExamAnswer
+from goldless.judging.licences import Licence
+from goldless.metrics.exam_traits import Trait
+from goldless.metrics.label_agreement import Accuracy, RankAgreement
+from goldless.metrics.ranking import Ranking
+from goldless.records import FailureKind
+from goldless.runs.evaluation import OPEN_KINDS
+from goldless.runs.opening import Spending
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How far a reviewer or a panel agrees with people."""
+
+    accuracy: Accuracy
+    """On pairs that people decided."""
+    spearman: RankAgreement | None
+    """Mean over tasks, over the agents; None: there are no ratings."""
+    kendall_tau_a: RankAgreement | None
+
+    def as_json(self) -> dict[str, Any]:
+        """The numbers under the names they are asked for by."""
+        found = self.accuracy
+        return {
+            "accuracy": found.accuracy,
+            "accuracy_low": found.low,
+            "accuracy_high": found.high,
+            "n_pairs": found.n_pairs,
+            "pairs_used": found.used,
+            "pairs_tied": found.tied,
+            "spearman": None if self.spearman is None else self.spearman.mean,
+            "kendall_tau_a": None if self.kendall_tau_a is None else self.kendall_tau_a.mean,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerResult:
+    """One reviewer: its exam, its vote, its agreement with people."""
+
+    name: str
+    model: str | None
+    """The model it is, in short; None: recorded."""
+    traits: Mapping[str, Trait]
+    thresholds: Mapping[str, float | None]
+    passed: bool
+    why: str
+    weight: float | None
+    """Of its vote; None: it has none."""
+    agreement: Agreement | None
+    """None: there are no labels, or it judged nothing."""
+    asked: int
+    used: int
+
+    def as_json(self) -> dict[str, Any]:
+        """The reviewer as plain data."""
+        traits = {
+            name: {
+                "value": trait.value,
+                "low": trait.low,
+                "high": trait.high,
+                "n": trait.used,
+                "asked": trait.asked,
+                "threshold": self.thresholds.get(name),
+                "difference": trait.difference,
+                "note": trait.note,
+            }
+            for name, trait in self.traits.items()
+        }
+        return {
+            "name": self.name,
+            "model": self.model,
+            "traits": traits,
+            "passed": self.passed,
+            "why": self.why,
+            "weight": self.weight,
+            "asked": self.asked,
+            "used": self.used,
+            "missing": self.asked - self.used,
+            **({} if self.agreement is None else self.agreement.as_json()),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Review:
+    """The results of one review."""
+
+    study: str
+    fingerprint: str
+    scale: str
+    exams: tuple[str, ...]
+    convention: str
+    signature: str
+    reviewers: tuple[ReviewerResult, ...]
+    nobody: str | None
+    """Where nobody passed: who came nearest."""
+    panel: Agreement | None
+    """None: nobody may vote, or there are no labels."""
+    rankings: tuple[Ranking, ...]
+    """The first one is the ranking; empty: nobody may vote."""
+    judgements: tuple[JudgementEvidence, ...]
+    answers: tuple[ExamAnswer, ...] = ()
+    licences: tuple[Licence, ...] = ()
+    """Issued now."""
+    spending: tuple[Spending, ...] = ()
+    notes: tuple[str, ...] = ()
+    labels: Mapping[str, int] = field(default_factory=dict)
+    """Labelled pairs: all, decided, tied, tested on."""
+
+    def __repr__(self) -> str:
+        """Study, scale and panel; never all the evidence."""
+        return f"<Review of {self.study!r} on {self.scale}: {', '.join(self.voters) or 'nobody'} vote>"
+
+    @property
+    def voters(self) -> tuple[str, ...]:
+        """Reviewers whose vote counts."""
+        return tuple(r.name for r in self.reviewers if r.passed and r.weight is not None)
+
+    @property
+    def failures(self) -> Counter[FailureKind]:
+        """Missing judgements and exam answers by cause."""
+        rows = [*self.judgements, *(answer.evidence for answer in self.answers)]
+        return Counter(row.failure.kind for row in rows if row.failure is not None)
+
+    @property
+    def open(self) -> int:
+        """How many are missing for a cause that may pass; none where no model was asked."""
+        return sum(n for kind, n in self.failures.items() if kind in OPEN_KINDS) if self.spending else 0
+
+    @property
+    def complete(self) -> bool:
+        """Whether another run of the same command would find nothing left to ask."""
+        return self.open == 0
+
+
+def review_as_json(review: Review) -> dict[str, Any]:
+    """The review as plain data: what ``--json`` prints."""
+    return {
+        "study": review.study,
+        "fingerprint": review.fingerprint,
+        "scale": review.scale,
+        "exams": list(review.exams),
+        "convention": review.convention,
+        "signature": review.signature,
+        "reviewers": [reviewer.as_json() for reviewer in review.reviewers],
+        "nobody_passed": review.nobody,
+        "panel": {
+            "reviewers": list(review.voters),
+            "weights": {r.name: r.weight for r in review.reviewers if r.name in review.voters},
+            **({} if review.panel is None else review.panel.as_json()),
+        },
+        "ranking": [asdict(agent) for agent in review.rankings[0].agents] if review.rankings else [],
+        "rankings": {ranking.name: _ranking(ranking) for ranking in review.rankings},
+        "labels": dict(review.labels),
+        "failures": dict(sorted(review.failures.items())),
+        "complete": review.complete,
+        "notes": list(review.notes),
+    }
+
+
+def _ranking(ranking: Ranking) -> dict[str, Any]:
+    return {
+        "unit": ranking.unit,
+        "agents": [asdict(agent) for agent in ranking.agents],
+        "notes": list(ranking.notes),
+    }

@@ -1,0 +1,47 @@
+"""The folder of a review: judgements and exam answers as a study's tables, the results as JSON and Markdown."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import polars as pl
+
+from goldless.reports.review_tables import review_markdown
+from goldless.runs.review_results import Review, review_as_json
+from goldless.runs.store import check_writable, write_text, write_whole
+
+COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure")
+
+
+def save_review(review: Review, folder: Path | str) -> Path:
+    """Write results and evidence. Every file is whole or not there."""
+    folder = Path(folder)
+    check_writable(folder)
+    rows = [
+        (
+            row.reviewer,
+            row.scale,
+            row.task,
+            None if row.second is None else row.first,
+            row.second,
+            row.first if row.second is None else None,
+            row.output,
+            row.value,
+            None if row.failure is None else row.failure.kind,
+        )
+        for row in review.judgements
+    ]
+    schema = [(name, pl.Float64 if name == "value" else pl.String) for name in COLUMNS]
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    write_whole(folder / "judgements.parquet", frame.write_parquet)
+    exams = "".join(json.dumps(answer.as_row(), ensure_ascii=False) + "\n" for answer in review.answers)
+    if exams:
+        write_text(folder / "exams.jsonl", exams)
+    data = review_as_json(review)
+    write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "review.md", review_markdown(data))
+    spending = [asdict(row) for row in review.spending]
+    write_text(folder / "made_by.json", json.dumps({"spending": spending}, indent=2) + "\n")
+    return folder

@@ -1,0 +1,405 @@
+"""A peer review: reviewers sit an exam, those who pass judge, the chair counts their votes.
+
+study → exams → qualification → judgements → panel → agreement with people → ranking
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError
+from goldless.evidence import JudgementEvidence
+from goldless.judging.licence_files import write_licence
+from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash
+from goldless.metrics import exam_traits
+from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
+from goldless.metrics.exam_traits import Trait
+from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements, response_ratings
+from goldless.metrics.label_agreement import (
+    PairCredits,
+    accuracies,
+    panel_credits,
+    rank_agreement,
+    reviewer_credits,
+    score_credits,
+)
+from goldless.metrics.pair_labels import PairLabels, RatingTable, pair_labels, rating_table
+from goldless.metrics.qualification import Qualification, qualify
+from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from goldless.models.interface import ModelIdentity, content_hash
+from goldless.runs.asking_reviewers import AskedReviewers, ask_reviewers
+from goldless.runs.opening import Spending
+from goldless.runs.recorded import evidence_hash
+from goldless.runs.review_evidence import ReviewEvidence, recorded_review, without_own_family
+from goldless.runs.review_options import ReviewOptions, check_review_options
+from goldless.runs.review_results import Agreement, Review, ReviewerResult
+from goldless.signature import Signature
+from goldless.studies import Study
+
+QUESTIONERS = 3
+"""Agents that the human exam is made of where none are named."""
+
+
+async def review_study(study: Study, options: ReviewOptions) -> Review:
+    """Hold the exams, ask those who pass for their judgements, and count their votes."""
+    check_review_options(options)
+    people = _people(study, options)
+    if options.recorded:
+        names = [str(name) for name in options.reviewers]
+        evidence = recorded_review(study, scale=options.chosen_scale, reviewers=names, convention=options.convention)
+        evidence = _allowed(study, options, evidence)
+        qualification, notes = _qualify(study, options, evidence, people)
+        return _result(study, options, evidence, people, qualification, notes=notes)
+    asked = await ask_reviewers(
+        study,
+        options,
+        questioners=people.questioners,
+        qualified=lambda found: _qualify(study, options, found, people),
+    )
+    return _result(study, options, asked.evidence, people, asked.qualification, notes=asked.notes, asked=asked)
+
+
+# --- people ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _People:
+    """What people said, where they said anything."""
+
+    labels: PairLabels | None
+    """All pairs that have a label."""
+    tested: PairLabels | None
+    """Decided pairs that the panel is held against."""
+    ratings: RatingTable | None
+    questioners: tuple[str, ...]
+    """Agents whose responses the human exam is made of."""
+
+
+def _people(study: Study, options: ReviewOptions) -> _People:
+    agents = [agent.agent for agent in study.agents]
+    if not study.n_ratings and not study.n_preferences:
+        if "human exam" in options.traits:
+            raise MetricError(f"{study.name} has no labels, which the human exam is held against; use the exam auto")
+        return _People(None, None, None, ())
+    labels = pair_labels(study.ratings(), study.preferences(), tasks=study.tasks, agents=agents)
+    ratings = rating_table(study.ratings(), tasks=study.tasks, agents=agents) if study.n_ratings else None
+    tested = labels.decided()
+    questioners: tuple[str, ...] = ()
+    if "human exam" in options.traits:
+        questioners = _questioners(agents, options)
+        tested = tested if options.overlapping else tested.outside(questioners)
+        if not tested.n_pairs:
+            raise MetricError(
+                "the human exam takes all labelled pairs, so none is left to test on; name fewer questioners"
+            )
+    return _People(labels, tested, ratings, questioners)
+
+
+def _questioners(agents: Sequence[str], options: ReviewOptions) -> tuple[str, ...]:
+    if options.questioners is not None:
+        return tuple(options.questioners)
+    drawn = sorted(agents, key=lambda name: content_hash("questioners", options.seed, name))
+    return tuple(drawn[: min(QUESTIONERS, max(2, len(agents) - 1))])
+
+
+def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> ReviewEvidence:
+    """The evidence without judgements on agents of a reviewer's own family."""
+    if options.judges_own_family:
+        return evidence
+    families = {agent.agent: agent.family for agent in study.agents if agent.family is not None}
+    return replace(
+        evidence,
+        judgements=without_own_family(evidence.judgements, options.families, families),
+        comparisons=without_own_family(evidence.comparisons, options.families, families),
+    )
+
+
+# --- exams -------------------------------------------------------------------------------------------------------
+
+
+def _qualify(
+    study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: _People
+) -> tuple[Qualification, tuple[str, ...]]:
+    """Who passed, and what must be said of it."""
+    traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
+    for trait in options.traits:
+        for name, found in _trait(trait, study, options, evidence, people).items():
+            traits[name][trait] = found
+    thresholds = options.usual_thresholds(len(evidence.reviewers))
+    notes = []
+    for trait in list(thresholds):
+        lacking = [name for name in evidence.reviewers if trait not in traits[name]]
+        if not lacking or not options.recorded:
+            continue
+        if options.convention == "paper":
+            notes.append(f"{trait} of {', '.join(lacking)} is not recorded: taken as passed")
+            for name in lacking:
+                traits[name][trait] = Trait(trait, 1.0, note="not recorded: taken as passed")  # type: ignore[arg-type]
+        else:
+            notes.append(f"{trait} of {', '.join(lacking)} is not recorded: it decides nothing")
+            del thresholds[trait]
+    weighting = options.usual_weighting
+    if options.traits and not thresholds:
+        raise MetricError(f"{study.name} carries nothing to hold the exam with: {'; '.join(notes)}")
+    return (
+        qualify(
+            traits,
+            thresholds=thresholds,
+            combination=options.combination,
+            weighting=weighting if thresholds else "equal",
+            weight_from=None,
+        ),
+        tuple(notes),
+    )
+
+
+def _trait(
+    trait: str, study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: _People
+) -> dict[str, Trait]:
+    numbers = {"seed": options.seed, "resamples": options.resamples}
+    own = {"convention": options.convention, **numbers, "level": options.level}
+    if trait == "human exam" and people.labels is not None:
+        judged = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+        if judged is None:
+            return {}
+        return exam_traits.human_exam(judged, people.labels, questioners=people.questioners, **own)  # type: ignore[arg-type]
+    if trait == "consistency":
+        pairs = _table(study, evidence.reviewers, evidence.comparisons, pairwise=True)
+        return exam_traits.consistency(pairs, **own) if isinstance(pairs, PairJudgements) else {}  # type: ignore[arg-type]
+    if trait == "pertinence":
+        if not evidence.pertinence:
+            return {}
+        sat = [name for name in evidence.reviewers if any(row.reviewer == name for row in evidence.pertinence)]
+        answers = pair_judgements(evidence.pertinence, reviewers=sat)
+        return exam_traits.pertinence(answers, **own)  # type: ignore[arg-type]
+    found = {}
+    for name, answers_of in (evidence.confidence or {}).items():
+        higher_is = "surer" if answers_of.by_labels else "less sure"
+        found[name] = exam_traits.self_confidence(
+            answers_of.easy,
+            answers_of.hard,
+            higher_is=higher_is,  # type: ignore[arg-type]
+            level=options.level,
+            **numbers,
+        )
+    return found
+
+
+def _table(
+    study: Study, reviewers: Sequence[str], rows: Sequence[JudgementEvidence], *, pairwise: bool
+) -> PairJudgements | ResponseRatings | None:
+    """The judgements of those reviewers that gave any; None: there are none."""
+    said = {row.reviewer for row in rows}
+    heard = [name for name in reviewers if name in said]
+    if not heard:
+        return None
+    names = {"reviewers": heard, "tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
+    return pair_judgements(rows, **names) if pairwise else response_ratings(rows, **names)
+
+
+# --- results -----------------------------------------------------------------------------------------------------
+
+
+def _result(
+    study: Study,
+    options: ReviewOptions,
+    evidence: ReviewEvidence,
+    people: _People,
+    qualification: Qualification,
+    *,
+    notes: Sequence[str],
+    asked: AskedReviewers | None = None,
+) -> Review:
+    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    weights = qualification.weights
+    panel = _panel(table, weights, options) if weights and table is not None else None
+    agreements = {} if table is None else _agreements(table, panel, people, options)
+    identities = {} if asked is None else asked.identities
+    counts = {name: [row for row in evidence.judgements if row.reviewer == name] for name in evidence.reviewers}
+    reviewers = tuple(
+        ReviewerResult(
+            name=candidate.reviewer,
+            model=identities[candidate.reviewer].short if candidate.reviewer in identities else None,
+            traits=candidate.traits,
+            thresholds=qualification.thresholds,
+            passed=candidate.passed,
+            why=candidate.why,
+            weight=candidate.weight,
+            agreement=agreements.get(candidate.reviewer),
+            asked=len(counts[candidate.reviewer]),
+            used=sum(row.value is not None for row in counts[candidate.reviewer]),
+        )
+        for candidate in qualification.candidates
+    )
+    spending: tuple[Spending, ...] = () if asked is None else asked.spending
+    review = Review(
+        study=study.name,
+        fingerprint=study.fingerprint,
+        scale=options.scale,
+        exams=tuple(options.exams),
+        convention=options.convention,
+        signature=str(_signature(study, options, evidence, qualification, people=people, identities=identities)),
+        reviewers=reviewers,
+        nobody=qualification.note,
+        panel=agreements.get(""),
+        rankings=_rankings(panel, options),
+        judgements=evidence.judgements,
+        answers=evidence.answers,
+        spending=spending,
+        notes=tuple(notes),
+        labels=_counted(people),
+    )
+    return replace(review, licences=_licences(study, options, review, identities))
+
+
+def _panel(
+    table: PairJudgements | ResponseRatings, weights: Mapping[str, float], options: ReviewOptions
+) -> PanelVerdicts | PanelScores:
+    if isinstance(table, PairJudgements):
+        return panel_verdicts(table, weights=weights, convention=options.convention)
+    fusion = options.fusion or ("raw" if options.convention == "paper" else "z")
+    return panel_scores(table, weights=weights, normalisation=fusion)
+
+
+def _agreements(
+    table: PairJudgements | ResponseRatings,
+    panel: PanelVerdicts | PanelScores | None,
+    people: _People,
+    options: ReviewOptions,
+) -> dict[str, Agreement]:
+    """Of each reviewer by name, and of the panel under the empty name."""
+    if people.tested is None:
+        return {}
+    convention = options.convention
+    earned: dict[str, PairCredits] = dict(reviewer_credits(table, people.tested, convention=convention))
+    scores = {name: _own_scores(table, name, options) for name in table.reviewers}
+    if isinstance(panel, PanelVerdicts):
+        earned[""] = panel_credits(panel, people.tested)
+        scores[""] = shares_by_agent(panel)
+    elif panel is not None:
+        earned[""] = score_credits(panel, people.tested, convention=convention)
+        scores[""] = panel
+    numbers = {"seed": options.seed, "resamples": options.resamples, "level": options.level}
+    found = accuracies(list(earned.values()), **numbers)  # type: ignore[arg-type]
+    agreements = {}
+    for name, accuracy in zip(earned, found, strict=True):
+        by_rank = [
+            None
+            if people.ratings is None
+            else rank_agreement(scores[name], people.ratings, coefficient=kind, convention=convention, **numbers)  # type: ignore[arg-type]
+            for kind in ("spearman", "kendall")
+        ]
+        agreements[name] = Agreement(accuracy, *by_rank)
+    return agreements
+
+
+def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: ReviewOptions) -> PanelScores:
+    if isinstance(table, ResponseRatings):
+        return reviewer_scores(table, name)
+    return shares_by_agent(panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
+
+
+def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
+    """Each response's share of won comparisons, a tie counting half: comparisons as scores."""
+    shape = len(verdicts.tasks), len(verdicts.agents)
+    won, met = np.zeros(shape), np.zeros(shape)
+    there = ~np.isnan(verdicts.verdict)
+    task, value = verdicts.task[there], verdicts.verdict[there]
+    for agent, share in ((verdicts.low[there], value), (verdicts.high[there], 1 - value)):
+        np.add.at(won, (task, agent), share)
+        np.add.at(met, (task, agent), 1)
+    score: npt.NDArray[np.float64] = np.full(shape, np.nan)
+    np.divide(won, met, out=score, where=met > 0)
+    counts = met.astype(np.int64)
+    return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
+
+
+def _rankings(panel: PanelVerdicts | PanelScores | None, options: ReviewOptions) -> tuple[Ranking, ...]:
+    if panel is None:
+        return ()
+    numbers = {"seed": options.seed, "level": options.level}
+    if isinstance(panel, PanelScores):
+        return (rank_by_mean(panel, resamples=options.resamples, **numbers),)  # type: ignore[arg-type]
+    return (
+        rank_by_win_rate(panel, resamples=options.resamples, **numbers),  # type: ignore[arg-type]
+        rank_by_bradley_terry(panel, resamples=min(1000, options.resamples), **numbers),  # type: ignore[arg-type]
+    )
+
+
+def _counted(people: _People) -> dict[str, int]:
+    if people.labels is None or people.tested is None:
+        return {}
+    return {
+        "pairs": people.labels.n_pairs,
+        "decided": people.labels.n_decided,
+        "tied": people.labels.n_ties,
+        "tested": people.tested.n_pairs,
+    }
+
+
+def _signature(
+    study: Study,
+    options: ReviewOptions,
+    evidence: ReviewEvidence,
+    qualification: Qualification,
+    *,
+    people: _People,
+    identities: Mapping[str, ModelIdentity],
+) -> Signature:
+    scale = options.chosen_scale
+    weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
+    limits = ",".join(f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None)
+    rows = [(r.reviewer, r.task, r.first, r.second, r.value) for r in evidence.judgements]
+    prompted = any(study.task(task).prompt for task in study.tasks)
+    settings = {
+        "scale": scale.name,
+        "wording": prompt_hash(scale, options.task_description)[:8],
+        "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
+        "exam": ",".join(options.exams),
+        **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
+        "limits": limits or "none",
+        "combination": qualification.combination,
+        "weights": f"{qualification.weighting}({weights})",
+        **({} if scale.pairwise else {"fusion": options.fusion or ("raw" if options.convention == "paper" else "z")}),
+        "prompts": "shown" if prompted else "none: responses alone",
+        "own-family": "judged" if options.judges_own_family else "left-out",
+        "convention": options.convention,
+        "evidence": f"{'recorded-' * options.recorded}{evidence_hash(rows)}",
+        "resamples": str(options.resamples),
+        "seed": str(options.seed),
+        "study": study.fingerprint[:8],
+    }
+    return Signature("peer-review", settings)
+
+
+def _licences(
+    study: Study, options: ReviewOptions, review: Review, identities: Mapping[str, ModelIdentity]
+) -> tuple[Licence, ...]:
+    """Licences of those who passed an exam now, written where that was asked for."""
+    if options.issue_to is None:
+        return ()
+    issued = []
+    for reviewer in review.reviewers:
+        if not reviewer.passed or reviewer.weight is None or reviewer.name not in identities:
+            continue
+        licence = issue(
+            identities[reviewer.name],
+            options.chosen_scale,
+            task_description=options.descriptions.get(reviewer.name, options.task_description),
+            task_kind=options.task_kind or study.name,
+            sittings=[Sitting(trait, {"limit": str(reviewer.thresholds.get(trait))}) for trait in reviewer.traits],
+            traits={
+                name: LicensedTrait(trait.value, trait.used, trait.low, trait.high)
+                for name, trait in reviewer.traits.items()
+                if trait.value is not None
+            },
+            weight=reviewer.weight,
+            study_fingerprint=study.fingerprint,
+        )
+        write_licence(licence, options.issue_to)
+        issued.append(licence)
+    return tuple(issued)

@@ -1,0 +1,349 @@
+"""A peer review from exam to ranking, with scripted reviewers whose judgements are known.
+
+Responses hold a number, and a longer number of points is better: the honest reviewer prefers the higher number, the
+lazy one always says one, the odd one answers in another language.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import MetricError, UserError
+from goldless.models.scripted import ScriptedModel
+from goldless.runs.review_results import review_as_json
+
+TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
+WORTH = {"ann": 9, "bob": 5, "cy": 2}
+
+
+def study(prompts=True, labels=None, agents=None):
+    responses = pl.DataFrame(
+        [
+            {"task": t, "agent": a, "text": f"About {word}: {n} points."}
+            for t, word in TASKS.items()
+            for a, n in WORTH.items()
+        ]
+    )
+    tasks = pl.DataFrame([{"task": t, "prompt": f"Tell of {word} please"} for t, word in TASKS.items()])
+    return goldless.study_from_frame(responses, tasks=tasks if prompts else None, labels=labels, agents=agents)
+
+
+def people(flip=()):
+    """Two raters that score as the worth is; on flipped tasks the other way round."""
+    rows = [
+        {"task": t, "agent": a, "rater": r, "score": float(-n if t in flip else n)}
+        for t in TASKS
+        for a, n in WORTH.items()
+        for r in ("x", "y")
+    ]
+    return pl.DataFrame(rows)
+
+
+def points(request) -> list[tuple[str, int]]:
+    """What each fenced response is about, and its number."""
+    fenced = re.findall(r"About (\w+): (\d+) points", request.messages[-1].content)
+    return [(about, int(n)) for about, n in fenced]
+
+
+def asked_about(request) -> str:
+    return re.search(r"Tell of (\w+) please", request.messages[-1].content)[1]
+
+
+def honest(name="honest"):
+    def answer(request):
+        (about1, first), (about2, second) = points(request)
+        wanted = asked_about(request) if "Tell of" in request.messages[-1].content else about1
+        if about1 != about2:
+            return "one" if about1 == wanted else "two"
+        return "one" if first > second else "two"
+
+    return ScriptedModel(answers=answer, name=name)
+
+
+def confident(name="confident"):
+    """Honest, and surer the farther apart the two are; says so where it is asked how sure it is."""
+
+    def answer(request):
+        text = request.messages[0].content + request.messages[-1].content
+        if "null" in text and "expert" in text:
+            (_, first), (_, second) = points(request)
+            return "expert" if abs(first - second) > 5 else "low"
+        return honest()._answers(request)
+
+    return ScriptedModel(answers=answer, name=name)
+
+
+def lazy(name="lazy"):
+    return ScriptedModel(answers=lambda _: "one", name=name)
+
+
+def foreign(name="foreign"):
+    return ScriptedModel(answers=lambda _: "die zweite Antwort", name=name)
+
+
+def review(reviewers, given=None, **options):
+    return goldless.review(given or study(), reviewers=reviewers, **{"resamples": 200, "verdicts": "labels", **options})
+
+
+def by_name(found):
+    return {row.name: row for row in found.reviewers}
+
+
+# --- the whole way -----------------------------------------------------------------------------------------------
+
+
+def test_without_an_exam_all_vote_alike_and_the_lazy_ones_orders_cancel():
+    found = review({"h": honest(), "l": lazy()})
+    ranking = [(row.agent, row.rank) for row in found.rankings[0].agents]
+    assert ranking == [("ann", 1), ("bob", 2), ("cy", 3)]
+    # ann beats both, bob one of two, cy none; the lazy one says "one" in both orders, which is a tie
+    assert [row.score for row in found.rankings[0].agents] == [1.0, 0.5, 0.0]
+    assert found.voters == ("h", "l")
+    # 3 pairs of agents on 6 tasks in both orders
+    assert {row.asked for row in found.reviewers} == {36}
+
+
+def test_consistency_lets_the_honest_one_pass_and_not_the_lazy_one():
+    """Honest: the same way round in all 18 pairs, 1. Lazy: never, 0. The mean is 1/2."""
+    found = review({"h": honest(), "l": lazy()}, exams="consistency")
+    rows = by_name(found)
+    assert (rows["h"].traits["consistency"].value, rows["l"].traits["consistency"].value) == (1.0, 0.0)
+    assert (rows["h"].passed, rows["l"].passed) == (True, False)
+    assert found.voters == ("h",)
+    assert rows["l"].asked == 0, "who does not pass is not asked to judge"
+    assert "not above 0.5" in rows["l"].why
+
+
+def test_the_automatic_exam_measures_three_traits_and_weighs_by_their_mean():
+    """Confident: 1, 1 and 1. Lazy: consistency 0, pertinence 1/2, confidence cannot be read from its one-word reply."""
+    found = review({"c": confident(), "l": lazy()}, exams="auto")
+    rows = by_name(found)
+    assert {name: trait.value for name, trait in rows["c"].traits.items()} == {
+        "consistency": 1.0,
+        "pertinence": 1.0,
+        "self-confidence": 1.0,
+    }
+    assert (rows["c"].passed, rows["c"].weight) == (True, 1.0)
+    assert rows["l"].traits["pertinence"].value == 0.5
+    assert not rows["l"].passed
+    assert found.rankings[0].agents[0].agent == "ann"
+
+
+def test_the_human_exam_holds_reviewers_against_labels_and_keeps_its_pairs_out_of_the_test():
+    """Questioners ann and bob: 6 exam pairs, 12 left. The honest one is right in all of them."""
+    found = review({"h": honest(), "l": lazy()}, study(labels=people()), exams="human", questioners=["ann", "bob"])
+    rows = by_name(found)
+    assert rows["h"].traits["human exam"].value == 1.0
+    # the lazy one is right in one order and wrong in the other
+    assert rows["l"].traits["human exam"].value == 0.5
+    assert found.labels == {"pairs": 18, "decided": 18, "tied": 0, "tested": 12}
+    assert found.panel.accuracy.accuracy == 1.0
+    assert found.panel.accuracy.n_pairs == 12
+    overlapping = review(
+        {"h": honest()}, study(labels=people()), exams="human", questioners=["ann", "bob"], overlap=True
+    )
+    assert overlapping.labels["tested"] == 18
+
+
+def test_logit_weights_are_clipped_as_stated():
+    """p = 1 counts as .99: log(99)."""
+    found = review({"h": honest()}, study(labels=people()), exams="human", questioners=["ann", "bob"])
+    assert by_name(found)["h"].weight == pytest.approx(4.59512, abs=1e-5)
+
+
+def test_agreement_with_people_is_counted_on_pairs_and_by_rank():
+    """People turned round on 2 of 6 tasks: the honest reviewer agrees on 4/6 of the pairs; Spearman is 1 or -1."""
+    found = review({"h": honest()}, study(labels=people(flip=("t0", "t1"))))
+    numbers = by_name(found)["h"].agreement.as_json()
+    assert numbers["accuracy"] == pytest.approx(4 / 6)
+    assert numbers["spearman"] == pytest.approx((4 - 2) / 6)
+    assert numbers["kendall_tau_a"] == pytest.approx((4 - 2) / 6)
+    assert numbers["n_pairs"] == 18
+
+
+def test_nobody_passing_says_who_came_nearest_and_asks_for_no_judgement():
+    found = review({"l": lazy()}, exams="consistency")
+    assert found.voters == ()
+    assert found.nobody is not None
+    assert "l" in found.nobody
+    assert found.rankings == ()
+    assert found.judgements == ()
+
+
+def test_one_candidate_alone_is_held_against_a_fixed_limit_as_it_has_no_mean():
+    assert by_name(review({"h": honest()}, exams="consistency"))["h"].passed
+
+
+def test_ratings_are_fused_z_normalised_and_rank_by_mean():
+    """The strict reviewer gives 1, 2, 3 and the kind one 3, 4, 5: in standard deviations they are the same."""
+
+    def rating(shift):
+        order = {9: 3, 5: 2, 2: 1}
+        return ScriptedModel(answers=lambda r: str(order[points(r)[0][1]] + shift), name=f"plus{shift}")
+
+    found = review({"strict": rating(0), "kind": rating(2)}, scale="5-level")
+    scores = [row.score for row in found.rankings[0].agents]
+    # three values one step apart: (x - mean) / sd of 1, 0, -1, whichever way the sd is taken over equal thirds
+    assert scores[1] == pytest.approx(0.0, abs=1e-9)
+    assert scores[0] == pytest.approx(-scores[2])
+    raw = review({"strict": rating(0), "kind": rating(2)}, scale="5-level", fusion="raw")
+    assert [row.score for row in raw.rankings[0].agents] == pytest.approx([4.0, 3.0, 2.0])
+
+
+def test_a_rating_out_of_range_is_unparsable_and_not_clamped():
+    found = review({"far": ScriptedModel(answers=lambda _: "8", name="far")}, scale="5-level")
+    assert dict(found.failures) == {"unparsable": 18}
+    assert by_name(found)["far"].used == 0
+
+
+# --- reviewers ---------------------------------------------------------------------------------------------------
+
+
+def test_a_reviewer_does_not_judge_its_own_family_unless_asked():
+    agents = pl.DataFrame([{"agent": "ann", "family": "acme"}, {"agent": "bob"}, {"agent": "cy"}])
+    found = review({"h": honest()}, study(agents=agents), families={"h": "acme"})
+    assert {frozenset((row.first, row.second)) for row in found.judgements} == {frozenset(("bob", "cy"))}
+    asked = review({"h": honest()}, study(agents=agents), families={"h": "acme"}, own_family=True)
+    assert len(asked.judgements) == 36
+    assert "|own-family:left-out|" in found.signature
+
+
+def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
+    model = honest()
+    found = review({"strict": model, "kind": model}, descriptions={"strict": "Be strict.", "kind": "Be kind."})
+    assert [row.name for row in found.reviewers] == ["strict", "kind"]
+    seen = {message.content for call in model.calls for message in call.messages}
+    assert any("Be strict." in text for text in seen)
+    assert any("Be kind." in text for text in seen)
+
+
+def test_two_reviewers_of_one_name_are_refused():
+    with pytest.raises(UserError, match="two reviewers are called"):
+        review([honest(), honest()])
+
+
+def test_an_answer_in_another_language_is_missing_and_counted():
+    found = review({"f": foreign(), "h": honest()})
+    assert by_name(found)["f"].used == 0
+    assert dict(found.failures) == {"unparsable": 36}
+    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+
+
+def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
+    found = review({"h": honest()}, study(prompts=False))
+    assert "|prompts:none: responses alone|" in found.signature
+    with pytest.raises(UserError, match="no prompts"):
+        review({"h": honest()}, study(prompts=False), exams="pertinence")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"exams": "autto"}, "did you mean 'auto'"),
+        ({"exams": "none,auto"}, "none alone"),
+        ({"scale": "6-level"}, "5-level"),
+        ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "the exams measure consistency"),
+        ({"convention": "papers"}, "convention is one of"),
+        ({"reviewers": ()}, "name at least one reviewer"),
+        ({"exams": "human"}, "no labels"),
+        ({"wheight": 1}, "did you mean"),
+        ({"easy": ("ann", "cy")}, "or of neither"),
+    ],
+)
+def test_bad_options_are_refused_with_what_is_allowed(options, message):
+    reviewers = options.pop("reviewers", {"h": honest()})
+    with pytest.raises(UserError, match=message):
+        review(reviewers, **options)
+
+
+def test_a_second_run_asks_nothing(tmp_path):
+    review({"h": honest()}, exams="consistency", journal=tmp_path / "j.sqlite")
+    again = honest()
+    review({"h": again}, exams="consistency", journal=tmp_path / "j.sqlite")
+    assert again.calls == []
+
+
+# --- licences ----------------------------------------------------------------------------------------------------
+
+
+def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(tmp_path):
+    folder = tmp_path / "licences"
+    first = review({"h": honest()}, exams="consistency", issue_to=folder, task_kind="points")
+    assert len(first.licences) == 1
+    with_licence = review({"h": honest()}, licences=[folder], task_kind="points")
+    assert with_licence.voters == ("h",)
+    assert by_name(with_licence)["h"].weight == by_name(first)["h"].weight
+    with pytest.raises(UserError, match="'points', not 'poems'"):
+        review({"h": honest()}, licences=[folder], task_kind="poems")
+    with pytest.raises(UserError, match="other"):
+        review({"o": honest("other")}, licences=[folder], task_kind="points")
+    with pytest.raises(UserError, match="leave the exam out"):
+        review({"h": honest()}, licences=[folder], exams="auto")
+
+
+# --- the folder --------------------------------------------------------------------------------------------------
+
+
+def test_a_saved_review_is_a_study_that_gives_the_same_ranking_without_a_model(tmp_path):
+    found = review({"h": honest(), "l": lazy()}, study(labels=people()))
+    folder = goldless.save_review(found, tmp_path / "run")
+    assert json.loads((folder / "review.json").read_text())["ranking"][0]["agent"] == "ann"
+    again = goldless.review(folder, recorded=True, resamples=200, own_family=True)
+    assert [(r.agent, r.score) for r in again.rankings[0].agents] == [
+        (r.agent, r.score) for r in found.rankings[0].agents
+    ]
+
+
+# --- recorded data -----------------------------------------------------------------------------------------------
+
+CANDIDATES = ["vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
+CELLS = {
+    "none": (0.7401, 0.7055, 0.7002),
+    "consistency": (0.7381, 0.7064, 0.7133),
+    "human": (0.7423, 0.7211, 0.7192),
+    "auto": (0.7401, 0.7047, 0.7144),
+}
+"""Accuracy of the panel on the recorded XSum study by exam, on the three scales: from the data's description."""
+
+
+@pytest.mark.recorded
+@pytest.mark.parametrize("exam", CELLS)
+def test_recorded_panels_agree_with_people_as_stated(exam):
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
+    if not folder.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    given = goldless.read_study(folder)
+    questioners = ["chatgpt", "fastchat-t5-3b", "alpaca-7b"] if exam == "human" else None
+    for scale, stated in zip(("pairwise", "5-level", "100-level"), CELLS[exam], strict=True):
+        found = goldless.review(
+            given,
+            reviewers=CANDIDATES,
+            recorded=True,
+            exams=exam,
+            scale=scale,
+            questioners=questioners,
+            convention="paper",
+            resamples=200,
+        )
+        data = review_as_json(found)
+        assert round(data["panel"]["accuracy"], 4) == stated
+        assert data["panel"]["n_pairs"] == 1793
+        if exam == "auto":
+            assert data["panel"]["reviewers"] == ["fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
+
+
+def test_recorded_judgements_that_are_not_there_are_an_error_that_names_those_that_are(tmp_path):
+    found = review({"h": honest()})
+    folder = goldless.save_review(found, tmp_path / "run")
+    with pytest.raises(MetricError, match="no judgements on the scale 5-level; it has pairwise"):
+        goldless.review(folder, recorded=True, scale="5-level")
+    with pytest.raises(UserError, match="no judgements of 'x' on the scale pairwise"):
+        goldless.review(folder, reviewers="x", recorded=True)

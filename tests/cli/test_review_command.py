@@ -1,0 +1,143 @@
+"""``goldless review`` and ``goldless serve-jury`` by the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+
+import openai
+import pytest
+
+from goldless.judging.scales import SCALES
+
+TEXTS = {t: {"ann": f"good {t}", "bob": f"poor {t}", "cy": f"bad {t}"} for t in ("t1", "t2", "t3")}
+
+
+@pytest.fixture
+def scripted(tmp_path):
+    """Writes a reviewer that prefers good to poor to bad, or always says one."""
+
+    def make(kind: str, texts=TEXTS) -> str:
+        order = {"good": 3, "poor": 2, "bad": 1}
+        lines = []
+        for by in texts.values():
+            for first in by.values():
+                for second in by.values():
+                    if first != second:
+                        better = order[first.split()[0]] > order[second.split()[0]]
+                        answer = "one" if kind == "lazy" or better else "two"
+                        message = SCALES["pairwise"].messages(first, second, prompt=None, task_description="")[-1]
+                        lines.append(json.dumps({"prompt": message.content, "answer": answer}))
+        path = tmp_path / f"{kind}.jsonl"
+        path.write_text("\n".join(lines) + "\n")
+        return f"{kind}=scripted:{path}"
+
+    return make
+
+
+def test_a_review_prints_the_exam_report_and_the_ranking(goldless, study_file, scripted):
+    ended = goldless(
+        "review", study_file(TEXTS), "--reviewers", f"{scripted('honest')},{scripted('lazy')}", "--exam", "consistency"
+    )
+    assert ended.code == 0, ended.err
+    for words in ("Exam report", "honest", "yes", "lazy did not pass: consistency 0.0000 not above 0.5", "win rate"):
+        assert words in ended.out
+    assert re.search(r"1\s+ann\s+1\b", ended.out)
+
+
+def test_json_has_reviewers_panel_and_ranking_under_the_stated_names(goldless, study_file, scripted):
+    ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--json")
+    found = json.loads(ended.out)
+    assert [row["agent"] for row in found["ranking"]] == ["ann", "bob", "cy"]
+    (reviewer,) = found["reviewers"]
+    assert {"name", "traits", "passed", "weight", "asked", "used", "missing"} <= set(reviewer)
+    assert found["panel"]["reviewers"] == ["honest"]
+
+
+def test_nobody_passing_has_an_exit_code_of_its_own(goldless, study_file, scripted):
+    ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("lazy"), "--exam", "consistency")
+    assert ended.code == 4
+    assert "nobody may vote" in ended.err
+    assert "Exam report" in ended.out
+
+
+def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, scripted):
+    for given, code in (("0.9", 0), ("consistency=1.0", 4), ("consistency=none", 0)):
+        ended = goldless(
+            "review",
+            study_file(TEXTS),
+            "--reviewers",
+            scripted("honest"),
+            "--exam",
+            "consistency",
+            "--threshold",
+            given,
+        )
+        assert ended.code == code, given
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--exam", "consistensy"), "did you mean 'consistency'"),
+        (("--threshold", "high", "--exam", "consistency"), "a limit is a number, mean or none"),
+        (("--scale", "pair"), "did you mean 'pairwise'"),
+        (("--easy", "ann"), "name two different agents"),
+        (("--describe", "honest"), "give NAME=VALUE"),
+        (("--recorded",), "carries no judgements"),
+        (("--licence", "nowhere.json"), "nowhere.json"),
+    ],
+)
+def test_wrong_arguments_end_with_2_and_say_what_is_allowed(goldless, study_file, scripted, arguments, message):
+    ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), *arguments)
+    assert ended.code == 2
+    assert message in ended.err
+
+
+def test_results_go_into_a_folder_that_can_be_reviewed_again(goldless, study_file, scripted, tmp_path):
+    goldless("review", study_file(TEXTS), "--reviewers", scripted("honest"), "--out", tmp_path / "run")
+    again = goldless("review", tmp_path / "run", "--recorded", "--json")
+    assert [row["agent"] for row in json.loads(again.out)["ranking"]] == ["ann", "bob", "cy"]
+
+
+def test_a_licensed_jury_answers_the_official_client(goldless, study_file, scripted, tmp_path):
+    """Issued in a review, served as its own process, asked through the openai package."""
+    honest = scripted("honest")
+    ended = goldless(
+        "review", study_file(TEXTS), "--reviewers", honest, "--exam", "consistency", "--issue", tmp_path / "licences"
+    )
+    assert ended.code == 0, ended.err
+    (licence,) = (tmp_path / "licences").glob("*.json")
+    command = [sys.executable, "-m", "goldless", "serve-jury", f"{licence}={honest.partition('=')[2]}", "--port", "0"]
+    server = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    try:
+        url = _listening(server)
+        client = openai.OpenAI(base_url=url, api_key="none", max_retries=0)
+        content = json.dumps({"question": None, "answers": ["bad t1", "good t1"]})
+        reply = client.chat.completions.create(model="jury", messages=[{"role": "user", "content": content}])
+        assert json.loads(reply.choices[0].message.content)["winner"] == 1
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.communicate(timeout=30)
+
+
+def _listening(server: subprocess.Popen) -> str:
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        line = server.stderr.readline()
+        found = re.search(r"http://\S+", line)
+        if found:
+            return found[0].rstrip("/") if found[0].rstrip("/").endswith("/v1") else found[0].rstrip("/") + "/v1"
+        if server.poll() is not None:
+            break
+    pytest.fail(f"the jury did not listen: {server.stderr.read()}")
+
+
+def test_a_jury_needs_each_licence_with_its_model(goldless, tmp_path):
+    ended = goldless("serve-jury", tmp_path / "x.json")
+    assert ended.code == 2
+    assert "give LICENCE=SPEC" in ended.err

@@ -4,8 +4,8 @@
 
 It runs as a process of its own, listens on this machine only, prints its address and serves until its input ends. It
 speaks as little HTTP as the clients it is asked by need, so that what is measured is them. ``GET /stats`` says how many
-completions were asked for since it was last asked, how many at once, and how long it took from the first question to
-the last answer by this process's clock.
+completions were asked for since it was last asked, how many at once, and how long it took from the first question, and
+from the first answer, to the last answer by this process's clock.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Counts:
 
     def __init__(self) -> None:
         self.asked = self.answered = self.at_once = self.most_at_once = 0
-        self.first_asked = self.last_answered = 0.0
+        self.first_asked = self.first_answered = self.last_answered = 0.0
 
     def begin(self) -> int:
         """Count a question; its number."""
@@ -43,11 +43,18 @@ class Counts:
         self.answered += 1
         self.at_once -= 1
         self.last_answered = time.perf_counter()
+        self.first_answered = self.first_answered or self.last_answered
 
     def read(self) -> dict[str, float]:
         """The counts; they begin anew."""
         seconds = self.last_answered - self.first_asked
-        found = {"answered": self.answered, "most_at_once": self.most_at_once, "seconds": seconds}
+        answering = self.last_answered - self.first_answered
+        found = {
+            "answered": self.answered,
+            "most_at_once": self.most_at_once,
+            "seconds": seconds,
+            "answering_seconds": answering,
+        }
         self.__init__()  # type: ignore[misc]
         return found
 

@@ -230,7 +230,7 @@ def _pairs(given: list[str], option: str) -> dict[str, str]:
 
 
 def _thresholds(given: list[str], exams: tuple[str, ...]) -> dict[str, Any]:
-    traits = [trait for exam in exams if exam in TRAITS for trait in TRAITS[exam]]  # type: ignore[index]
+    traits = [trait for exam, measured in TRAITS.items() if exam in exams for trait in measured]
     found: dict[str, Any] = {}
     for item in given:
         name, equals, value = item.rpartition("=")

@@ -24,6 +24,7 @@ from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.cache import default_journal
+from goldless.models.catalogue import Use
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
@@ -59,8 +60,8 @@ async def ask_reviewers(
     named = named_reviewers(options.reviewers)
     journal = Journal(options.journal or default_journal())
     opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
-    use = "chat" if options.verdicts == "labels" else "both"
-    parts = [Part(name, given, use) for name, given in named.items()]  # type: ignore[arg-type]
+    use: Use = "chat" if options.verdicts == "labels" else "both"
+    parts = [Part(name, given, use) for name, given in named.items()]
     try:
         async with open_models(parts, opening, journal) as models:
             asking = _Asking(study, options, models, tuple(questioners))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +41,21 @@ from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature
 from goldless.studies import Study
 
+
+class _Draws(TypedDict):
+    """How tasks are resampled, for functions that take it so."""
+
+    seed: int
+    resamples: int
+    level: float
+
+
+def _draws(options: ReviewOptions) -> _Draws:
+    return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
+
+
+REFITS = 1000
+"""Resamples that Bradley-Terry is fitted to again."""
 QUESTIONERS = 3
 """Agents that the human exam is made of where none are named."""
 
@@ -135,10 +151,10 @@ def _qualify(
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
         if not lacking or not options.recorded:
             continue
-        if options.convention == "paper":
+        if options.convention == "paper" and trait == "self-confidence":
             notes.append(f"{trait} of {', '.join(lacking)} is not recorded: taken as passed")
             for name in lacking:
-                traits[name][trait] = Trait(trait, 1.0, note="not recorded: taken as passed")  # type: ignore[arg-type]
+                traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded: taken as passed")
         else:
             notes.append(f"{trait} of {', '.join(lacking)} is not recorded: it decides nothing")
             del thresholds[trait]
@@ -160,33 +176,29 @@ def _qualify(
 def _trait(
     trait: str, study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: _People
 ) -> dict[str, Trait]:
-    numbers = {"seed": options.seed, "resamples": options.resamples}
-    own = {"convention": options.convention, **numbers, "level": options.level}
+    draws, convention = _draws(options), options.convention
     if trait == "human exam" and people.labels is not None:
         judged = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
         if judged is None:
             return {}
-        return exam_traits.human_exam(judged, people.labels, questioners=people.questioners, **own)  # type: ignore[arg-type]
+        return exam_traits.human_exam(
+            judged, people.labels, questioners=people.questioners, convention=convention, **draws
+        )
     if trait == "consistency":
         pairs = _table(study, evidence.reviewers, evidence.comparisons, pairwise=True)
-        return exam_traits.consistency(pairs, **own) if isinstance(pairs, PairJudgements) else {}  # type: ignore[arg-type]
-    if trait == "pertinence":
-        if not evidence.pertinence:
+        if not isinstance(pairs, PairJudgements):
             return {}
+        return exam_traits.consistency(pairs, convention=convention, **draws)
+    if trait == "pertinence":
         sat = [name for name in evidence.reviewers if any(row.reviewer == name for row in evidence.pertinence)]
-        answers = pair_judgements(evidence.pertinence, reviewers=sat)
-        return exam_traits.pertinence(answers, **own)  # type: ignore[arg-type]
-    found = {}
-    for name, answers_of in (evidence.confidence or {}).items():
-        higher_is = "surer" if answers_of.by_labels else "less sure"
-        found[name] = exam_traits.self_confidence(
-            answers_of.easy,
-            answers_of.hard,
-            higher_is=higher_is,  # type: ignore[arg-type]
-            level=options.level,
-            **numbers,
+        answers = pair_judgements(evidence.pertinence, reviewers=sat) if sat else None
+        return {} if answers is None else exam_traits.pertinence(answers, convention=convention, **draws)
+    return {
+        name: exam_traits.self_confidence(
+            sets.easy, sets.hard, higher_is="surer" if sets.by_labels else "less sure", **draws
         )
-    return found
+        for name, sets in (evidence.confidence or {}).items()
+    }
 
 
 def _table(
@@ -283,17 +295,16 @@ def _agreements(
     elif panel is not None:
         earned[""] = score_credits(panel, people.tested, convention=convention)
         scores[""] = panel
-    numbers = {"seed": options.seed, "resamples": options.resamples, "level": options.level}
-    found = accuracies(list(earned.values()), **numbers)  # type: ignore[arg-type]
+    draws = _draws(options)
+    found = accuracies(list(earned.values()), **draws)
     agreements = {}
     for name, accuracy in zip(earned, found, strict=True):
-        by_rank = [
-            None
-            if people.ratings is None
-            else rank_agreement(scores[name], people.ratings, coefficient=kind, convention=convention, **numbers)  # type: ignore[arg-type]
-            for kind in ("spearman", "kendall")
-        ]
-        agreements[name] = Agreement(accuracy, *by_rank)
+        own, ratings = scores[name], people.ratings
+        spearman = kendall = None
+        if ratings is not None:
+            spearman = rank_agreement(own, ratings, coefficient="spearman", convention=convention, **draws)
+            kendall = rank_agreement(own, ratings, coefficient="kendall", convention=convention, **draws)
+        agreements[name] = Agreement(accuracy, spearman, kendall)
     return agreements
 
 
@@ -321,13 +332,12 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
 def _rankings(panel: PanelVerdicts | PanelScores | None, options: ReviewOptions) -> tuple[Ranking, ...]:
     if panel is None:
         return ()
-    numbers = {"seed": options.seed, "level": options.level}
+    draws = _draws(options)
     if isinstance(panel, PanelScores):
-        return (rank_by_mean(panel, resamples=options.resamples, **numbers),)  # type: ignore[arg-type]
-    return (
-        rank_by_win_rate(panel, resamples=options.resamples, **numbers),  # type: ignore[arg-type]
-        rank_by_bradley_terry(panel, resamples=min(1000, options.resamples), **numbers),  # type: ignore[arg-type]
-    )
+        return (rank_by_mean(panel, **draws),)
+    refits = min(REFITS, options.resamples)
+    bradley_terry = rank_by_bradley_terry(panel, seed=options.seed, resamples=refits, level=options.level)
+    return rank_by_win_rate(panel, **draws), bradley_terry
 
 
 def _counted(people: _People) -> dict[str, int]:

@@ -270,6 +270,39 @@ def test_a_second_run_asks_nothing(tmp_path):
     assert again.calls == []
 
 
+def test_a_reviewer_may_be_a_debate_among_copies_of_its_model():
+    """C2: two debaters, one round: two calls a question, and the mean of two equal verdicts is the verdict."""
+    model = honest()
+    found = review({"h": model}, debate="C2")
+    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+    assert len(model.calls) >= 2 * 36
+    with pytest.raises(UserError, match="unknown debate 'C9'"):
+        review({"h": honest()}, debate="C9")
+
+
+def test_questions_may_be_changed_by_a_model_for_the_pertinence_exam():
+    """The changer writes of trains, and answers of trains; the honest reviewer prefers what was asked for."""
+
+    def change(request):
+        wanted = "Write another task" in request.messages[0].content
+        return "Tell of trains please" if wanted else "About trains: 7 points."
+
+    changer = ScriptedModel(answers=change, name="changer")
+    found = review({"h": honest()}, exams="pertinence", changer=changer)
+    assert by_name(found)["h"].traits["pertinence"].value == 1.0
+    assert changer.calls
+    assert len(found.spending) == 2
+
+
+def test_another_judge_is_a_scale_like_any_other():
+    def completeness(request):
+        (_, first), (_, second) = points(request)
+        return f"[[{'A' if first > second else 'B'}]]"
+
+    found = review({"j": ScriptedModel(answers=completeness, name="judge")}, scale="completeness")
+    assert [row.agent for row in found.rankings[0].agents] == ["ann", "bob", "cy"]
+
+
 # --- licences ----------------------------------------------------------------------------------------------------
 
 

@@ -24,7 +24,8 @@ from goldless.cli.score import (
     names,
 )
 from goldless.errors import UserError
-from goldless.judging.scales import SCALES
+from goldless.judging.debate import DEBATES
+from goldless.judging.judges import JUDGES
 from goldless.models.usage import parse_budget, parse_price
 from goldless.reports.review_tables import exam_table, ranking_table, review_markdown
 from goldless.runs.review_options import TRAITS, ReviewOptions
@@ -54,7 +55,7 @@ def review(
         ),
     ] = None,
     scale: Annotated[
-        str, typer.Option(help=f"What they are asked: {', '.join(SCALES)}.", rich_help_panel=WHO)
+        str, typer.Option(help=f"What they are asked: {', '.join(JUDGES)}.", rich_help_panel=WHO)
     ] = "pairwise",
     task_description: Annotated[
         str, typer.Option(help="What is judged and what counts, in a sentence or two.", rich_help_panel=WHO)
@@ -72,6 +73,12 @@ def review(
     own_family: Annotated[
         bool, typer.Option("--own-family", help="Let reviewers judge agents of their own family.", rich_help_panel=WHO)
     ] = False,
+    debate: Annotated[
+        str | None,
+        typer.Option(
+            help=f"Each reviewer is a debate among copies of its model: {', '.join(DEBATES)}.", rich_help_panel=WHO
+        ),
+    ] = None,
     verdicts: VerdictsOption = "auto",
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Use only judgements that the study carries.", rich_help_panel=WHO)
@@ -111,6 +118,14 @@ def review(
     ] = None,
     irrelevant: Annotated[
         str | None, typer.Option(metavar="AGENT", help="Whose responses are the irrelevant ones.", rich_help_panel=EXAM)
+    ] = None,
+    changer: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPEC",
+            help="Chat model that changes questions for the pertinence exam; by default the nearest other question.",
+            rich_help_panel=EXAM,
+        ),
     ] = None,
     easy: Annotated[
         str | None, typer.Option(metavar="A,B", help="Agents of the easy set: far apart.", rich_help_panel=EXAM)
@@ -176,6 +191,7 @@ def review(
         exam_items=exam_items or None,
         relevant=relevant,
         irrelevant=irrelevant,
+        changer=changer,
         easy=_two(easy, "--easy"),
         hard=_two(hard, "--hard"),
         thresholds=_thresholds(threshold or [], exams),
@@ -190,6 +206,7 @@ def review(
         task_kind=task_kind,
         licences=tuple(licence or ()),
         issue_to=issue,
+        debate=debate,
         verdicts=verdicts,
         recorded=recorded,
         seed=seed,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
@@ -45,6 +45,23 @@ class ReviewQuestion:
     task: str
     first: str
     second: str | None = None
+
+
+class Stage(Protocol):
+    """A way to put questions to a reviewer: alone, or in a debate."""
+
+    @property
+    def scale(self) -> Scale:
+        """What it is asked on."""
+
+    @property
+    def name(self) -> str:
+        """What the evidence calls it."""
+
+    async def review(
+        self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
+    ) -> list[JudgementEvidence]:
+        """One judgement a question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +105,11 @@ class ReviewStage:
         _ = self.reading
 
     @property
+    def name(self) -> str:
+        """What the evidence calls this reviewer."""
+        return self.reviewer or self.model.identity.short
+
+    @property
     def reading(self) -> Reading:
         """How verdicts are read, for the signature."""
         verdicts = self.verdicts
@@ -113,8 +135,7 @@ class ReviewStage:
             found |= await self._scored(self.model, asked, at_once)
         elif isinstance(self.model, ChatJudge):
             found |= await self._written(self.model, asked, at_once, choose=self.reading != "labels")
-        name = self.reviewer or self.model.identity.short
-        return [evidence_of(question, found[i], name, self.scale.name) for i, question in enumerate(questions)]
+        return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
     def _messages(self, material: Material, *, explained: bool) -> tuple[Message, ...]:
         return self.scale.messages(

@@ -11,7 +11,9 @@ from typing import Any
 from goldless.errors import CapabilityError, UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import reads_by_scoring
+from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.answers import ExamAnswer
+from goldless.judging.exams.changed_questions import ChangingStage
 from goldless.judging.exams.confidence_sets import ConfidenceSets, chosen_sets, ranked_sets
 from goldless.judging.exams.consistency import consistency_pairs, sit_consistency
 from goldless.judging.exams.human import human_split, sit_human
@@ -20,7 +22,7 @@ from goldless.judging.exams.pertinence import nearest_items, sit_pertinence
 from goldless.judging.exams.self_confidence import ConfidenceStage
 from goldless.judging.licence_files import read_licence, read_licences
 from goldless.judging.licences import Licence, prompt_hash, refuse
-from goldless.judging.reviewing import ReviewQuestion, ReviewStage
+from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.cache import default_journal
@@ -35,6 +37,7 @@ from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_o
 from goldless.runs.review_options import ReviewOptions
 from goldless.studies import Study
 
+CHANGER = "question changer"
 QUESTIONS_AT_ONCE = 64
 """On this machine a reviewer's questions are put in batches of so many: what a batch computes is kept together."""
 
@@ -62,9 +65,12 @@ async def ask_reviewers(
     opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
     use: Use = "chat" if options.verdicts == "labels" else "both"
     parts = [Part(name, given, use) for name, given in named.items()]
+    if options.changer is not None and "pertinence" in options.traits:
+        parts.append(Part(CHANGER, options.changer, "chat"))
     try:
-        async with open_models(parts, opening, journal) as models:
-            asking = _Asking(study, options, models, tuple(questioners))
+        async with open_models(parts, opening, journal) as opened:
+            models = {name: opened[name] for name in named}
+            asking = _Asking(study, options, models, tuple(questioners), opened.get(CHANGER))
             licensed = asking.licensed()
             answers = [] if licensed else await asking.exams()
             evidence = _exam_evidence(tuple(named), answers, options.chosen_scale)
@@ -75,7 +81,7 @@ async def ask_reviewers(
                 qualification=qualification,
                 notes=notes,
                 identities={name: model.identity for name, model in models.items()},
-                spending=tuple(model.spending for model in dict.fromkeys(models.values())),
+                spending=tuple(model.spending for model in dict.fromkeys(opened.values())),
             )
     finally:
         journal.close()
@@ -121,7 +127,9 @@ class _Asking:
     study: Study
     options: ReviewOptions
     models: Mapping[str, OpenModel]
+    """Reviewers by name."""
     questioners: tuple[str, ...]
+    changer: OpenModel | None
 
     @property
     def answered(self) -> dict[str, list[str]]:
@@ -138,9 +146,13 @@ class _Asking:
         """What the agents were asked."""
         return {task: self.study.task(task).prompt for task in self.study.tasks}
 
-    def stage(self, name: str, scale: Scale) -> ReviewStage:
+    def stage(self, name: str, scale: Scale) -> Stage:
         """How a reviewer is asked on a scale."""
         options, model = self.options, self.models[name]
+        described = options.descriptions.get(name, options.task_description)
+        if options.debate is not None:
+            debate = find_debate(options.debate)
+            return DebateStage(model.chat, scale, debate, reviewer=name, task_description=described)
         scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
         if not scoring and not model.model.capabilities.chat:
             raise CapabilityError(
@@ -150,7 +162,7 @@ class _Asking:
             model.scorer if scoring else model.chat,
             scale,
             reviewer=name,
-            task_description=options.descriptions.get(name, options.task_description),
+            task_description=described,
             verdicts=options.verdicts if scale.labels else "labels",
         )
 
@@ -214,14 +226,27 @@ class _Asking:
     async def _pertinence(self, name: str) -> list[ExamAnswer]:
         options = self.options
         most = max(self.study.agents, key=lambda a: sum(a.agent in names for names in self.answered.values())).agent
-        items = nearest_items(
-            self.prompts,
-            self.texts,
-            relevant=options.relevant or most,
-            irrelevant=options.irrelevant or options.relevant or most,
-            items=options.exam_items,
-            seed=options.seed,
-        )
+        relevant = options.relevant or most
+        if self.changer is not None:
+            changing = ChangingStage(self.changer.chat, self.changer.chat, options.task_description or None)
+            flight = 1 if self.changer.local else CALLS_AT_ONCE
+            items = await changing.items(
+                self.prompts,
+                self.texts,
+                relevant=relevant,
+                items=options.exam_items,
+                seed=options.seed,
+                at_once=flight,
+            )
+        else:
+            items = nearest_items(
+                self.prompts,
+                self.texts,
+                relevant=relevant,
+                irrelevant=options.irrelevant or relevant,
+                items=options.exam_items,
+                seed=options.seed,
+            )
         self._report(f"pertinence of {name}", 0, len(items), name)
         return await sit_pertinence(self.stage(name, self._pairwise()), items, at_once=self._flight(name))
 

@@ -9,7 +9,9 @@ from typing import Any, Literal, get_args
 
 from goldless.errors import UserError, nearest
 from goldless.judging.asking import Verdicts
-from goldless.judging.scales import Scale, find_scale
+from goldless.judging.debate import find_debate
+from goldless.judging.judges import find_judge
+from goldless.judging.scales import Scale
 from goldless.metrics.chair import Normalisation
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.qualification import Combination, Threshold, Weighting
@@ -48,6 +50,8 @@ class ReviewOptions:
     relevant: str | None = None
     irrelevant: str | None = None
     """Agents of the pertinence exam; None: the one that answered most, as both."""
+    changer: Any = None
+    """Chat model that changes questions for the pertinence exam and answers the changed ones; None: the study's own."""
     easy: tuple[str, str] | None = None
     hard: tuple[str, str] | None = None
     """Agents of the self-confidence exam; None: by the candidates' own first comparisons."""
@@ -72,6 +76,8 @@ class ReviewOptions:
     """Files or folders of licences, instead of an exam."""
     issue_to: Path | None = None
     """Folder for the licences of those who pass."""
+    debate: str | None = None
+    """Each reviewer is a debate of this kind among copies of its model (C1, C2, C3); None: it is asked alone."""
     verdicts: Verdicts = "auto"
     recorded: bool = False
     seed: int = 0
@@ -86,7 +92,7 @@ class ReviewOptions:
     @property
     def chosen_scale(self) -> Scale:
         """The scale."""
-        return find_scale(self.scale)
+        return find_judge(self.scale)
 
     @property
     def traits(self) -> tuple[str, ...]:
@@ -130,7 +136,9 @@ class ReviewOptions:
 
 def check_review_options(options: ReviewOptions) -> None:
     """Refuse what no study could be reviewed with."""
-    find_scale(options.scale)
+    find_judge(options.scale)
+    if options.debate is not None:
+        find_debate(options.debate)
     _check_exams(options)
     _check_choices(options)
     _check_reviewers(options)

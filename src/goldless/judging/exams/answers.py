@@ -10,7 +10,7 @@ from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Texts
 from goldless.judging.exams.pairs import is_answered, open_questions
-from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
 from goldless.judging.scales import Scale
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
@@ -48,7 +48,7 @@ class ExamAnswer:
 
 async def exam_answers(
     exam: Exam,
-    stage: ReviewStage,
+    stage: Stage,
     questions: Sequence[ReviewQuestion],
     texts: Texts,
     prompts: Prompts,
@@ -66,9 +66,9 @@ async def exam_answers(
     return [ExamAnswer(exam, by_question[q.task, q.first, q.second]) for q in questions]
 
 
-def reviewer_of(stage: ReviewStage) -> str:
+def reviewer_of(stage: Stage) -> str:
     """The name that the stage's judgements carry."""
-    return stage.reviewer or stage.model.identity.short
+    return stage.name
 
 
 def refuse_pointwise(scale: Scale, exam: Exam) -> None:

@@ -13,7 +13,7 @@ from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Texts
 from goldless.judging.exams.answers import ExamAnswer, exam_answers, refuse_pointwise
 from goldless.judging.exams.pairs import ExamPair, all_pairs, both_orders, drawn_pairs
-from goldless.judging.reviewing import Prompts, ReviewStage
+from goldless.judging.reviewing import Prompts, Stage
 
 
 def consistency_pairs(
@@ -29,7 +29,7 @@ def consistency_pairs(
 
 
 async def sit_consistency(
-    stage: ReviewStage,
+    stage: Stage,
     pairs: Sequence[ExamPair],
     texts: Texts,
     prompts: Prompts,

@@ -14,7 +14,7 @@ from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Texts
 from goldless.judging.exams.answers import ExamAnswer, exam_answers
 from goldless.judging.exams.pairs import ExamPair, all_pairs, both_orders, drawn_pairs, single_ratings
-from goldless.judging.reviewing import Prompts, ReviewStage
+from goldless.judging.reviewing import Prompts, Stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _check(questioners: Sequence[str] | None, share: float | None, *, overlap: b
 
 
 async def sit_human(
-    stage: ReviewStage,
+    stage: Stage,
     pairs: Sequence[ExamPair],
     texts: Texts,
     prompts: Prompts,

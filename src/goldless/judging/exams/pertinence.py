@@ -19,7 +19,7 @@ from goldless.judging.asking import Texts
 from goldless.judging.exams.answers import ExamAnswer, exam_answers, refuse_pointwise
 from goldless.judging.exams.pairs import check_agents, drawn_names
 from goldless.judging.exams.similarity import PromptSimilarity, same_words
-from goldless.judging.reviewing import Prompts, ReviewQuestion, ReviewStage
+from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
 from goldless.records import CallFailure
 
 RELEVANT, IRRELEVANT = "relevant", "irrelevant"
@@ -143,7 +143,7 @@ def _answered(texts: Texts) -> dict[str, list[str]]:
 
 
 async def sit_pertinence(
-    stage: ReviewStage,
+    stage: Stage,
     items: Sequence[PertinenceItem],
     *,
     known: Iterable[JudgementEvidence] = (),

@@ -44,7 +44,7 @@ def test_a_review_prints_the_exam_report_and_the_ranking(goldless, study_file, s
         "review", study_file(TEXTS), "--reviewers", f"{scripted('honest')},{scripted('lazy')}", "--exam", "consistency"
     )
     assert ended.code == 0, ended.err
-    for words in ("Exam report", "honest", "yes", "lazy did not pass: consistency 0.0000 not above 0.5", "win rate"):
+    for words in ("Exam report", "honest", "none", "lazy did not pass: consistency 0.0000 not above 0.5", "win rate"):
         assert words in ended.out
     assert re.search(r"1\s+ann\s+1\b", ended.out)
 

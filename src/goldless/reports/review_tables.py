@@ -13,15 +13,15 @@ Row = Mapping[str, Any]
 
 
 def exam_table(reviewers: Sequence[Row]) -> Table:
-    """One row a reviewer and trait: its value with interval and n, the limit; passed or not, weight, agreement."""
+    """One row a reviewer and trait: its value with interval and n, the limit; the weight of its vote, agreement."""
     table = _table("Exam report")
     judged = [] if all(row.get("accuracy") is None for row in reviewers) else ["accuracy"]
-    right = {"value", "n", "limit", "weight", "accuracy"}
+    right = {"value", "n", "limit", "vote", "accuracy"}
     table.add_column("reviewer", overflow="fold", min_width=8)
-    for name in ("passed", "weight", *judged, "trait", "value", "interval", "n", "limit"):
+    for name in ("vote", *judged, "trait", "value", "interval", "n", "limit"):
         table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
     for row in reviewers:
-        head = [row["name"], "yes" if row["passed"] else "no", _number(row["weight"])]
+        head = [row["name"], _number(row["weight"], "none")]
         head += [_number(row.get("accuracy"))] * len(judged)
         for i, (name, trait) in enumerate(row["traits"].items() or [("-", None)]):
             cells = [*(head if i == 0 else [""] * len(head)), name, *_trait_cells(trait)]

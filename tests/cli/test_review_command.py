@@ -137,7 +137,24 @@ def _listening(server: subprocess.Popen) -> str:
     pytest.fail(f"the jury did not listen: {server.stderr.read()}")
 
 
-def test_a_jury_needs_each_licence_with_its_model(goldless, tmp_path):
-    ended = goldless("serve-jury", tmp_path / "x.json")
+def test_a_licence_that_cannot_tell_how_to_reach_its_model_asks_for_that(goldless, study_file, scripted, tmp_path):
+    goldless(
+        "review",
+        study_file(TEXTS),
+        "--reviewers",
+        scripted("honest"),
+        "--exam",
+        "consistency",
+        "--issue",
+        tmp_path / "l",
+    )
+    (licence,) = (tmp_path / "l").glob("*.json")
+    ended = goldless("serve-jury", licence)
     assert ended.code == 2
     assert "give LICENCE=SPEC" in ended.err
+
+
+def test_a_licence_that_is_not_there_is_named(goldless, tmp_path):
+    ended = goldless("serve-jury", tmp_path / "x.json")
+    assert ended.code == 2
+    assert "x.json" in ended.err

@@ -11,7 +11,7 @@ import typer
 from goldless.cli.console import say
 from goldless.errors import UserError
 from goldless.judging.licence_files import read_licence
-from goldless.judging.licences import prompt_hash, refuse
+from goldless.judging.licences import Licence, prompt_hash, refuse
 from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury
 from goldless.jury.server import serve, token_from
@@ -24,7 +24,10 @@ from goldless.runs.options import Options
 def serve_jury(
     licences: Annotated[
         list[str],
-        typer.Argument(metavar="LICENCE=SPEC…", help="Licence files, each with the model it was issued to: FILE=SPEC."),
+        typer.Argument(
+            metavar="LICENCE…",
+            help="Licence files; FILE=SPEC where the licence cannot tell how to reach its model, as for gguf and scripted.",
+        ),
     ],
     *,
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
@@ -38,7 +41,7 @@ def serve_jury(
 ) -> None:
     """Answer chat completions with the weighted, swap-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
-    Example: goldless serve-jury licences/gpt-4o.json=openai:gpt-4o licences/mini.json=openai:gpt-4o-mini
+    Example: goldless serve-jury licences/*.json
     """
     held = dict(map(_split, licences))
     if len(held) < len(licences):
@@ -48,10 +51,25 @@ def serve_jury(
 
 
 def _split(item: str) -> tuple[Path, str]:
+    """The licence's file and how its model is reached."""
     path, equals, spec = item.partition("=")
-    if not equals or not spec:
-        raise UserError(f"{item!r}: give LICENCE=SPEC, the licence file and the model it was issued to")
-    return Path(path), spec
+    if equals and not spec:
+        raise UserError(f"{item!r}: give LICENCE or LICENCE=SPEC")
+    return Path(path), spec or _spec_of(read_licence(Path(path)))
+
+
+def _spec_of(licence: Licence) -> str:
+    identity = licence.identity
+    if identity.provider == "embedded":
+        return "embedded"
+    if identity.provider in {"openai", "hf"}:
+        return f"{identity.provider}:{identity.name}"
+    if identity.provider == "http" and "server" in identity.settings:
+        return f"{identity.settings['server']}#{identity.name}"
+    raise UserError(
+        f"the licence of {licence.reviewer} does not say how to reach its model: give LICENCE=SPEC, such as "
+        "FILE.json=gguf:PATH"
+    )
 
 
 async def _serve(  # noqa: PLR0917 - anyio.run passes by position

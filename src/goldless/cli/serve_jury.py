@@ -26,7 +26,7 @@ def serve_jury(
         list[str],
         typer.Argument(
             metavar="LICENCE…",
-            help="Licence files; FILE=SPEC where the licence cannot tell how to reach its model, as for gguf and scripted.",
+            help="Licence files; FILE=SPEC where the licence cannot tell how to reach its model (gguf, scripted).",
         ),
     ],
     *,

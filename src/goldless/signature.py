@@ -17,5 +17,6 @@ class Signature:
 
     def __str__(self) -> str:
         """The line."""
-        parts = [self.metric, *(f"{key}:{value}" for key, value in self.settings.items())]
+        # a name may hold the sign that parts the line
+        parts = [self.metric, *(f"{key}:{value}".replace("|", "/") for key, value in self.settings.items())]
         return "|".join([*parts, f"goldless:{version.__version__}"])

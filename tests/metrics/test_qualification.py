@@ -71,7 +71,8 @@ def test_nobody_passing_is_said_with_who_came_nearest():
 
 def test_a_trait_that_was_not_measured_is_not_passed():
     found = qualify(traits(ann=(0.9, None), bob=(0.8, 0.9)), thresholds={"pertinence": "mean", "consistency": 0.5})
-    assert found.passed == ()  # bob is the mean, and does not exceed it
+    assert found.passed == ("bob",)  # alone it has no mean to be above: its limit is 0.55
+    assert found.thresholds["pertinence"] == 0.55
     assert found.candidates[0].why.startswith("pertinence not measured")
     found = qualify(traits(ann=(0.9, None), bob=(0.8, 0.9)), thresholds={"pertinence": 0.5})
     assert found.passed == ("bob",)
@@ -87,14 +88,32 @@ def test_a_trait_that_was_not_measured_is_not_passed():
         (THREE, {"thresholds": {}, "weighting": "rank"}, "a weighting is one of"),
         (THREE, {"thresholds": {}, "weighting": "mean of traits"}, "no trait is named"),
         (THREE, {"thresholds": {}, "weighting": "logit"}, "say by weight_from"),
-        (traits(ann=(None, 0.5)), {"thresholds": {"consistency": "mean"}}, "there is no mean to compare with"),
-        (
-            traits(ann=(0.9, None)),
-            {"thresholds": {"consistency": 0.5}, "weighting": "trait", "weight_from": "pertinence"},
-            "the weight of ann comes from its pertinence, which was not measured",
-        ),
     ],
 )
 def test_bad_rules_are_refused(given, options, message):
     with pytest.raises(MetricError, match=message):
         qualify(given, **options)
+
+
+def test_candidates_that_are_all_alike_are_held_against_a_fixed_limit():
+    good = qualify(traits(ann=(1.0, 0.9), bob=(1.0, 0.9)), thresholds={"consistency": "mean"})
+    assert good.passed == ("ann", "bob")
+    bad = qualify(traits(ann=(0.0, 0.9), bob=(0.0, 0.9)), thresholds={"consistency": "mean"})
+    assert bad.passed == ()
+
+
+def test_where_nobody_was_measured_nobody_passes():
+    found = qualify(traits(ann=(None, 0.5), bob=(None, 0.5)), thresholds={"consistency": "mean"})
+    assert found.passed == ()
+    assert "not measured" in found.note
+
+
+def test_a_vote_whose_weight_was_not_measured_does_not_count_and_the_others_do():
+    found = qualify(
+        traits(ann=(0.9, None), bob=(0.9, 0.8)),
+        thresholds={"consistency": 0.5},
+        weighting="trait",
+        weight_from="pertinence",
+    )
+    assert found.weights == {"bob": 0.8}
+    assert "its weight comes from what was not measured" in found.candidates[0].why

@@ -17,6 +17,7 @@ import pytest
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
 from goldless.runs.review_results import review_as_json
 
 TASKS = {f"t{i}": word for i, word in enumerate(("dogs", "cats", "boats", "rivers", "clocks", "lamps"))}
@@ -215,6 +216,56 @@ def test_a_reviewer_does_not_judge_its_own_family_unless_asked():
     assert "|own-family:left-out|" in found.signature
 
 
+def test_a_reviewer_that_is_an_agent_of_the_study_does_not_judge_itself():
+    """By its own name, or by its model's: agent ann is judged neither by the reviewer ann nor by a model called ann."""
+    agents = pl.DataFrame([{"agent": "ann", "family": "open"}, {"agent": "bob"}, {"agent": "cy"}])
+    for reviewers in ({"ann": honest()}, {"h": honest("ann")}):
+        found = review(reviewers, study(agents=agents))
+        assert {frozenset((row.first, row.second)) for row in found.judgements} == {frozenset(("bob", "cy"))}
+    with pytest.raises(UserError, match="--family 'x': no reviewer of that name"):
+        review({"h": honest()}, families={"x": "acme"})
+
+
+def test_a_reviewer_with_nothing_left_to_judge_has_no_vote_and_stops_nobody():
+    two = study().subset(agents=["ann", "bob"])
+    found = review({"ann": honest(), "h": honest("h")}, two)
+    assert found.voters == ("h",)
+    assert any("ann judged nothing" in note for note in found.notes)
+
+
+def test_reviewers_that_all_refuse_pass_no_exam():
+    refusing = ScriptedModel(answers=lambda _: goldless_refusal(), name="no")
+    found = review(
+        {"a": refusing, "b": ScriptedModel(answers=lambda _: goldless_refusal(), name="no2")}, exams="consistency"
+    )
+    assert found.voters == ()
+    assert found.nobody is not None
+
+
+def goldless_refusal():
+    return CallFailure("refused", "no, thanks")
+
+
+def test_settings_that_change_a_number_change_the_signature():
+    labelled = study(labels=people(flip=("t0",)))
+    base = {"exams": "human", "questioners": ["ann", "bob"]}
+    lines = {
+        review({"h": honest()}, labelled, **base).signature,
+        review({"h": honest()}, labelled, **base, overlap=True).signature,
+        review({"h": honest()}, labelled, **base, level=0.8).signature,
+        review({"h": honest()}, labelled, **base, descriptions={"h": "Be kind."}).signature,
+        review({"h": honest()}, labelled, **base, debate="C1").signature,
+    }
+    assert len(lines) == 5
+
+
+def test_labels_by_several_criteria_need_one_to_be_named():
+    labels = pl.concat([people().with_columns(criterion=pl.lit(c)) for c in ("tone", "facts")])
+    with pytest.raises(UserError, match=r"several criteria: facts, tone\. Name one with --criterion"):
+        review({"h": honest()}, study(labels=labels))
+    assert review({"h": honest()}, study(labels=labels), criterion="tone").panel.accuracy.accuracy == 1.0
+
+
 def test_one_model_under_two_names_with_two_descriptions_is_two_reviewers():
     model = honest()
     found = review({"strict": model, "kind": model}, descriptions={"strict": "Be strict.", "kind": "Be kind."})
@@ -319,6 +370,23 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
         review({"o": honest("other")}, licences=[folder], task_kind="points")
     with pytest.raises(UserError, match="leave the exam out"):
         review({"h": honest()}, licences=[folder], exams="auto")
+    with pytest.raises(UserError, match="another prompt"):
+        review({"h": honest()}, licences=[folder], task_kind="points", descriptions={"h": "Prefer rhymes."})
+    with pytest.raises(UserError, match="not for a debate"):
+        review({"h": honest()}, licences=[folder], task_kind="points", debate="C1")
+
+
+def test_among_several_licences_of_a_model_the_one_that_holds_counts(tmp_path):
+    folder = tmp_path / "licences"
+    for kind in ("poems", "points"):
+        review({"h": honest()}, exams="consistency", issue_to=folder, task_kind=kind)
+    assert review({"h": honest()}, licences=[folder], task_kind="points").voters == ("h",)
+
+
+def test_an_exam_without_a_limit_gives_no_licence(tmp_path):
+    found = review({"l": lazy()}, exams="consistency", thresholds={"consistency": None}, issue_to=tmp_path / "l")
+    assert found.voters == ("l",)
+    assert found.licences == ()
 
 
 # --- the folder --------------------------------------------------------------------------------------------------
@@ -332,6 +400,27 @@ def test_a_saved_review_is_a_study_that_gives_the_same_ranking_without_a_model(t
     assert [(r.agent, r.score) for r in again.rankings[0].agents] == [
         (r.agent, r.score) for r in found.rankings[0].agents
     ]
+
+
+def test_recorded_values_off_the_scale_and_strange_names_are_not_taken(tmp_path):
+    folder = goldless.save_review(review({"h": honest()}), tmp_path / "run")
+    frame = pl.read_parquet(folder / "judgements.parquet")
+    frame.with_columns(value=pl.lit(7.0), output=pl.lit("?")).write_parquet(folder / "judgements.parquet")
+    found = goldless.review(folder, recorded=True, resamples=200)
+    assert dict(found.failures) == {"unparsable": 36}
+    (folder / "agents.jsonl").write_text('{"agent": "ann"}\n{"agent": "bob"}\n')
+    with pytest.raises(MetricError, match="what the study does not have: cy"):
+        goldless.review(folder, recorded=True)
+
+
+def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path):
+    found = review({"c": confident(), "l": lazy()}, exams="auto")
+    folder = goldless.save_review(found, tmp_path / "run")
+    again = goldless.review(folder, recorded=True, reviewers=["c"], exams="self-confidence,pertinence", resamples=200)
+    assert {name: trait.value for name, trait in by_name(again)["c"].traits.items()} == {
+        "self-confidence": 1.0,
+        "pertinence": 1.0,
+    }
 
 
 # --- recorded data -----------------------------------------------------------------------------------------------

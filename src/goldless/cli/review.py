@@ -102,6 +102,12 @@ def review(
         Weighting | None,
         typer.Option(help="How votes are weighed; by default as the exam's paper does.", rich_help_panel=EXAM),
     ] = None,
+    weight_from: Annotated[
+        str | None, typer.Option(metavar="TRAIT", help="The trait that weights come from.", rich_help_panel=EXAM)
+    ] = None,
+    criterion: Annotated[
+        str | None, typer.Option(help="Of the labels, where they have several.", rich_help_panel=STATISTICS)
+    ] = None,
     questioners: Annotated[
         str | None,
         typer.Option(metavar="AGENTS", help="Agents whose responses the human exam is made of.", rich_help_panel=EXAM),
@@ -197,6 +203,8 @@ def review(
         thresholds=_thresholds(threshold or [], exams),
         combination=combine,
         weighting=weights,
+        weight_from=weight_from,
+        criterion=criterion,
         fusion=fusion,
         convention=convention,
         own_family=own_family,
@@ -265,7 +273,7 @@ def _thresholds(given: list[str], exams: tuple[str, ...]) -> dict[str, Any]:
 def _print(review: Review, table: str, level: float) -> None:
     data = review_as_json(review)
     if table == "json":
-        typer.echo(json.dumps(data, ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
         return
     if table == "markdown":
         typer.echo(review_markdown(data))

@@ -10,9 +10,9 @@ import typer
 
 from goldless.cli.console import say
 from goldless.errors import UserError
+from goldless.judging.judges import find_judge
 from goldless.judging.licence_files import read_licence
 from goldless.judging.licences import Licence, prompt_hash, refuse
-from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury
 from goldless.jury.server import serve, token_from
 from goldless.models.cache import default_journal
@@ -26,7 +26,7 @@ def serve_jury(
         list[str],
         typer.Argument(
             metavar="LICENCE…",
-            help="Licence files; FILE=SPEC where the licence cannot tell how to reach its model (gguf, scripted).",
+            help="Licence files; FILE=SPEC where it cannot tell how to reach its model (gguf, a server, scripted).",
         ),
     ],
     *,
@@ -64,11 +64,10 @@ def _spec_of(licence: Licence) -> str:
         return "embedded"
     if identity.provider in {"openai", "hf"}:
         return f"{identity.provider}:{identity.name}"
-    if identity.provider == "http" and "server" in identity.settings:
-        return f"{identity.settings['server']}#{identity.name}"
+    # an address is never taken from a file: the key in the environment would be sent there
     raise UserError(
         f"the licence of {licence.reviewer} does not say how to reach its model: give LICENCE=SPEC, such as "
-        "FILE.json=gguf:PATH"
+        "FILE.json=gguf:PATH or FILE.json=http://HOST:PORT/v1#MODEL"
     )
 
 
@@ -80,13 +79,16 @@ async def _serve(  # noqa: PLR0917 - anyio.run passes by position
     kinds = {licence.task_kind for licence in found.values()}
     if len(scales) > 1 or len(kinds) > 1:
         raise UserError(f"jurors judge the same thing on the same scale; these are for {', '.join(scales | kinds)}")
-    scale = find_scale(scales.pop())
+    scale = find_judge(scales.pop())
+    wording, kind = prompt_hash(scale, task_description), kinds.pop()
+    claimed = [(licence.identity, licence) for licence in found.values()]
+    refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
     journal = Journal(journal_path or default_journal())
     parts = [Part(str(path), spec, "both") for path, spec in held.items()]
     try:
         async with open_models(parts, Options(say=say), journal) as models:
             pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
-            refuse(pairs, scale=scale.name, prompt_hash=prompt_hash(scale, task_description), task_kind=kinds.pop())
+            refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
             jurors = []
             for path, licence in found.items():
                 model = models[str(path)]

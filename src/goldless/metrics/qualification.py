@@ -19,6 +19,9 @@ Threshold = float | Literal["mean"] | None
 """A number the trait must be above, ``mean`` over the candidates, or None: the trait is only shown."""
 Combination = Literal["all", "any"]
 Weighting = Literal["equal", "mean of traits", "trait", "logit"]
+NO_MEAN = 0.55
+"""The limit, PRE's of consistency, where candidates have no mean to be above: one alone, or all of them alike."""
+ALIKE = 1e-9
 CLIPPED = 0.01
 """A share nearer to 0 or 1 than this is taken as this far from it before its logit: no vote weighs infinitely much."""
 
@@ -85,9 +88,13 @@ def qualify(
         lacking = {name: _lacking(own.get(name), limit) for name, limit in counting.items()}
         failed = [name for name, lack in lacking.items() if lack is not None]
         passed = not failed if combination == "all" else not counting or len(failed) < len(counting)
-        weight = _weight(reviewer, own, weighting, list(thresholds), source) if passed else None
+        weight = _weight(own, weighting, list(thresholds), source) if passed else None
+        unweighed = passed and weight is None
+        passed = passed and not unweighed
         shortfall = 0.0 if passed else sum(lack for lack in lacking.values() if lack is not None)
         why = "; ".join(_words(name, own.get(name), limit) for name, limit in counting.items())
+        if unweighed:
+            why = f"{why}; its weight comes from what was not measured of it".removeprefix("; ")
         candidates.append(Candidate(reviewer, own, passed, why or "no exam", weight, shortfall))
     note = None if any(c.passed for c in candidates) else _nobody(candidates)
     return Qualification(tuple(candidates), limits, combination, weighting, note)
@@ -104,8 +111,8 @@ def _limit(traits: Mapping[str, Mapping[str, Trait]], name: str, threshold: Thre
         return threshold
     values = [own[name].value for own in traits.values() if name in own]
     known = [value for value in values if value is not None]
-    if not known:
-        raise MetricError(f"{name} was measured of no candidate, so there is no mean to compare with")
+    if not known or max(known) - min(known) < ALIKE:
+        return NO_MEAN
     return math.fsum(known) / len(known)
 
 
@@ -116,18 +123,15 @@ def _lacking(trait: Trait | None, limit: float) -> float | None:
     return None if trait.value > limit else limit - trait.value
 
 
-def _weight(
-    reviewer: str, own: Mapping[str, Trait], weighting: Weighting, names: Sequence[str], source: str | None
-) -> float:
+def _weight(own: Mapping[str, Trait], weighting: Weighting, names: Sequence[str], source: str | None) -> float | None:
+    """The weight of a vote; None: what it comes from was not measured."""
     if weighting == "equal":
         return 1.0
     wanted = names if weighting == "mean of traits" else [source or ""]
-    values = []
-    for name in wanted:
-        value = own[name].value if name in own else None
-        if value is None:
-            raise MetricError(f"the weight of {reviewer} comes from its {name}, which was not measured")
-        values.append(value)
+    known = [own[name].value if name in own else None for name in wanted]
+    values = [value for value in known if value is not None]
+    if len(values) < len(known) or not values:
+        return None
     mean = sum(values) / len(values)
     return logit_weight(mean) if weighting == "logit" else mean
 

@@ -28,6 +28,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 TIED = 1e-9
+SHARES = {"win rate", "share of votes"}
+"""Units whose numbers lie between 0 and 1, and so do the ends of their intervals."""
 """Scores that differ by no more than this are tied in rank."""
 HALF_TIE = 0.5
 """Ties added between agents that met, in resamples where somebody always wins or always loses."""
@@ -217,6 +219,8 @@ def _by_table(
 ) -> Ranking:
     found = task_intervals(table, seed=seed, resamples=resamples, level=level)
     numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
+    if unit in SHARES:
+        numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
     notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
     method = next((f.method for f in found if f.method), None)

@@ -62,19 +62,19 @@ def ranking_table(ranking: Row, name: str, level: float) -> Table:
 def review_markdown(review: Row) -> str:
     """The ranking and the exam report as Markdown, with the signature."""
     lines = ["| # | agent | score | low | high | tasks |", "|---|---|---|---|---|---|"]
-    for row in review["ranking"]:
-        cells = [row["rank"], row["agent"], row["score"], row["low"], row["high"], row["n_tasks"]]
-        lines.append(
-            "| " + " | ".join(_number(cell) if isinstance(cell, float) else str(cell) for cell in cells) + " |"
-        )
+    columns = ("rank", "agent", "score", "low", "high", "n_tasks")
+    lines += [_line(*(row[column] for column in columns)) for row in review["ranking"]]
     lines += ["", "| reviewer | traits | passed | weight | accuracy |", "|---|---|---|---|---|"]
     for row in review["reviewers"]:
         traits = "; ".join(f"{name} {_trait(trait)}" for name, trait in row["traits"].items())
-        cells = [row["name"], traits or "-", "yes" if row["passed"] else "no", row["weight"], row.get("accuracy")]
-        lines.append(
-            "| " + " | ".join(_number(cell) if isinstance(cell, float) else str(cell) for cell in cells) + " |"
-        )
+        passed = "yes" if row["passed"] else "no"
+        lines.append(_line(row["name"], traits or "-", passed, row["weight"], row.get("accuracy")))
     return "\n".join([*lines, "", f"`{review['signature']}`", ""])
+
+
+def _line(*cells: Any) -> str:
+    shown = [_number(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in cells]
+    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in shown) + " |"
 
 
 def _table(title: str) -> Table:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from goldless.errors import CapabilityError, UserError
+from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
@@ -21,7 +22,7 @@ from goldless.judging.exams.pairs import ExamPair, all_pairs, both_orders
 from goldless.judging.exams.pertinence import nearest_items, sit_pertinence
 from goldless.judging.exams.self_confidence import ConfidenceStage
 from goldless.judging.licence_files import read_licence, read_licences
-from goldless.judging.licences import Licence, prompt_hash, refuse
+from goldless.judging.licences import Licence, check, prompt_hash
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
@@ -33,7 +34,7 @@ from goldless.records import CallFailure
 from goldless.runs.collecting import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
-from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of
+from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
 from goldless.runs.review_options import ReviewOptions
 from goldless.studies import Study
 
@@ -61,6 +62,10 @@ async def ask_reviewers(
 ) -> AskedReviewers:
     """Hold the exams, then ask those who pass for their judgements."""
     named = named_reviewers(options.reviewers)
+    for option, given in (("--family", options.families), ("--describe", options.descriptions)):
+        for name in given:
+            if name not in named:
+                raise UserError(f"{option} {name!r}: no reviewer of that name{nearest(name, named)}")
     journal = Journal(options.journal or default_journal())
     opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
     use: Use = "chat" if options.verdicts == "labels" else "both"
@@ -172,26 +177,26 @@ class _Asking:
         if not options.licences:
             return None
         held = list(_licences(options.licences))
-        scale = options.chosen_scale
-        pairs: list[tuple[ModelIdentity, Licence | None]] = []
-        for model in self.models.values():
-            own = [licence for licence in held if licence.identity == model.identity]
-            own = own or [licence for licence in held if licence.reviewer == model.identity.short]
-            pairs.append((model.identity, own[0] if own else None))
-        refuse(
-            pairs,
-            scale=scale.name,
-            prompt_hash=prompt_hash(scale, options.task_description),
-            task_kind=options.task_kind or self.study.name,
-        )
-        candidates = tuple(
-            Candidate(
-                name, {}, passed=True, why=f"licence until {licence.expires}", weight=licence.weight, shortfall=0.0
-            )
-            for name, (_, licence) in zip(self.models, pairs, strict=True)
-            if licence is not None
-        )
-        return Qualification(candidates, {}, "all", "trait")
+        scale, today = options.chosen_scale, dt.datetime.now(dt.UTC).date()
+        candidates, refused = [], []
+        for name, model in self.models.items():
+            wording = prompt_hash(scale, options.descriptions.get(name, options.task_description))
+            kind = options.task_kind or self.study.name
+            own = [one for one in held if one.reviewer == model.identity.short]
+            why_not = [
+                check(one, identity=model.identity, scale=scale.name, prompt_hash=wording, task_kind=kind, today=today)
+                for one in own
+            ]
+            good = next((one for one, reasons in zip(own, why_not, strict=True) if not reasons), None)
+            if good is None:
+                told = "; ".join(reason for reasons in why_not for reason in reasons) or "it has no licence"
+                refused.append(f"  {name} ({model.identity.short}): {told}")
+                continue
+            why = f"licence until {good.expires}"
+            candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
+        if refused:
+            raise UserError("\n".join(["licences do not hold, so these may not judge:", *refused]))
+        return Qualification(tuple(candidates), {}, "all", "trait")
 
     async def exams(self) -> list[ExamAnswer]:
         """The answers of all reviewers to all exams that are wanted."""
@@ -311,7 +316,7 @@ class _Asking:
         if self.options.judges_own_family:
             return lambda _: True
         families = {agent.agent: agent.family or agent.agent for agent in self.study.agents}
-        own = self.options.families.get(name, name)
+        own = reviewer_family(name, self.models[name].identity.name, self.options.families, families)
         return lambda agent: families[agent] != own
 
     def _pairwise(self) -> Scale:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
@@ -20,7 +21,6 @@ from goldless.studies import Study
 
 PAIRWISE = "pairwise"
 UNPARSABLE = CallFailure("unparsable", "the recorded output holds no verdict of the scale", attempts=0)
-OWN_FAMILY = CallFailure("rejected", "an agent of the reviewer's own family", attempts=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +63,9 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
     missing = [name for name in ("reviewer", "format", "task", "output") if name not in table.columns]
     if missing:
         raise MetricError(f"{study.name}: the table judgements lacks {', '.join(missing)}")
+    for column in ("reviewer", "format", "task"):
+        if table[column].null_count():
+            raise MetricError(f"{study.name}: the table judgements has rows without a {column}")
     formats = table["format"].unique().to_list()
     if scale.name not in formats:
         raise MetricError(
@@ -76,6 +79,7 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
                 f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}."
             )
     names = tuple(reviewers or known)
+    _check_names(study, table)
     judgements = _judgements(table, scale, names, convention)
     comparisons = judgements
     if not scale.pairwise:
@@ -88,6 +92,19 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
         pertinence=() if exams is None else _pertinence(exams, names, convention),
         confidence=None if exams is None else _confidence(exams, names),
     )
+
+
+def _check_names(study: Study, table: pl.DataFrame) -> None:
+    """Refuse judgements on tasks or agents that the study does not have."""
+    agents = {agent.agent for agent in study.agents}
+    for column, known in (("task", set(study.tasks)), ("first", agents), ("second", agents), ("agent", agents)):
+        if column in table.columns:
+            strange = sorted(set(table[column].cast(pl.String).drop_nulls().unique()) - known)
+            if strange:
+                raise MetricError(
+                    f"{study.name}: the table judgements names in {column} what the study does not have: "
+                    f"{', '.join(strange[:5])}{' …' * (len(strange) > 5)}"
+                )
 
 
 def _judgements(
@@ -103,18 +120,20 @@ def _judgements(
                 f"the table judgements has a row of {row['reviewer']} on {row['task']} that names no agent"
             )
         second = row["second"] if scale.pairwise else None
-        found.append(_judgement(row, scale.name, first, second, read))
+        found.append(_judgement(row, scale, first, second, read))
     return tuple(found)
 
 
 def _judgement(
-    row: Mapping[str, Any], scale: str, first: str, second: str | None, read: Callable[[str | None], float | None]
+    row: Mapping[str, Any], scale: Scale, first: str, second: str | None, read: Callable[[str | None], float | None]
 ) -> JudgementEvidence:
     failure = None if row.get("failure") is None else CallFailure(row["failure"], "recorded as failed")
-    value = row.get("value") if failure is None and row.get("value") is not None else read(row.get("output"))
+    value = _value(row.get("value"), scale)
+    if value is None:
+        value = read(row.get("output"))
     return JudgementEvidence(
         reviewer=row["reviewer"],
-        scale=scale,
+        scale=scale.name,
         task=row["task"],
         first=first,
         second=second,
@@ -123,6 +142,13 @@ def _judgement(
         read_from=None if value is None else "label",
         failure=failure or (UNPARSABLE if value is None else None),
     )
+
+
+def _value(value: Any, scale: Scale) -> float | None:
+    """A recorded value that the scale has; None: there is none."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    return float(value) if scale.lowest <= value <= scale.highest else None
 
 
 def _reader(scale: Scale, convention: Convention) -> Callable[[str | None], float | None]:
@@ -146,24 +172,49 @@ def _reader(scale: Scale, convention: Convention) -> Callable[[str | None], floa
 
 def _pertinence(exams: pl.DataFrame, reviewers: Sequence[str], convention: Convention) -> tuple[JudgementEvidence, ...]:
     rows = exams.filter((pl.col("exam") == "pertinence") & pl.col("reviewer").is_in(list(reviewers)))
-    read = _reader(find_scale(PAIRWISE), convention)
-    return tuple(_judgement(row, PAIRWISE, row["first"], row["second"], read) for row in rows.iter_rows(named=True))
+    scale = find_scale(PAIRWISE)
+    read = _reader(scale, convention)
+    if len(rows) and not {"task", "first", "second", "output"} <= set(rows.columns):
+        raise MetricError("the table exams has pertinence answers without task, first, second and output")
+    return tuple(_judgement(row, scale, row["first"], row["second"], read) for row in rows.iter_rows(named=True))
 
 
 def _confidence(exams: pl.DataFrame, reviewers: Sequence[str]) -> dict[str, ConfidenceAnswers]:
-    """Levels of confidence by label (exam self-confidence-label: difficulty, item, label)."""
-    if not {"difficulty", "label"} <= set(exams.columns):
-        return {}
+    """How sure reviewers were: levels by label or value, or log-probabilities of the labels."""
     rows = exams.filter(pl.col("exam").str.starts_with("self-confidence") & pl.col("reviewer").is_in(list(reviewers)))
+    if not len(rows) or "difficulty" not in rows.columns:
+        return {}
     found = {}
     for name in rows["reviewer"].unique(maintain_order=True):
+        own = [row for row in rows.iter_rows(named=True) if row["reviewer"] == name]
+        by_labels = not any(_logprobs(row) for row in own)
         sets = {}
         for difficulty in ("easy", "hard"):
-            some = rows.filter((pl.col("reviewer") == name) & (pl.col("difficulty") == difficulty))
-            items = some["item"].to_list() if "item" in some.columns else some["task"].to_list()
-            sets[difficulty] = tuple(confidence_levels(zip(map(str, items), some["label"].to_list(), strict=True)))
-        found[name] = ConfidenceAnswers(sets["easy"], sets["hard"], by_labels=True)
+            some = [row for row in own if row["difficulty"] == difficulty]
+            sets[difficulty] = tuple((_item(row), _sureness(row, by_labels=by_labels)) for row in some)
+        found[name] = ConfidenceAnswers(sets["easy"], sets["hard"], by_labels=by_labels)
     return found
+
+
+def _item(row: Mapping[str, Any]) -> str:
+    return str(row.get("item") if row.get("item") is not None else row.get("task"))
+
+
+def _logprobs(row: Mapping[str, Any]) -> list[float]:
+    return [value for value in (row.get("label_logprobs") or {}).values() if value is not None]
+
+
+def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:
+    """A level from 1 to 5, or the uncertainty in nats; None: not known."""
+    if not by_labels:
+        logprobs = _logprobs(row)
+        return -max(logprobs) if logprobs else None
+    for told in (row.get("label"), row.get("value")):
+        if isinstance(told, int | float) and math.isfinite(told):
+            return float(told)
+        if isinstance(told, str):
+            return confidence_levels([("", told)])[0][1]
+    return None
 
 
 # --- as it came from reviewers -------------------------------------------------------------------------------------
@@ -187,21 +238,25 @@ def confidence_of(answers: Iterable[ExamAnswer]) -> dict[str, ConfidenceAnswers]
     return found
 
 
+def reviewer_family(name: str, model: str | None, families: Mapping[str, str], agents: Mapping[str, str]) -> str:
+    """A reviewer's family: as named; else that of the agent of its name or its model's name; else its own name.
+
+    ``agents``: the family of each agent, its own name where it has none.
+    """
+    for known in (name, model or name):
+        if known in families:
+            return families[known]
+    return next((agents[known] for known in (name, model or name) if known in agents), name)
+
+
 def without_own_family(
     judgements: Iterable[JudgementEvidence], families: Mapping[str, str], agents: Mapping[str, str]
 ) -> tuple[JudgementEvidence, ...]:
-    """The judgements, those on an agent of the reviewer's own family left out.
-
-    ``families``: of reviewers; one that is not named is of its own name. ``agents``: families of agents, likewise.
-    """
+    """The judgements, those on an agent of the reviewer's own family left out."""
+    rows = list(judgements)
+    own = {name: reviewer_family(name, None, families, agents) for name in {row.reviewer for row in rows}}
     return tuple(
         row
-        for row in judgements
-        if families.get(row.reviewer, row.reviewer)
-        not in {agents.get(agent, agent) for agent in (row.first, row.second) if agent is not None}
+        for row in rows
+        if own[row.reviewer] not in {agents.get(agent, agent) for agent in (row.first, row.second) if agent is not None}
     )
-
-
-def renamed(rows: Iterable[JudgementEvidence], name: str) -> tuple[JudgementEvidence, ...]:
-    """The rows under another scale's name."""
-    return tuple(replace(row, scale=name) for row in rows)

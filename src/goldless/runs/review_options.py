@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -60,6 +61,10 @@ class ReviewOptions:
     combination: Combination = "all"
     weighting: Weighting | None = None
     """None: the usual one of the exam."""
+    weight_from: str | None = None
+    """The trait that a weight by one trait comes from; None: the first one."""
+    criterion: str | None = None
+    """Of the labels, where they have several."""
     fusion: Normalisation | None = None
     """Of ratings; None: z, or raw with the papers' convention."""
     convention: Convention = "default"
@@ -158,6 +163,13 @@ def _check_exams(options: ReviewOptions) -> None:
         if trait not in options.traits:
             known = ", ".join(options.traits) or "nothing"
             raise UserError(f"a threshold for {trait!r} came, but the exams measure {known}")
+        limit = options.thresholds[trait]
+        if isinstance(limit, float) and not math.isfinite(limit):
+            raise UserError(f"the limit of {trait} is a finite number, mean or none, not {limit}")
+    if options.weighting not in {None, "equal"} and not options.traits:
+        raise UserError(f"weights by {options.weighting} come from an exam: name one, or leave the weights out")
+    if options.weight_from is not None and options.weight_from not in options.traits:
+        raise UserError(f"weights are to come from {options.weight_from!r}, but the exams measure {options.traits}")
     if (options.easy is None) != (options.hard is None):
         raise UserError("name the agents of the easy and of the hard set, or of neither")
 
@@ -179,6 +191,8 @@ def _check_reviewers(options: ReviewOptions) -> None:
         raise UserError("licences stand for an exam that was passed: leave the exam out, or the licences")
     if options.recorded and (options.licences or options.issue_to):
         raise UserError("licences are for reviewers that are asked; recorded judgements have none")
+    if options.debate is not None and (options.licences or options.issue_to is not None):
+        raise UserError("a licence is for one model asked alone, not for a debate: leave one of the two out")
     if options.issue_to is not None and not options.traits:
         raise UserError("a licence says which exam was passed: name one with --exam")
     if not options.recorded and not options.reviewers:

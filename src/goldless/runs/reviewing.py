@@ -12,7 +12,7 @@ from typing import TypedDict
 import numpy as np
 import numpy.typing as npt
 
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import JudgementEvidence
 from goldless.judging.licence_files import write_licence
 from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash
@@ -101,23 +101,47 @@ def _people(study: Study, options: ReviewOptions) -> _People:
         if "human exam" in options.traits:
             raise MetricError(f"{study.name} has no labels, which the human exam is held against; use the exam auto")
         return _People(None, None, None, ())
-    labels = pair_labels(study.ratings(), study.preferences(), tasks=study.tasks, agents=agents)
-    ratings = rating_table(study.ratings(), tasks=study.tasks, agents=agents) if study.n_ratings else None
+    names: _Names = {"tasks": study.tasks, "agents": agents, "criterion": _criterion(study, options)}
+    labels = pair_labels(study.ratings(), study.preferences(), **names)
+    ratings = rating_table(study.ratings(), **names) if study.n_ratings else None
     tested = labels.decided()
     questioners: tuple[str, ...] = ()
     if "human exam" in options.traits:
-        questioners = _questioners(agents, options)
+        questioners = _questioners(labels, options)
         tested = tested if options.overlapping else tested.outside(questioners)
         if not tested.n_pairs:
             raise MetricError(
-                "the human exam takes all labelled pairs, so none is left to test on; name fewer questioners"
+                "the human exam takes all pairs that people decided, so none is left to test on; name fewer "
+                "questioners, or test on the same pairs with --overlap"
             )
     return _People(labels, tested, ratings, questioners)
 
 
-def _questioners(agents: Sequence[str], options: ReviewOptions) -> tuple[str, ...]:
+class _Names(TypedDict):
+    """How labels are numbered."""
+
+    tasks: Sequence[str]
+    agents: Sequence[str]
+    criterion: str | None
+
+
+def _criterion(study: Study, options: ReviewOptions) -> str | None:
+    known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
+    if options.criterion is not None and options.criterion not in known:
+        raise UserError(f"no label has the criterion {options.criterion!r}{nearest(options.criterion, known)}")
+    if options.criterion is None and len(known) > 1:
+        raise UserError(f"labels are by several criteria: {', '.join(known)}. Name one with --criterion.")
+    return options.criterion
+
+
+def _questioners(labels: PairLabels, options: ReviewOptions) -> tuple[str, ...]:
+    """The agents named, or some drawn by the seed among those that people decided about."""
     if options.questioners is not None:
         return tuple(options.questioners)
+    decided = labels.decided()
+    agents = [decided.agents[i] for i in sorted({*decided.low.tolist(), *decided.high.tolist()})]
+    if len(agents) < 2:
+        raise MetricError("people decided no pair of responses, so there is nothing to hold a human exam with")
     drawn = sorted(agents, key=lambda name: content_hash("questioners", options.seed, name))
     return tuple(drawn[: min(QUESTIONERS, max(2, len(agents) - 1))])
 
@@ -126,7 +150,7 @@ def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> 
     """The evidence without judgements on agents of a reviewer's own family."""
     if options.judges_own_family:
         return evidence
-    families = {agent.agent: agent.family for agent in study.agents if agent.family is not None}
+    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
     return replace(
         evidence,
         judgements=without_own_family(evidence.judgements, options.families, families),
@@ -151,12 +175,15 @@ def _qualify(
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
         if not lacking or not options.recorded:
             continue
+        if options.convention != "paper" and 2 * len(lacking) <= len(evidence.reviewers):
+            notes.append(f"{trait} of {', '.join(lacking)} is not recorded, so they have not passed it")
+            continue
         if options.convention == "paper" and trait == "self-confidence":
             notes.append(f"{trait} of {', '.join(lacking)} is not recorded: taken as passed")
             for name in lacking:
                 traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded: taken as passed")
         else:
-            notes.append(f"{trait} of {', '.join(lacking)} is not recorded: it decides nothing")
+            notes.append(f"{trait} is not recorded for most ({', '.join(lacking)}): it decides nothing")
             del thresholds[trait]
     weighting = options.usual_weighting
     if options.traits and not thresholds:
@@ -167,7 +194,7 @@ def _qualify(
             thresholds=thresholds,
             combination=options.combination,
             weighting=weighting if thresholds else "equal",
-            weight_from=None,
+            weight_from=options.weight_from,
         ),
         tuple(notes),
     )
@@ -227,7 +254,12 @@ def _result(
     asked: AskedReviewers | None = None,
 ) -> Review:
     table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
-    weights = qualification.weights
+    heard = () if table is None else table.reviewers
+    weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
+    silent = [name for name in qualification.weights if name not in heard]
+    notes = [*notes, *([f"{', '.join(silent)} judged nothing, so it has no vote"] if silent else [])]
+    if "human exam" in options.traits and not options.overlapping:
+        notes.append("Spearman and Kendall's tau are over all agents, the exam's responses among them")
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
     identities = {} if asked is None else asked.identities
@@ -240,7 +272,7 @@ def _result(
             thresholds=qualification.thresholds,
             passed=candidate.passed,
             why=candidate.why,
-            weight=candidate.weight,
+            weight=weights.get(candidate.reviewer),
             agreement=agreements.get(candidate.reviewer),
             asked=len(counts[candidate.reviewer]),
             used=sum(row.value is not None for row in counts[candidate.reviewer]),
@@ -256,7 +288,7 @@ def _result(
         convention=options.convention,
         signature=str(_signature(study, options, evidence, qualification, people=people, identities=identities)),
         reviewers=reviewers,
-        nobody=qualification.note,
+        nobody=qualification.note or (None if weights else "those who passed judged nothing"),
         panel=agreements.get(""),
         rankings=_rankings(panel, options),
         judgements=evidence.judgements,
@@ -367,10 +399,12 @@ def _signature(
     prompted = any(study.task(task).prompt for task in study.tasks)
     settings = {
         "scale": scale.name,
-        "wording": prompt_hash(scale, options.task_description)[:8],
+        "wording": "+".join(dict.fromkeys(_wording(name, options)[:8] for name in evidence.reviewers)),
         "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
-        "exam": ",".join(options.exams),
+        "exam": "licence" if options.licences else ",".join(options.exams),
         **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
+        **({"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"} if people.questioners else {}),
+        **({} if options.debate is None else {"debate": options.debate}),
         "limits": limits or "none",
         "combination": qualification.combination,
         "weights": f"{qualification.weighting}({weights})",
@@ -379,11 +413,16 @@ def _signature(
         "own-family": "judged" if options.judges_own_family else "left-out",
         "convention": options.convention,
         "evidence": f"{'recorded-' * options.recorded}{evidence_hash(rows)}",
+        "level": f"{options.level:g}",
         "resamples": str(options.resamples),
         "seed": str(options.seed),
         "study": study.fingerprint[:8],
     }
     return Signature("peer-review", settings)
+
+
+def _wording(name: str, options: ReviewOptions) -> str:
+    return prompt_hash(options.chosen_scale, options.descriptions.get(name, options.task_description))
 
 
 def _licences(
@@ -394,7 +433,8 @@ def _licences(
         return ()
     issued = []
     for reviewer in review.reviewers:
-        if not reviewer.passed or reviewer.weight is None or reviewer.name not in identities:
+        limited = any(reviewer.thresholds.get(trait) is not None for trait in reviewer.traits)
+        if not reviewer.passed or not limited or reviewer.weight is None or reviewer.name not in identities:
             continue
         licence = issue(
             identities[reviewer.name],

@@ -9,11 +9,15 @@ import anyio
 import typer
 
 from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.review import print_review, tell_review
 from goldless.cli.score import print_leaderboards, tell_rest
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
+from goldless.runs.review_options import ReviewOptions
+from goldless.runs.review_store import save_review
+from goldless.runs.reviewing import review_study
 from goldless.runs.store import check_writable, save_run
-from goldless.studies import read_study, sample_study
+from goldless.studies import Study, read_study, sample_study
 
 READING = """\
 An agent's score is how many nats, on average, its response makes another agent's response to the same task \
@@ -22,6 +26,7 @@ same tasks, corrected for many comparisons. The always-same answer (null) and th
 should stand at the bottom: nobody told the metric which they are.
 
 Next:
+  goldless demo --review            # let the embedded model sit a reviewer's exam; it fails, as it should
   goldless score YOUR_FILE.jsonl    # one row a response: task, agent, text
   goldless score --help
 """
@@ -29,6 +34,9 @@ Next:
 
 def demo(
     *,
+    with_review: Annotated[
+        bool, typer.Option("--review", help="Let the embedded model sit a reviewer's exam on the sample study instead.")
+    ] = False,
     out_folder: Annotated[
         Path | None, typer.Option("--out", metavar="RUN_DIR", help="Write results and evidence into this folder.")
     ] = None,
@@ -38,6 +46,9 @@ def demo(
 ) -> None:
     """Score the sample study with GEM-raw on the embedded model: no account, key, GPU or model hub."""
     study = read_study(sample_study())
+    if with_review:
+        _review(study, out_folder, journal)
+        return
     say(
         f"Sample study: {len(study)} tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
@@ -52,3 +63,16 @@ def demo(
     print_leaderboards(evaluation, "rich")
     out.print(READING, markup=False)
     tell_rest(evaluation, out_folder)
+
+
+def _review(study: Study, out_folder: Path | None, journal: Path | None) -> None:
+    """The exam of the embedded model, which is too small to be a reviewer."""
+    say("The embedded model sits the automatic exam: consistency, pertinence and self-confidence.")
+    with ProgressBars() as bars:
+        options = ReviewOptions(reviewers=("embedded",), exams=("auto",), journal=journal, progress=bars, say=say)
+        review = anyio.run(review_study, study, options)
+    if out_folder is not None:
+        save_review(review, out_folder)
+    print_review(review, "rich", options.level)
+    out.print("That it may not vote is the right result: a 135M model follows the position, not the content.")
+    tell_review(review, out_folder)

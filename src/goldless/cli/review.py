@@ -231,8 +231,8 @@ def review(
         found = anyio.run(review_study, as_study(study), replace(options, progress=bars))
     if out_folder is not None:
         save_review(found, out_folder)
-    _print(found, "json" if json_only else table, level)
-    _tell(found, out_folder)
+    print_review(found, "json" if json_only else table, level)
+    tell_review(found, out_folder)
 
 
 def _two(text: str | None, option: str) -> tuple[str, str] | None:
@@ -270,7 +270,8 @@ def _thresholds(given: list[str], exams: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _print(review: Review, table: str, level: float) -> None:
+def print_review(review: Review, table: str, level: float) -> None:
+    """Print the exam report and the ranking on standard output."""
     data = review_as_json(review)
     if table == "json":
         typer.echo(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
@@ -296,7 +297,8 @@ def _print(review: Review, table: str, level: float) -> None:
     out.print(review.signature, markup=False, soft_wrap=True, style="dim")
 
 
-def _tell(review: Review, folder: Path | None) -> None:
+def tell_review(review: Review, folder: Path | None) -> None:
+    """Say the rest on standard error; exit with 3 where the review is incomplete, with 4 where nobody passed."""
     for row in review.spending:
         cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
         tokens = row.usage.input_tokens + row.usage.output_tokens

@@ -11,34 +11,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError
 from goldless.evidence import LogprobEvidence, SynopsisEvidence, VerdictEvidence
 from goldless.judging.critic import CriticStage, reads_by_scoring
 from goldless.judging.critic_prompts import find_critic_prompt
-from goldless.judging.design import choose_design, chosen_pairs
-from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
-from goldless.metrics.catalogue import Metric
 from goldless.metrics.scores import PairScore
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
-from goldless.models.interface import content_hash
 from goldless.models.journal import Journal
-from goldless.runs.collecting import Collector, with_peers
+from goldless.runs.collecting import Collector
 from goldless.runs.evaluation import Evaluation, Evidence
-from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat, refuse_without_scoring
+from goldless.runs.opening import OpenModel, open_models, refuse_without_chat, refuse_without_scoring
 from goldless.runs.options import Options, check_options
-from goldless.runs.outcomes import Context, check_labels, group_members, metric_outcome, rater_outcome
+from goldless.runs.outcomes import Context, metric_outcome, rater_outcome
 from goldless.runs.recorded import (
-    check_wins,
     evidence_hash,
     recorded_contrasts,
-    recorded_preprocessors,
     recorded_verdicts,
     usable_logprobs,
 )
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
+from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
-from goldless.synopses import PROMPTS
 from goldless.templates import find_template
 
 
@@ -73,224 +67,6 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
         },
     )
-
-
-# --- what is to be done --------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Work:
-    """What the metrics ask of a study, decided before any model is opened."""
-
-    study: Study
-    options: Options
-    metrics: tuple[Metric, ...]
-    peers: tuple[str, ...] | None
-    """Agents that serve as peers; None: all."""
-    partners: tuple[str, ...] | None
-    """Agents that serve as a critic's partners; None: all."""
-    questions: tuple[CriticQuestion, ...]
-    """What a critic is asked."""
-    shuffles: int
-    preprocessors: tuple[Preprocessor, ...]
-    """Rewrites that the study carries."""
-    rewriting: bool
-    """Whether a rewriter is to be asked for more."""
-    synopses: tuple[str, ...]
-    """Synopses that a model is to write where the study has none."""
-
-    @property
-    def likelihood(self) -> tuple[Metric, ...]:
-        """The metrics over log-probabilities."""
-        return tuple(metric for metric in self.metrics if metric.kind == "likelihood")
-
-    @property
-    def critic(self) -> bool:
-        """Whether a critic is asked."""
-        return any(metric.kind == "critic" for metric in self.metrics)
-
-    @property
-    def asks_models(self) -> bool:
-        """Whether any model is needed."""
-        return not self.options.recorded and bool(self.likelihood or self.critic)
-
-    def parts(self) -> list[Part]:
-        """The models to be opened."""
-        options = self.options
-        found: list[Part] = []
-        if not self.asks_models:
-            return found
-        if self.likelihood:
-            found.append(Part("scorer", options.scorer, "scoring"))
-        if self.rewriting:
-            found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
-        if self.synopses:
-            found.append(Part("synopsis writer", options.synopsis_writer, "chat"))
-        if self.critic:
-            found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
-        return found
-
-
-def plan_work(study: Study, options: Options) -> Work:
-    """What is to be done. Raises where the study cannot give a metric."""
-    metrics = options.chosen_metrics()
-    asks = not options.recorded and any(metric.kind in {"likelihood", "critic"} for metric in metrics)
-    if asks:
-        _check_peers(study)
-    _check_synopses(study, metrics, options)
-    for metric in metrics:
-        if metric.kind == "wins":
-            check_wins(study, metric.table or "")
-        if metric.kind == "labels":
-            check_labels(study)
-    if options.compare_groups is not None:
-        group_members(study, options.compare_groups)
-    _warn_of_unused(options, metrics)
-    peers = _peers(study, options)
-    partners, questions, shuffles = _critic_work(study, options, peers, metrics)
-    preprocessors, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
-    written = options.synopsis_writer is not None and asks
-    synopses = [m.synopsis for m in metrics if written and m.synopsis in PROMPTS and _lacking(study, m.synopsis)]
-    return Work(
-        study=study,
-        options=options,
-        metrics=tuple(metrics),
-        peers=peers,
-        partners=partners,
-        questions=questions,
-        shuffles=shuffles,
-        preprocessors=preprocessors,
-        rewriting=rewriting,
-        synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
-    )
-
-
-def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
-    """Say which options no metric asked for uses."""
-    critic = any(metric.kind == "critic" for metric in metrics)
-    unused = {
-        "--rewriter": options.rewriters and all(metric.text == "responses" for metric in metrics),
-        "--synopsis-writer": options.synopsis_writer and all(metric.synopsis not in PROMPTS for metric in metrics),
-        "--critic": options.critic != "embedded" and not critic and not options.recorded,
-        "--shuffles": options.shuffles and not critic,
-        "--budget-calls": options.budget_calls and not critic,
-    }
-    for option in [name for name, is_unused in unused.items() if is_unused]:
-        warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
-
-
-def _check_peers(study: Study) -> None:
-    carries = ""
-    if any(table in study.recorded for table in ("logprobs", "verdicts", "critic_contrasts")):
-        carries = " It carries recorded evidence: add --recorded to compute from that alone."
-    if study.n_responses == 0:
-        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score.{carries}")
-    answered = [agent.agent for agent in study.agents]
-    if len(answered) < 2:
-        raise MetricError(
-            f"{study.name}: only one agent ({answered[0]}). These metrics ask what one response tells about "
-            "another's, so they need a second agent: another model, a person, an earlier version. No metric of this "
-            "version works on one agent alone."
-        )
-    if all(len(responses) < 2 for _, responses in study):
-        raise MetricError(
-            f"{study.name}: no task was answered by two agents, so no response has a peer to be compared with"
-        )
-
-
-def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -> None:
-    """Refuse a synopsis that no task has and nobody writes."""
-    for metric in metrics:
-        name = metric.synopsis
-        if options.recorded or name is None or name in study.synopses:
-            continue
-        if name in PROMPTS and options.synopsis_writer is not None:
-            continue
-        can = " A model can write it: name one with --synopsis-writer." * (name in PROMPTS)
-        raise MetricError(
-            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} of the tasks table)"
-            f"{nearest(name, study.synopses) or '.'} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
-        )
-
-
-def _lacking(study: Study, synopsis: str | None) -> bool:
-    """Whether a task with peers has no such synopsis."""
-    return any(synopsis not in task.synopses for task, _ in with_peers(study))
-
-
-def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
-    agents = [agent.agent for agent in study.agents]
-    if options.peers is not None:
-        for name in options.peers:
-            if name not in agents:
-                raise UserError(f"no agent {name!r} in the study{nearest(name, agents)}")
-        if not options.peers:
-            raise UserError("no peer was named; leave the option out for all agents")
-        return tuple(name for name in agents if name in options.peers)
-    if options.panel is not None and not options.recorded:
-        answered = {r.agent for _, responses in with_peers(study) for r in responses}
-        agents = [name for name in agents if name in answered]
-    if options.panel is not None and options.panel < len(agents):
-        # by hash, so that another agent in the study changes little
-        drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.panel]
-        return tuple(name for name in agents if name in drawn)
-    return None
-
-
-def _critic_work(
-    study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
-) -> tuple[tuple[str, ...] | None, tuple[CriticQuestion, ...], int]:
-    """A critic's partners and questions, and how many shuffles each matched pair has."""
-    if options.recorded or not any(metric.kind == "critic" for metric in metrics):
-        return peers, (), 0
-    answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
-    most = max(1, len(answered) - 1)
-    shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
-    agents = list(dict.fromkeys(name for names in answered.values() for name in names))
-    if options.budget_calls is None:
-        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
-    else:
-        design = choose_design(len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles)
-        shuffles = min(design.shuffles, most)
-        asked = critic_questions(
-            answered,
-            shuffles=shuffles,
-            seed=options.seed,
-            only=chosen_pairs(list(answered), agents, design, seed=options.seed),
-        )
-    if not asked:
-        raise MetricError(
-            f"{study.name}: no two agents answered two tasks in common, so a critic has no shuffled pair to hold a "
-            "matched one against. TVD-MI needs at least 2 common tasks."
-        )
-    return peers, tuple(asked), shuffles
-
-
-def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
-    """The rewrites that the study carries, and whether more are to be made."""
-    wanted = [metric for metric in metrics if metric.text != "responses"]
-    if not wanted:
-        return (), False
-    recorded = recorded_preprocessors(study)
-    every = {(r.task, r.agent) for _, responses in with_peers(study) for r in responses}
-    lacking = sum(len(every - set(preprocessor.rewrites)) for preprocessor in recorded)
-    several = len(options.rewriters) > 1
-    if options.rewriters and (not recorded or lacking or several):
-        # several rewriters are compared with each other, so each makes its own
-        return (() if several else tuple(recorded)), True
-    if recorded:
-        if lacking:
-            warnings.warn(
-                f"{lacking} responses have no recorded rewrite and no rewriter was named: they are missing",
-                stacklevel=2,
-            )
-        return tuple(recorded), False
-    if any(metric.text == "rewrites" for metric in wanted):
-        raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
-    warnings.warn(
-        f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2
-    )
-    return (), False
 
 
 # --- doing it ------------------------------------------------------------------------------------------------------

@@ -29,8 +29,8 @@ from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
 from goldless.runs.collecting import Collector, critic_batches, with_peers
 from goldless.runs.options import Options, check_options
-from goldless.runs.pipeline import Work, plan_work
 from goldless.runs.wordings import Preprocessor, needs
+from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
 
 TASKS_MEASURED = 40

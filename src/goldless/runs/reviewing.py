@@ -6,13 +6,13 @@ study → exams → qualification → judgements → panel → agreement with pe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.errors import MetricError, UserError, nearest
+from goldless.errors import MetricError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.licence_files import write_licence
 from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash
@@ -28,14 +28,14 @@ from goldless.metrics.label_agreement import (
     reviewer_credits,
     score_credits,
 )
-from goldless.metrics.pair_labels import PairLabels, RatingTable, pair_labels, rating_table
 from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
-from goldless.models.interface import ModelIdentity, content_hash
+from goldless.models.interface import ModelIdentity
 from goldless.runs.asking_reviewers import AskedReviewers, ask_reviewers
 from goldless.runs.opening import Spending
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import ReviewEvidence, recorded_review, without_own_family
+from goldless.runs.review_labels import People, what_people_said
 from goldless.runs.review_options import ReviewOptions, check_review_options
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature
@@ -56,14 +56,12 @@ def _draws(options: ReviewOptions) -> _Draws:
 
 REFITS = 1000
 """Resamples that Bradley-Terry is fitted to again."""
-QUESTIONERS = 3
-"""Agents that the human exam is made of where none are named."""
 
 
 async def review_study(study: Study, options: ReviewOptions) -> Review:
     """Hold the exams, ask those who pass for their judgements, and count their votes."""
     check_review_options(options)
-    people = _people(study, options)
+    people = what_people_said(study, options)
     if options.recorded:
         names = [str(name) for name in options.reviewers]
         evidence = recorded_review(study, scale=options.chosen_scale, reviewers=names, convention=options.convention)
@@ -79,71 +77,7 @@ async def review_study(study: Study, options: ReviewOptions) -> Review:
     return _result(study, options, asked.evidence, people, asked.qualification, notes=asked.notes, asked=asked)
 
 
-# --- people ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _People:
-    """What people said, where they said anything."""
-
-    labels: PairLabels | None
-    """All pairs that have a label."""
-    tested: PairLabels | None
-    """Decided pairs that the panel is held against."""
-    ratings: RatingTable | None
-    questioners: tuple[str, ...]
-    """Agents whose responses the human exam is made of."""
-
-
-def _people(study: Study, options: ReviewOptions) -> _People:
-    agents = [agent.agent for agent in study.agents]
-    if not study.n_ratings and not study.n_preferences:
-        if "human exam" in options.traits:
-            raise MetricError(f"{study.name} has no labels, which the human exam is held against; use the exam auto")
-        return _People(None, None, None, ())
-    names: _Names = {"tasks": study.tasks, "agents": agents, "criterion": _criterion(study, options)}
-    labels = pair_labels(study.ratings(), study.preferences(), **names)
-    ratings = rating_table(study.ratings(), **names) if study.n_ratings else None
-    tested = labels.decided()
-    questioners: tuple[str, ...] = ()
-    if "human exam" in options.traits:
-        questioners = _questioners(labels, options)
-        tested = tested if options.overlapping else tested.outside(questioners)
-        if not tested.n_pairs:
-            raise MetricError(
-                "the human exam takes all pairs that people decided, so none is left to test on; name fewer "
-                "questioners, or test on the same pairs with --overlap"
-            )
-    return _People(labels, tested, ratings, questioners)
-
-
-class _Names(TypedDict):
-    """How labels are numbered."""
-
-    tasks: Sequence[str]
-    agents: Sequence[str]
-    criterion: str | None
-
-
-def _criterion(study: Study, options: ReviewOptions) -> str | None:
-    known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
-    if options.criterion is not None and options.criterion not in known:
-        raise UserError(f"no label has the criterion {options.criterion!r}{nearest(options.criterion, known)}")
-    if options.criterion is None and len(known) > 1:
-        raise UserError(f"labels are by several criteria: {', '.join(known)}. Name one with --criterion.")
-    return options.criterion
-
-
-def _questioners(labels: PairLabels, options: ReviewOptions) -> tuple[str, ...]:
-    """The agents named, or some drawn by the seed among those that people decided about."""
-    if options.questioners is not None:
-        return tuple(options.questioners)
-    decided = labels.decided()
-    agents = [decided.agents[i] for i in sorted({*decided.low.tolist(), *decided.high.tolist()})]
-    if len(agents) < 2:
-        raise MetricError("people decided no pair of responses, so there is nothing to hold a human exam with")
-    drawn = sorted(agents, key=lambda name: content_hash("questioners", options.seed, name))
-    return tuple(drawn[: min(QUESTIONERS, max(2, len(agents) - 1))])
+# --- exams -------------------------------------------------------------------------------------------------------
 
 
 def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> ReviewEvidence:
@@ -158,11 +92,8 @@ def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> 
     )
 
 
-# --- exams -------------------------------------------------------------------------------------------------------
-
-
 def _qualify(
-    study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: _People
+    study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: People
 ) -> tuple[Qualification, tuple[str, ...]]:
     """Who passed, and what must be said of it."""
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
@@ -201,7 +132,7 @@ def _qualify(
 
 
 def _trait(
-    trait: str, study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: _People
+    trait: str, study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: People
 ) -> dict[str, Trait]:
     draws, convention = _draws(options), options.convention
     if trait == "human exam" and people.labels is not None:
@@ -247,7 +178,7 @@ def _result(
     study: Study,
     options: ReviewOptions,
     evidence: ReviewEvidence,
-    people: _People,
+    people: People,
     qualification: Qualification,
     *,
     notes: Sequence[str],
@@ -312,7 +243,7 @@ def _panel(
 def _agreements(
     table: PairJudgements | ResponseRatings,
     panel: PanelVerdicts | PanelScores | None,
-    people: _People,
+    people: People,
     options: ReviewOptions,
 ) -> dict[str, Agreement]:
     """Of each reviewer by name, and of the panel under the empty name."""
@@ -372,7 +303,7 @@ def _rankings(panel: PanelVerdicts | PanelScores | None, options: ReviewOptions)
     return rank_by_win_rate(panel, **draws), bradley_terry
 
 
-def _counted(people: _People) -> dict[str, int]:
+def _counted(people: People) -> dict[str, int]:
     if people.labels is None or people.tested is None:
         return {}
     return {
@@ -389,7 +320,7 @@ def _signature(
     evidence: ReviewEvidence,
     qualification: Qualification,
     *,
-    people: _People,
+    people: People,
     identities: Mapping[str, ModelIdentity],
 ) -> Signature:
     scale = options.chosen_scale

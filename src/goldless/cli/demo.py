@@ -26,7 +26,7 @@ same tasks, corrected for many comparisons. The always-same answer (null) and th
 should stand at the bottom: nobody told the metric which they are.
 
 Next:
-  goldless demo --review            # let the embedded model sit a reviewer's exam; it fails, as it should
+  goldless demo --review            # the embedded model sits a reviewer's exam
   goldless score YOUR_FILE.jsonl    # one row a response: task, agent, text
   goldless score --help
 """

@@ -22,11 +22,11 @@ from goldless.templates import TEMPLATES
 LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
 """Gains of a token at which its colours change."""
 SHADES = (
-    ("#ffffff on #b42318", "below -2 nats"),
-    ("#5c1a14 on #f6c9c4", "below -0.5"),
+    ("bright_white on red", "below -2 nats"),
+    ("red", "below -0.5"),
     ("", "near 0"),
-    ("#0f3d1e on #b7e4c0", "above +0.5"),
-    ("#ffffff on #1a7f37", "above +2"),
+    ("green", "above +0.5"),
+    ("bright_white on green", "above +2"),
 )
 """Colours and name of each step: misleading red, informative green."""
 BAR = 8

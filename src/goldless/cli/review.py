@@ -20,7 +20,7 @@ from goldless.cli.score import (
     PriceOption,
     SeedOption,
     StudyArgument,
-    VerdictsOption,
+    Verdicts,
     names,
 )
 from goldless.errors import UserError
@@ -79,7 +79,13 @@ def review(
             help=f"Each reviewer is a debate among copies of its model: {', '.join(DEBATES)}.", rich_help_panel=WHO
         ),
     ] = None,
-    verdicts: VerdictsOption = "auto",
+    verdicts: Annotated[
+        Verdicts,
+        typer.Option(
+            help="Read verdicts as probabilities of the labels, or as written; auto: the first where possible.",
+            rich_help_panel=WHO,
+        ),
+    ] = "auto",
     recorded: Annotated[
         bool, typer.Option("--recorded", help="Use only judgements that the study carries.", rich_help_panel=WHO)
     ] = False,

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from goldless.evidence import RewriteEvidence
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.written_text import unusable
 from goldless.records import CallFailure, Response
 from goldless.templates import Template
 
@@ -37,7 +38,7 @@ class RewritingStage:
             (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=MOST_TOKENS
         )
         reply = await self.rewriter.chat(request)
-        failure = _failure(reply)
+        failure = unusable(reply, "rewrite", MOST_TOKENS)
         return RewriteEvidence(
             rewriter=self.rewriter.identity.short,
             task=response.task,
@@ -46,13 +47,3 @@ class RewritingStage:
             failure=failure,
             template=self.template.name,
         )
-
-
-def _failure(reply: ChatReply | CallFailure) -> CallFailure | None:
-    if isinstance(reply, CallFailure):
-        return reply
-    if reply.finish == "length":
-        return CallFailure("truncated", f"the rewrite was cut at {MOST_TOKENS} tokens")
-    if not reply.text.strip():
-        return CallFailure("bad_reply", "the rewrite came back empty")
-    return None

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from goldless.evidence import SynopsisEvidence
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.written_text import unusable
 from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 1024
@@ -82,7 +83,7 @@ class SynopsisStage:
 
     async def _one(self, task: Task, name: str) -> SynopsisEvidence:
         reply = await self._ask(task, name)
-        failure = _failure(reply)
+        failure = unusable(reply, "synopsis", MOST_TOKENS)
         text = reply.text.strip() if isinstance(reply, ChatReply) and failure is None else None
         return SynopsisEvidence(self.writer.identity.short, task.task, name, text, failure)
 
@@ -91,13 +92,3 @@ class SynopsisStage:
             return CallFailure("no_synopsis", f"task {task.task} has no prompt to write it from", attempts=0)
         messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
         return await self.writer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
-
-
-def _failure(reply: ChatReply | CallFailure) -> CallFailure | None:
-    if isinstance(reply, CallFailure):
-        return reply
-    if reply.finish == "length":
-        return CallFailure("truncated", f"the synopsis was cut at {MOST_TOKENS} tokens")
-    if not reply.text.strip():
-        return CallFailure("bad_reply", "the synopsis came back empty")
-    return None

@@ -21,7 +21,7 @@ def test_gem_s_names_its_synopsis_with_or_without_the_columns_prefix():
     assert find_metric("gem-s[synopsis_abstract]").synopsis == "abstract"
 
 
-@pytest.mark.parametrize("name", ["gem-s", "gem-s[]", "gem[abstract]", "tvd-mi[both]", "judge", "mi[x]", "", "gem-s[a"])
+@pytest.mark.parametrize("name", ["gem-s[]", "gem[abstract]", "tvd-mi[both]", "judge", "mi[x]", "", "gem-s[a"])
 def test_what_is_not_a_metric_is_refused_with_all_that_are(name):
     with pytest.raises(MetricError, match="unknown metric") as caught:
         find_metric(name)
@@ -36,3 +36,8 @@ def test_a_near_miss_is_named():
 def test_only_functions_of_log_probabilities_have_one():
     with pytest.raises(MetricError, match="not a function of log-probabilities"):
         find_metric("tvd-mi").log_probabilities  # noqa: B018 - raises
+
+
+def test_gem_s_without_a_synopsis_asks_for_one():
+    with pytest.raises(MetricError, match=r"name the synopsis that is given, such as gem-s\[abstract\]"):
+        find_metric("gem-s")

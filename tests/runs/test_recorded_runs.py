@@ -225,6 +225,14 @@ def test_contrasts_in_one_direction_are_not_taken_for_both(tmp_path):
     assert goldless.evaluate(tmp_path / "s", metrics="tvd-mi[given]", recorded=True, resamples=200).leaderboard()
 
 
+def test_a_contrast_that_is_no_number_is_named_and_not_its_neighbour(tmp_path):
+    (tmp_path / "s").mkdir()
+    rows = [{"task": "t", "first": a, "second": b, "contrast": c} for a, b, c in (("x", "y", 0.5), ("y", "x", "?"))]
+    (tmp_path / "s" / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    with pytest.raises(MetricError, match=r"task t, y and x: .*not '\?'"):
+        goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True)
+
+
 def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):
     result = goldless.evaluate(study_file(), scorer=toy_scorer(), resamples=200)
     goldless.write_study(goldless.read_study(study_file()), tmp_path / "study")

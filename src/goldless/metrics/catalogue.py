@@ -68,6 +68,10 @@ def find_metric(name: str) -> Metric:
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None
     metric = _plain(name, base) if option is None else _with_option(name, base, option)
+    if metric is None and base == "gem-s":
+        raise MetricError(
+            f"{name!r}: name the synopsis that is given, such as gem-s[abstract] for a column synopsis_abstract"
+        )
     if metric is None:
         known = "\n".join(f"  {form:20} {text}" for form, text in METRICS.items())
         raise MetricError(f"unknown metric {name!r}{nearest(name, METRICS)}\nKnown metrics:\n{known}")

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from numbers import Real
 from typing import Any, Literal, get_args
 
@@ -119,6 +120,9 @@ def _check_columns(names: Sequence[str]) -> None:
 def _number(value: Any, task: str, first: str, second: str) -> float | None:
     if value is None or value != value:  # noqa: PLR0124 - NaN, of whatever type
         return None
+    if isinstance(value, str):  # one cell of text makes a whole column text: only that one is wrong
+        with suppress(ValueError):
+            value = float(value)
     if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
         raise MetricError(
             f"task {task}, {first} and {second}: a contrast is a matched verdict less a shuffled one, a number from "

@@ -17,7 +17,7 @@ from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options, Progress, metric_names
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.planning import Plan, plan_study
 from goldless.runs.review_options import ReviewOptions
@@ -68,7 +68,7 @@ def evaluate(
     agents table. ``journal``: where replies are kept; yours by default, so that nothing is computed or paid twice.
     """
     options = Options(
-        metrics=_names(metrics),
+        metrics=metric_names(_several(metrics)),
         scorer=scorer,
         rewriters=() if rewriter is None else _several(rewriter),
         synopsis_writer=synopsis_writer,
@@ -100,7 +100,7 @@ def plan(study: Any, **options: Any) -> Plan:
     given = dict(options)
     price = given.pop("price_usd_per_million", None)
     settings = {
-        "metrics": _names(given.pop("metrics", "gem-raw")),
+        "metrics": metric_names(_several(given.pop("metrics", "gem-raw"))),
         "templates": _several(given.pop("template", ())),
         "rewriters": () if given.get("rewriter") is None else _several(given["rewriter"]),
         "price": None if price is None else Price(*price),
@@ -166,11 +166,6 @@ def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any
     except RuntimeError:
         return run()
     return _in_thread(run)
-
-
-def _names(given: str | Sequence[str]) -> tuple[str, ...]:
-    """Metrics as a sequence; one text may name several, separated by commas as on the command line."""
-    return tuple(part.strip() for name in _several(given) for part in str(name).split(","))
 
 
 def _several(given: Any) -> tuple[Any, ...]:

@@ -4,83 +4,25 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from typing import Annotated
 
-import anyio
 import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from goldless.cli.console import out, say
-from goldless.cli.score import (
-    BudgetCallsOption,
-    CriticOption,
-    CriticPromptOption,
-    JournalOption,
-    MetricOption,
-    PanelOption,
-    PeersOption,
-    PriceOption,
-    RewriterOption,
-    ScorerOption,
-    SeedOption,
-    ShufflesOption,
-    StudyArgument,
-    TemplateOption,
-    VerdictsOption,
-    WriterOption,
-    names,
-)
-from goldless.models.usage import parse_price
+from goldless.cli.console import out
+from goldless.cli.metric_options import JsonOption, StudyArgument, metric_options, run_on_study
 from goldless.runs.options import Options
 from goldless.runs.planning import Plan, PlannedCalls, plan_study
-from goldless.studies import as_study
 
 
-def plan(
-    study: StudyArgument,
-    *,
-    metric: MetricOption = None,
-    scorer: ScorerOption = "embedded",
-    rewriter: RewriterOption = None,
-    synopsis_writer: WriterOption = None,
-    template: TemplateOption = None,
-    peers: PeersOption = None,
-    panel: PanelOption = None,
-    critic: CriticOption = "embedded",
-    critic_prompt: CriticPromptOption = "same-source",
-    verdicts: VerdictsOption = "auto",
-    shuffles: ShufflesOption = None,
-    budget_calls: BudgetCallsOption = None,
-    seed: SeedOption = 0,
-    price: PriceOption = None,
-    journal: JournalOption = None,
-    json_only: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-) -> None:
+@metric_options(leave_out=("on_too_long", "resamples", "level", "budget"))
+def plan(study: StudyArgument, *, options: Options, json_only: JsonOption = False) -> None:
     """Print calls, tokens, cost and time of a score, for each metric alone and for all together. Asks no server.
 
     Example: goldless plan answers.jsonl --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
     """
-    options = Options(
-        metrics=names(metric, "gem-raw"),
-        scorer=scorer,
-        rewriters=names(rewriter),
-        synopsis_writer=synopsis_writer,
-        templates=names(template),
-        critic=critic,
-        critic_prompt=critic_prompt,
-        verdicts=verdicts,
-        shuffles=shuffles,
-        peers=None if peers is None else names([peers]),
-        panel=panel,
-        budget_calls=budget_calls,
-        seed=seed,
-        price=None if price is None else parse_price(price),
-        journal=journal,
-        say=say,
-    )
-    planned = anyio.run(plan_study, as_study(study), options)
+    planned = run_on_study(plan_study, study, options)
     if json_only:
         typer.echo(json.dumps(asdict(planned), ensure_ascii=False, indent=2))
     else:

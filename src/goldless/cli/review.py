@@ -11,8 +11,7 @@ import anyio
 import typer
 
 from goldless.cli.console import ProgressBars, out, say
-from goldless.cli.score import (
-    INCOMPLETE,
+from goldless.cli.metric_options import (
     OUTPUT,
     STATISTICS,
     BudgetOption,
@@ -23,6 +22,7 @@ from goldless.cli.score import (
     Verdicts,
     names,
 )
+from goldless.cli.score import INCOMPLETE
 from goldless.errors import UserError
 from goldless.judging.debate import DEBATES
 from goldless.judging.judges import JUDGES

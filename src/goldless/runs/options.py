@@ -78,6 +78,16 @@ class Options:
         return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
 
 
+def metric_names(given: Sequence[str]) -> tuple[str, ...]:
+    """Metrics from names that may hold several, separated by commas; a command: takes all that follows it."""
+    found: list[str] = []
+    for item in given:
+        listed, marker, command = str(item).partition("command:")
+        found += [name.strip() for name in listed.split(",") if name.strip()]
+        found += [f"{marker}{command.strip()}"] * bool(marker)
+    return tuple(dict.fromkeys(found))
+
+
 def check_options(options: Options) -> None:
     """Refuse what no study could be evaluated with."""
     options.chosen_metrics()

@@ -1,0 +1,29 @@
+"""What a metric of texts is given, and what it gives back: one response at a time, with all it may be held against."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from goldless.records import Task
+
+
+@dataclass(frozen=True, slots=True)
+class TextItem:
+    """One response to be scored."""
+
+    task: Task
+    agent: str
+    text: str
+    peers: Mapping[str, str]
+    """Texts of the responses it is held against, by agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ItemScore:
+    """What a metric says of one response."""
+
+    score: float | None
+    """Higher is better. None: missing."""
+    problem: str | None = None
+    """Why it is missing, where the metric says so."""

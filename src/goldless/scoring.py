@@ -45,6 +45,23 @@ def questions(
         yield from (Question(target, other) for other in given)
 
 
+def paired_questions(
+    peers_of: Mapping[str, Sequence[str]], *, both_directions: bool = True, marginals: bool = True
+) -> Iterator[Question]:
+    """The log-probabilities to be known of some agents and the peers named for each, every one once."""
+    pairs = [(agent, peer) for agent, peers in peers_of.items() for peer in peers]
+    asked = [(peer, agent) for agent, peer in pairs]
+    if both_directions:
+        asked += pairs
+    given: dict[str, dict[str, None]] = {}
+    for target, other in asked:
+        given.setdefault(target, {})[other] = None
+    for target, others in given.items():
+        if marginals:
+            yield Question(target, None)
+        yield from (Question(target, other) for other in others)
+
+
 Texts = Mapping[str, str | CallFailure]
 """By agent; an agent whose text is missing has its failure for a text."""
 

@@ -131,6 +131,9 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
         say(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})", style="yellow")
         for kind, message in evaluation.examples.items():
             say(f"  {kind}, for example: {message}", style="yellow")
+    for outcome in evaluation.outcomes.values():
+        for problem, count in outcome.problems.items():
+            say(f"{outcome.metric}: {count} responses not scored: {problem}", style="yellow")
     if folder is not None:
         say(f"results and evidence: {folder}")
     if not evaluation.complete:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from goldless.errors import MetricError, nearest
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
+from goldless.metrics.text_metrics import ItemMetric, TextPairMetric
 from goldless.metrics.tvd_mi import Direction
 
 METRICS = {
@@ -29,7 +30,8 @@ METRICS = {
 }
 """Forms of a metric's name, with what it is."""
 
-Kind = Literal["likelihood", "critic", "labels", "wins"]
+Kind = Literal["likelihood", "critic", "labels", "wins", "texts"]
+Against = Literal["peers", "reference", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,10 +49,20 @@ class Metric:
     """Of a critic's contrasts, or of recorded comparisons ("given": first position only)."""
     table: str | None = None
     """The recorded table of comparisons."""
+    pairs: TextPairMetric | None = None
+    """Of texts: how near a response is to another text."""
+    items: ItemMetric | None = None
+    """Of texts: what somebody else's metric says of a response."""
+    against: Against = "peers"
+    """What a response is held against by a metric of texts."""
 
     @property
     def unit(self) -> str:
         """What its numbers are in."""
+        if self.pairs is not None:
+            return self.pairs.unit
+        if self.items is not None:
+            return self.items.unit
         units = {"critic": "matched less shuffled", "labels": "total variation", "wins": "win rate"}
         return units[self.kind] if self.likelihood is None else self.likelihood.unit
 

@@ -17,7 +17,15 @@ from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options, Progress
 from goldless.runs.recorded import recorded_logprobs
 from goldless.runs.wordings import Need, Preprocessor, RewritesByResponse, Wording
-from goldless.scoring import Question, ScoringJob, ScoringStage, questions, refuse_too_long, score_together
+from goldless.scoring import (
+    Question,
+    ScoringJob,
+    ScoringStage,
+    paired_questions,
+    questions,
+    refuse_too_long,
+    score_together,
+)
 from goldless.studies import Study
 from goldless.synopses import PROMPTS, SynopsisStage
 from goldless.templates import Template
@@ -105,10 +113,18 @@ class Collector:
                     ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis),
                     known,
                     _texts(responses, None if need.preprocessor is None else need.preprocessor.rewrites),
-                    _asked([r.agent for r in responses], need, peers),
+                    self._asked(task.task, [r.agent for r in responses], need, peers),
                 )
                 for wording, need in wanted.items()
             ]
+
+    def _asked(self, task: str, agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
+        pairing = self.options.pairing
+        if pairing is None:
+            return list(questions(agents, peers=peers, both_directions=need.both_directions, marginals=need.marginals))
+        there = set(agents)
+        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
+        return list(paired_questions(peers_of, both_directions=need.both_directions, marginals=need.marginals))
 
     async def score(
         self,
@@ -212,10 +228,6 @@ def _refuse_too_long(verdicts: Sequence[VerdictEvidence]) -> None:
             f"{row.second} on {row.task}: {failure.message}. Use a critic with a longer context, or --on-too-long skip "
             "to count them as missing."
         )
-
-
-def _asked(agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
-    return list(questions(agents, peers=peers, both_directions=need.both_directions, marginals=need.marginals))
 
 
 def _texts(responses: Sequence[Response], rewrites: RewritesByResponse | None) -> dict[str, str | CallFailure]:

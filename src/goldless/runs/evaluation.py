@@ -40,6 +40,8 @@ class MetricOutcome:
     """The tasks that move an agent's score most."""
     groups: GroupComparison | None = None
     """Two groups of agents compared, where that was asked for."""
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """What a metric that is not ours said of responses it could not score, with how often."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -48,6 +48,8 @@ class Options:
     """Shuffled partners of each matched pair; None: by the number of tasks."""
     peers: Sequence[str] | None = None
     """Agents that serve as peers; None: all."""
+    pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
+    """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
     panel: int | None = None
     """That many agents, drawn by the seed, serve as peers."""
     budget_calls: int | None = None
@@ -107,6 +109,8 @@ def check_options(options: Options) -> None:
             raise UserError(f"{name}: {value} is too few; give at least {least}, or leave it out")
     if options.panel is not None and options.peers is not None:
         raise UserError("name the peers or say how many to draw, not both")
+    if options.pairing is not None and (options.peers, options.panel, options.budget_calls) != (None, None, None):
+        raise UserError("a pairing says who is whose peer: leave out the peers, the panel and the budget of calls")
     if options.budget_calls is not None and (options.panel is not None or options.peers is not None):
         raise UserError("a budget of critic calls chooses the partners itself: leave out the peers and the panel")
 

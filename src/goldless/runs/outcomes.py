@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from goldless.reports.leaderboard import Leaderboard, make_leaderboard
 from goldless.runs.evaluation import Evidence, MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.runs.recorded import evidence_hash, recorded_wins
+from goldless.runs.text_scores import TextScores
 from goldless.runs.wordings import Wording, by_wording
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import FEW_TASKS
@@ -49,15 +50,31 @@ class Context:
     """The agents that served as a critic's partners; None: all."""
     described: Mapping[str, Mapping[str, str]]
     """What the signature says of the evidence, by kind of metric."""
+    texts: Mapping[str, TextScores] = field(default_factory=dict)
+    """What the metrics of texts gave, by metric."""
 
 
-def metric_outcome(metric: Metric, context: Context) -> MetricOutcome:
-    """The results of a metric that scores agents."""
+@dataclass(frozen=True, slots=True)
+class MetricScores:
+    """What a metric says of pairs and responses, before anything is ranked."""
+
+    metric: Metric
+    signature: str
+    pairs: tuple[PairScore, ...]
+    responses: tuple[ResponseScore, ...]
+    by_wording: Mapping[Wording, Sequence[PairScore]]
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """What a metric that is not ours said of responses it could not score, with how often."""
+
+
+def metric_scores(metric: Metric, context: Context) -> MetricScores:
+    """The scores of a metric that scores agents."""
+    if metric.kind == "texts":
+        found = context.texts[metric.name]
+        return _scores(metric, context, found.pairs, found.responses, problems=found.problems)
     if metric.kind == "critic":
-        found = context.evidence
-        pairs = list(found.contrasts) or tvd_mi.contrasts(found.verdicts)
-        responses = tvd_mi.response_scores(pairs, direction=metric.direction, peers=context.partners)
-        return _outcome(metric, context, pairs, responses, {})
+        pairs = list(context.evidence.contrasts) or tvd_mi.contrasts(context.evidence.verdicts)
+        return _scores(metric, context, pairs, _critic_responses(metric, context, pairs))
     if metric.kind == "wins":
         rows = recorded_wins(context.study, metric.table or "")
         pairs = [
@@ -65,16 +82,55 @@ def metric_outcome(metric: Metric, context: Context) -> MetricOutcome:
             for pair in win_scores(rows, both_orders=metric.direction == "both")
             if context.peers is None or pair.peer in context.peers
         ]
-        return _outcome(metric, context, pairs, mean_over_peers(pairs), {})
+        return _scores(metric, context, pairs, mean_over_peers(pairs))
     variants = by_wording(metric, context.evidence.logprobs)
     if not variants:
         raise MetricError(_no_evidence(metric, context))
     scored = {
-        wording: likelihood.pair_scores(rows, metric.log_probabilities, peers=context.peers)
+        wording: _paired(likelihood.pair_scores(rows, metric.log_probabilities, peers=context.peers), context)
         for wording, rows in variants.items()
     }
     pairs = mean_over_variants(list(scored.values()))
-    return _outcome(metric, context, pairs, mean_over_peers(pairs), scored)
+    return _scores(metric, context, pairs, mean_over_peers(pairs), scored=scored)
+
+
+def _scores(
+    metric: Metric,
+    context: Context,
+    pairs: Sequence[PairScore],
+    responses: Sequence[ResponseScore],
+    *,
+    scored: Mapping[Wording, Sequence[PairScore]] | None = None,
+    problems: Mapping[str, int] | None = None,
+) -> MetricScores:
+    signature = str(_signature(metric, context, list(scored or {}), pairs))
+    return MetricScores(metric, signature, tuple(pairs), tuple(responses), scored or {}, problems or {})
+
+
+def _paired(pairs: Sequence[PairScore], context: Context) -> list[PairScore]:
+    """The pairs of a response with a peer it is to be held against."""
+    pairing = context.options.pairing
+    if pairing is None:
+        return list(pairs)
+    return [pair for pair in pairs if pair.peer in pairing.get((pair.task, pair.agent), ())]
+
+
+def _critic_responses(metric: Metric, context: Context, pairs: Sequence[PairScore]) -> list[ResponseScore]:
+    pairing = context.options.pairing
+    if pairing is None:
+        return tvd_mi.response_scores(pairs, direction=metric.direction, peers=context.partners)
+    # a response may be the peer of one it is not itself held against: each takes its own pairs only
+    mine: dict[tuple[str, str], list[PairScore]] = {}
+    for pair in pairs:
+        for agent, peer in ((pair.agent, pair.peer), (pair.peer, pair.agent)):
+            if peer in pairing.get((pair.task, agent), ()):
+                mine.setdefault((pair.task, agent), []).append(pair)
+    return [
+        row
+        for (_, agent), own in mine.items()
+        for row in tvd_mi.response_scores(own, direction=metric.direction)
+        if row.agent == agent
+    ]
 
 
 def _no_evidence(metric: Metric, context: Context) -> str:
@@ -89,24 +145,19 @@ def _no_evidence(metric: Metric, context: Context) -> str:
     return f"{context.study.name} carries no log-probabilities of {what}, which {metric.name} needs"
 
 
-def _outcome(
-    metric: Metric,
-    context: Context,
-    pairs: Sequence[PairScore],
-    responses: Sequence[ResponseScore],
-    scored: Mapping[Wording, Sequence[PairScore]],
-) -> MetricOutcome:
+def metric_outcome(scores: MetricScores, context: Context) -> MetricOutcome:
+    """The results of a metric: its scores, ranked."""
     options, agents = context.options, [agent.agent for agent in context.study.agents]
-    values = _table(responses, context.study)
-    by_name = _agent_scores(scored, pairs, context.study) if len(scored) > 1 else {}
-    signature = str(_signature(metric, context, list(scored), pairs))
-    board = _leaderboard(metric, context, values, responses, signature=signature, spread=_spread(by_name, agents))
+    values = _table(scores.responses, context.study)
+    by_name = _agent_scores(scores.by_wording, scores.pairs, context.study) if len(scores.by_wording) > 1 else {}
+    board = _leaderboard(scores, context, values, spread=_spread(by_name, agents))
     tasks = list(context.study.tasks)
     return MetricOutcome(
-        metric=metric.name,
-        signature=signature,
-        pairs=tuple(pairs),
-        responses=tuple(responses),
+        metric=scores.metric.name,
+        signature=scores.signature,
+        pairs=scores.pairs,
+        responses=scores.responses,
+        problems=scores.problems,
         leaderboard=board,
         by_wording=by_name,
         influence=tuple(most_influential(values, tasks, agents, INFLUENTIAL)),
@@ -181,12 +232,17 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pa
     }
     peers = context.partners if metric.kind == "critic" else context.peers
     direction = {"direction": metric.direction} if metric.kind == "critic" else {}
+    theirs = metric.pairs or metric.items
+    against: dict[str, str] = {"against": metric.against}
+    if metric.against == "peers":
+        against = {"peers": _peers_shown(peers, pairs, context)}
     settings = {
+        **({} if theirs is None else theirs.settings),
         **(asked if wordings else {}),
         **({"evidence": f"recorded-{_pairs_hash(pairs)}"} if metric.kind == "wins" else {}),
         **context.described.get(metric.kind, {}),
         **direction,
-        "peers": _peers_shown(peers, pairs, context),
+        **against,
         "missing": "left-out",
         "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
         "test": "sign-flip-holm",
@@ -202,7 +258,9 @@ def _peers_shown(peers: Sequence[str] | None, pairs: Sequence[PairScore], contex
     """Who served as peer; of recorded evidence that does not hold every ordered pair, only that can be said."""
     if peers is not None:
         return "+".join(peers)
-    if not context.options.recorded:
+    if context.options.pairing is not None:
+        return "as-paired"
+    if not context.options.recorded or not pairs:
         return "all"
     agents: dict[str, set[str]] = {}
     for pair in pairs:
@@ -215,26 +273,20 @@ def _pairs_hash(pairs: Sequence[PairScore]) -> str:
 
 
 def _leaderboard(
-    metric: Metric,
-    context: Context,
-    values: npt.NDArray[np.float64],
-    responses: Sequence[ResponseScore],
-    *,
-    signature: str,
-    spread: Mapping[str, float],
+    scores: MetricScores, context: Context, values: npt.NDArray[np.float64], *, spread: Mapping[str, float]
 ) -> Leaderboard:
     agents = [agent.agent for agent in context.study.agents]
     asked, used = dict.fromkeys(agents, 0), dict.fromkeys(agents, 0)
-    for r in responses:
+    for r in scores.responses:
         asked[r.agent] += r.asked
         used[r.agent] += r.used
     options = context.options
     return make_leaderboard(
         values,
         agents,
-        metric=metric.name,
-        unit=metric.unit,
-        signature=signature,
+        metric=scores.metric.name,
+        unit=scores.metric.unit,
+        signature=scores.signature,
         asked=asked,
         used=used,
         groups={agent.agent: agent.group for agent in context.study.agents},

@@ -21,44 +21,70 @@ from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.journal import Journal
 from goldless.runs.collecting import Collector
 from goldless.runs.evaluation import Evaluation, Evidence
-from goldless.runs.opening import OpenModel, open_models, refuse_without_chat, refuse_without_scoring
+from goldless.runs.opening import OpenModel, Spending, open_models, refuse_without_chat, refuse_without_scoring
 from goldless.runs.options import Options, check_options
-from goldless.runs.outcomes import Context, metric_outcome, rater_outcome
+from goldless.runs.outcomes import Context, MetricScores, metric_outcome, metric_scores, rater_outcome
 from goldless.runs.recorded import (
     evidence_hash,
     recorded_contrasts,
     recorded_verdicts,
     usable_logprobs,
 )
+from goldless.runs.text_scores import text_items, text_scores
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
 from goldless.templates import find_template
 
 
+@dataclass(frozen=True, slots=True)
+class Found:
+    """Evidence, who gave it, and what signatures say of it."""
+
+    evidence: Evidence
+    models: Mapping[str, OpenModel] = field(default_factory=dict)
+    canaries: CanaryReport | None = None
+    described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What the metrics say of responses, before anything is ranked."""
+
+    context: Context
+    scores: Mapping[str, MetricScores]
+    """By metric; without those that score no agents."""
+    found: Found
+
+    @property
+    def spending(self) -> tuple[Spending, ...]:
+        """What the calls of each model came to."""
+        return tuple(model.spending for model in dict.fromkeys(self.found.models.values()))
+
+
+async def score_study(study: Study, options: Options) -> Scored:
+    """Collect what evidence is missing and compute the metrics' scores of pairs and responses."""
+    check_options(options)
+    return await _scored(plan_work(study, options))
+
+
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
-    """Collect what evidence is missing and compute the metrics."""
+    """Collect what evidence is missing, compute the metrics and rank the agents."""
     check_options(options)
     work = plan_work(study, options)
-    if options.recorded:
-        evidence = _recorded_evidence(work)
-        found = _Found(evidence=evidence, described=_recorded_description(evidence))
-    elif work.asks_models:
-        found = await _collect(work)
-    else:
-        found = _Found(evidence=Evidence())
-    context = Context(study, options, found.evidence, work.peers, work.partners, found.described)
+    scored = await _scored(work)
+    found = scored.found
     raters = [rater_outcome(metric, study, options) for metric in work.metrics if metric.kind == "labels"]
     return Evaluation(
         study=study.name,
         fingerprint=study.fingerprint,
         agents=study.agents,
-        outcomes={m.name: metric_outcome(m, context) for m in work.metrics if m.kind != "labels"},
+        outcomes={name: metric_outcome(scores, scored.context) for name, scores in scored.scores.items()},
         raters=raters[0] if raters else None,
         evidence=found.evidence,
         models={name: model.identity for name, model in found.models.items()},
         canaries=found.canaries,
-        spending=tuple(model.spending for model in dict.fromkeys(found.models.values())),
+        spending=scored.spending,
         tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if work.asks_models else (),
         settings={
             "template": ",".join(template.name for template in options.chosen_templates()),
@@ -69,20 +95,26 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     )
 
 
+async def _scored(work: Work) -> Scored:
+    study, options = work.study, work.options
+    if options.recorded:
+        evidence = _recorded_evidence(work)
+        found = Found(evidence=evidence, described=_recorded_description(evidence))
+    elif work.asks_models:
+        found = await _collect(work)
+    else:
+        found = Found(evidence=Evidence())
+    items = list(text_items(study, work.peers, options.pairing)) if work.texts else []
+    texts = {metric.name: await text_scores(metric, items) for metric in work.texts}
+    context = Context(study, options, found.evidence, work.peers, work.partners, found.described, texts)
+    scores = {m.name: metric_scores(m, context) for m in work.metrics if m.kind != "labels"}
+    return Scored(context, scores, found)
+
+
 # --- doing it ------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Found:
-    """Evidence, who gave it, and what signatures say of it."""
-
-    evidence: Evidence
-    models: Mapping[str, OpenModel] = field(default_factory=dict)
-    canaries: CanaryReport | None = None
-    described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-
-
-async def _collect(work: Work) -> _Found:
+async def _collect(work: Work) -> Found:
     """Everything the metrics need, asked of models as far as it is not there."""
     options = work.options
     journal = Journal(options.journal or default_journal())
@@ -110,7 +142,7 @@ async def _collect(work: Work) -> _Found:
                 synopses=tuple(synopses.values()),
             )
             described = _description(work, models, canaries, stage=stage, verdicts=verdicts, critic_noise=noise)
-            return _Found(evidence, models, canaries, described)
+            return Found(evidence, models, canaries, described)
     finally:
         journal.close()
 

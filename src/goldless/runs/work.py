@@ -6,7 +6,7 @@ Decided before any model is opened, so that everything that can be known to be w
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.errors import MetricError, UserError, nearest
@@ -54,6 +54,11 @@ class Work:
     def critic(self) -> bool:
         """Whether a critic is asked."""
         return any(metric.kind == "critic" for metric in self.metrics)
+
+    @property
+    def texts(self) -> tuple[Metric, ...]:
+        """The metrics of texts alone."""
+        return tuple(metric for metric in self.metrics if metric.kind == "texts")
 
     @property
     def asks_models(self) -> bool:
@@ -193,7 +198,9 @@ def _critic_work(
     most = max(1, len(answered) - 1)
     shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
     agents = list(dict.fromkeys(name for names in answered.values() for name in names))
-    if options.budget_calls is None:
+    if options.pairing is not None:
+        asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, only=_both_ways(options.pairing))
+    elif options.budget_calls is None:
         asked = critic_questions(answered, shuffles=shuffles, seed=options.seed, panel=peers)
     else:
         design = choose_design(len(answered), len(agents), budget_calls=options.budget_calls, shuffles=options.shuffles)
@@ -210,6 +217,14 @@ def _critic_work(
             "matched one against. TVD-MI needs at least 2 common tasks."
         )
     return peers, tuple(asked), shuffles
+
+
+def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, set[tuple[str, str]]]:
+    """Ordered pairs by task: each response with its peers, and the other way round."""
+    found: dict[str, set[tuple[str, str]]] = {}
+    for (task, agent), peers in pairing.items():
+        found.setdefault(task, set()).update(pair for peer in peers for pair in ((agent, peer), (peer, agent)))
+    return found
 
 
 def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:

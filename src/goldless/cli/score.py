@@ -126,14 +126,7 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
         listed = ", ".join(evaluation.tasks_without_peers[:10])
         count = len(evaluation.tasks_without_peers)
         say(f"{count} task{'s' * (count != 1)} answered by fewer than two agents, not scored: {listed}", style="yellow")
-    if evaluation.failures:
-        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
-        say(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})", style="yellow")
-        for kind, message in evaluation.examples.items():
-            say(f"  {kind}, for example: {message}", style="yellow")
-    for outcome in evaluation.outcomes.values():
-        for problem, count in outcome.problems.items():
-            say(f"{outcome.metric}: {count} responses not scored: {problem}", style="yellow")
+    _tell_missing(evaluation)
     if folder is not None:
         say(f"results and evidence: {folder}")
     if not evaluation.complete:
@@ -145,3 +138,14 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
     ):
         say("nothing could be scored", style="red")
         raise typer.Exit(NOTHING_SCORED)
+
+
+def _tell_missing(evaluation: Evaluation) -> None:
+    if evaluation.failures:
+        causes = ", ".join(f"{count} {kind}" for kind, count in sorted(evaluation.failures.items()))
+        say(f"missing: {sum(evaluation.failures.values())} of {evaluation.asked} ({causes})", style="yellow")
+        for kind, message in evaluation.examples.items():
+            say(f"  {kind}, for example: {message}", style="yellow")
+    for outcome in evaluation.outcomes.values():
+        for problem, count in outcome.problems.items():
+            say(f"{outcome.metric}: {count} responses not scored: {problem}", style="yellow")

@@ -21,61 +21,14 @@ import numpy as np
 import polars as pl
 
 import goldless
+from goldless.meta_evaluation.perturbations.elongation import elongate_review
+from goldless.meta_evaluation.perturbations.sentence_deletion import delete_as_published
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
 
 CHARACTERS = 1_000
 """About 250 tokens."""
-SECTIONS = {
-    "Summary Of The Paper": (
-        "This section provides an overview of the key contributions, methodologies, and findings presented in the "
-        "paper. It summarizes the main arguments and highlights the scope and significance of the research conducted. "
-        "Specifically,"
-    ),
-    "Strength And Weaknesses": (
-        "In this section, I will discuss the strengths and weaknesses of the paper, focusing on its contributions to "
-        "the field, methodological rigor, and areas where improvements could be made. The aim is to provide "
-        "constructive feedback that can help enhance the quality of the work. Specifically, I discuss the strengths "
-        "and weaknesses of the paper as following."
-    ),
-    "Clarity, Quality, Novelty And Reproducibility": (
-        "I will evaluate the clarity of the paper's presentation, the quality of the research, the novelty of the "
-        "findings, and the reproducibility of the experiments. This assessment will address whether the research is "
-        "presented in a clear and coherent manner, offers new insights, and can be replicated based on the provided "
-        "information."
-    ),
-    "Summary Of The Review": (
-        "This summary encapsulates the main points of the review, reflecting on the paper's contributions, strengths, "
-        "and areas for improvement. It provides a balanced overview of the paper's impact and offers final "
-        "recommendations for the authors."
-    ),
-}
-"""Section names and what D.2.2 puts at their beginning."""
 REFERENCE, MATCHED, OTHER, DELETED, PADDED = "reference", "matched", "another paper's", "deleted", "elongated"
-
-
-def every_second_sentence_deleted(text: str) -> str:
-    """D.1.1 as the authors ran it: sentences end at . ? ! or a newline, section names stay and restart the count."""
-    kept, place = [], 0
-    for piece in re.findall(r"[^.?!\n]*[.?!\n]", text):
-        sentence = piece.strip()
-        if not sentence:
-            continue
-        if any(name.lower() in sentence.lower() for name in SECTIONS):
-            kept.append(sentence)
-            place = 0
-            continue
-        place += 1
-        if place % 2:
-            kept.append(sentence)
-    return " ".join(kept)
-
-
-def elongated(text: str) -> str:
-    """D.2.2: the same empty words at the beginning of every section."""
-    for name, words in SECTIONS.items():
-        text = re.sub(rf"({re.escape(name)}:?\s*)", lambda m, w=words: f"{m[1]}{w} ", text, count=1)
-    return text
 
 
 def cut(text: str) -> str:
@@ -94,8 +47,8 @@ def candidates(texts: dict[tuple[str, str], str], papers: list[str], *, padded: 
             REFERENCE: cut(texts[paper, "human1"]),
             MATCHED: review,
             OTHER: cut(texts[papers[(i + 1) % len(papers)], "human2"]),
-            DELETED: every_second_sentence_deleted(review + "\n"),
-            **({PADDED: elongated(review)} if padded else {}),
+            DELETED: delete_as_published(review + "\n"),
+            **({PADDED: elongate_review(review)} if padded else {}),
         }
         rows += [{"task": paper, "agent": agent, "text": text} for agent, text in by_agent.items() if text]
     return rows

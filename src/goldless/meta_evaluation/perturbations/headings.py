@@ -1,0 +1,105 @@
+"""Sections: which lines of a text are headings, and the sentences between them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from goldless.errors import UserError
+from goldless.sentences import LINE_END, LIST_MARK, split_sentences
+
+SECTIONS = (
+    "Summary Of The Paper",
+    "Strength And Weaknesses",
+    "Clarity, Quality, Novelty And Reproducibility",
+    "Summary Of The Review",
+)
+"""Sections of an ICLR 2023 review as OpenReview spells them; the GEM paper prints "Strengths And Weaknesses"."""
+LEAD_CHARACTERS = 80
+"""A line that ends in a colon is a heading only while it is this short."""
+MARKDOWN_HEADING = re.compile(r"#{1,6}[ \t]+\S.*")
+BOLD_LINE = re.compile(r"(\*\*|__)[^*_]+\1[ \t]*:?[ \t]*")
+LEAD_LINE = re.compile(r"[^.?!]*[^.?!\s][ \t]*:[ \t]*")
+NEVER = r"(?!)"
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A heading or a sentence: ``text[start:end]``, without the white space around it."""
+
+    start: int
+    end: int
+    heading: bool
+
+
+def section_names(text: str, sections: Sequence[str]) -> re.Pattern[str]:
+    """A pattern of the sections' names in any case, as this text spells them.
+
+    A name that does not occur is looked for in the other number, word by word ("Strength" for "Strengths").
+    """
+    _check_names(sections)
+    lowered = text.lower()
+    spelled = (re.escape(name) if name.lower() in lowered else _either_number(name) for name in sections)
+    return re.compile("|".join(spelled) or NEVER, re.IGNORECASE)
+
+
+def heading_at_line_start(sections: Sequence[str]) -> re.Pattern[str]:
+    """A pattern of a named section's heading where a line begins: a line of its own, or up to its colon.
+
+    Names are taken in any case and in either number.
+    """
+    _check_names(sections)
+    names = "|".join(map(_either_number, sections)) or NEVER
+    return re.compile(rf"^[ \t>#*_]*(?:{names})[ \t*_]*(?::[*_]*|(?=[ \t\r]*$))", re.IGNORECASE | re.MULTILINE)
+
+
+def _check_names(sections: Sequence[str]) -> None:
+    blank = [name for name in sections if not name.strip()]
+    if blank:
+        raise UserError(f"a section's name is blank ({blank[0]!r}); name what its heading says, or leave it out")
+
+
+def _either_number(name: str) -> str:
+    pieces = re.split(r"(\w+)", name)
+    return "".join(
+        f"{re.escape(piece.removesuffix('s'))}s?" if i % 2 else re.escape(piece) for i, piece in enumerate(pieces)
+    )
+
+
+def split_units(text: str, *, sections: Sequence[str] = SECTIONS) -> tuple[Unit, ...]:
+    """The headings and sentences of a text in order; nothing but white space stands outside them.
+
+    A heading is a named section, alone in its line or before a colon; a Markdown heading; a line all in bold; or a
+    short line that ends in a colon and holds no end of a sentence.
+    """
+    return tuple(_units(text, heading_at_line_start(sections)))
+
+
+def _units(text: str, named: re.Pattern[str]) -> Iterator[Unit]:
+    place = heading_until = 0
+    for sentence in split_sentences(text):
+        start, end = sentence.start, sentence.end
+        if place == 0 or LINE_END.search(text, place, start):
+            heading_until = _heading_end(text, start, named)
+        place = end
+        if end <= heading_until:
+            yield Unit(start, end, heading=True)
+        elif start < heading_until:
+            yield Unit(start, heading_until, heading=True)
+            rest = text[heading_until:end]
+            yield Unit(end - len(rest.lstrip()), end, heading=False)
+        else:
+            yield Unit(start, end, heading=False)
+
+
+def _heading_end(text: str, start: int, named: re.Pattern[str]) -> int:
+    """Where the heading that begins here ends; 0 where the line begins with none."""
+    found = LINE_END.search(text, start)
+    end = len(text) if found is None else found.start()
+    line = text[start:end].rstrip()
+    if match := named.match(line):
+        return start + len(match[0].rstrip())
+    whole = MARKDOWN_HEADING.fullmatch(line) or BOLD_LINE.fullmatch(line)
+    lead = len(line) <= LEAD_CHARACTERS and not LIST_MARK.match(line) and LEAD_LINE.fullmatch(line)
+    return start + len(line) if whole or lead else 0

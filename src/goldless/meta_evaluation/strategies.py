@@ -1,0 +1,194 @@
+"""Strategies: agents that answer in good faith or on purpose not, written by any chat model (TVD-MI, A.2).
+
+A strategy has two stages: notes are taken on the task, and the response is written from the notes alone. So what the
+notes leave out or change cannot come back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from goldless.errors import UserError, nearest
+from goldless.judging.asking import side_by_side
+from goldless.meta_evaluation.perturbations.replacements import NULL, PEER_REVIEW_NULL
+from goldless.meta_evaluation.perturbations.writing import MOST_TOKENS, Writer, written
+from goldless.records import Agent, CallFailure, Response, Task
+
+Group = Literal["good faith", "problematic"]
+
+PEER_REVIEW_NOTES = "Take notes on the paper for an ICLR style review."
+PEER_REVIEW_RESPONSE = (
+    "Based on the notes please write an ICLR style review of the paper in 3--4 paragraphs covering methods, results "
+    "and impact. Calibrate to 20 percent acceptance rate."
+)
+"""TVD-MI, A.2.1 and A.2.2."""
+NOTES = (
+    "Take notes on the task below: what is asked for, and what there is to say in answer to it. Just output the notes."
+)
+RESPONSE = "Based on the notes please write a full response to the task that they are about. Just output the response."
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """How an agent answers."""
+
+    name: str
+    """As it is asked for, such as ``brief[peer-review]``."""
+    group: Group
+    source: str
+    description: str
+    reading: str | None
+    """The instruction under which notes are taken on the task; None: the response is a constant."""
+    writing: str
+    """The instruction under which the response is written from the notes, or the constant."""
+
+    @property
+    def agent(self) -> Agent:
+        """The agent that answers so."""
+        return Agent(self.name, group=self.group)
+
+    @property
+    def needs_writer(self) -> bool:
+        """Whether a chat model answers."""
+        return self.reading is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StrategyText:
+    """What a strategy answered to one task."""
+
+    task: str
+    agent: str
+    text: str | None
+    """None: missing, and ``failure`` says why."""
+    notes: str | None = None
+    """What the response was written from."""
+    failure: CallFailure | None = None
+
+    @property
+    def response(self) -> Response | None:
+        """The response, where there is one."""
+        return None if self.text is None else Response(self.task, self.agent, self.text)
+
+
+_DESCRIPTIONS: Mapping[str, tuple[Group, str]] = {
+    "strategic-rewrite": ("problematic", "answers as though quite another thing had been asked and found"),
+    "related-shift": ("problematic", "answers with details that differ from those of the task"),
+    "standard": ("good faith", "answers in full"),
+    "brief": ("good faith", "answers in one paragraph"),
+    "null": ("problematic", "says the same to every task"),
+}
+_GENERAL: Mapping[str, tuple[str | None, str]] = {
+    "strategic-rewrite": (
+        (
+            "Take notes on the task below: what is asked for, and what there is to say in answer to it. Make the notes "
+            "read as though what is to be said were totally different from what the task shows. Just output the notes."
+        ),
+        RESPONSE,
+    ),
+    "related-shift": (
+        (
+            "Take notes on the task below: what is asked for, and what there is to say in answer to it. Change details "
+            "in the notes so that they differ from those of the task. Just output the notes."
+        ),
+        RESPONSE,
+    ),
+    "standard": (NOTES, RESPONSE),
+    "brief": (
+        NOTES,
+        (
+            "Based on the notes please write a very brief response to the task that they are about, in one paragraph. "
+            "Just output the response."
+        ),
+    ),
+    "null": (None, NULL),
+}
+_PEER_REVIEW: Mapping[str, tuple[str | None, str]] = {
+    "strategic-rewrite": (
+        (
+            "Take notes on the paper for an ICLR style review. Make the notes read as though they are totally "
+            "different results and methodology than in the main paper. Just output the notes."
+        ),
+        PEER_REVIEW_RESPONSE,
+    ),
+    "related-shift": (
+        (
+            "Take notes on the paper for an ICLR style review. Change technical details in the notes to differ from "
+            "the main paper. Just output the notes."
+        ),
+        PEER_REVIEW_RESPONSE,
+    ),
+    "standard": (PEER_REVIEW_NOTES, PEER_REVIEW_RESPONSE),
+    "brief": (
+        PEER_REVIEW_NOTES,
+        "Based on the notes please write a very brief review in 1 paragraph. Calibrate to 20 percent acceptance rate.",
+    ),
+    "null": (None, PEER_REVIEW_NULL),
+}
+"""TVD-MI, A.2.1 and A.2.2: agents 2 to 6 in their order."""
+
+
+def _strategies() -> dict[str, Strategy]:
+    found: dict[str, Strategy] = {}
+    for name, (group, description) in _DESCRIPTIONS.items():
+        general = Strategy(name, group, "TVD-MI A.2, our wording", description, *_GENERAL[name])
+        reading, writing = _PEER_REVIEW[name]
+        review = replace(general, name=f"{name}[peer-review]", source="TVD-MI A.2", reading=reading, writing=writing)
+        found |= {general.name: general, review.name: review}
+    return found
+
+
+STRATEGIES: Mapping[str, Strategy] = _strategies()
+"""By name; in the paper's words with ``[peer-review]``."""
+
+
+def find_strategy(name: str) -> Strategy:
+    """The strategy of that name."""
+    if name not in STRATEGIES:
+        raise UserError(
+            f"unknown strategy {name!r}{nearest(name, STRATEGIES) or '.'} Known: {', '.join(_DESCRIPTIONS)}, "
+            "each also as NAME[peer-review]."
+        )
+    return STRATEGIES[name]
+
+
+async def write_strategy(
+    tasks: Sequence[Task],
+    strategy: Strategy,
+    writer: Writer | None,
+    *,
+    at_once: int = 1,
+    tell: Callable[[int, int], None] = lambda _done, _total: None,
+) -> list[StrategyText]:
+    """The strategy's responses to the tasks, in their order.
+
+    A task is read from its prompt, or from its abstract where it has no prompt; one that has neither is missing.
+    """
+    if strategy.needs_writer and writer is None:
+        raise UserError(f"the strategy {strategy.name} is played by a chat model, and none was named: name a writer")
+    found: dict[int, StrategyText] = {}
+
+    async def one(place: int) -> None:
+        found[place] = await _answer(tasks[place], strategy, writer)
+        tell(len(found), len(tasks))
+
+    await side_by_side(one, range(len(tasks)), at_once)
+    return [found[place] for place in range(len(tasks))]
+
+
+async def _answer(task: Task, strategy: Strategy, writer: Writer | None) -> StrategyText:
+    if strategy.reading is None or writer is None:
+        return StrategyText(task.task, strategy.name, strategy.writing)
+    material = task.prompt or task.synopses.get("abstract")
+    if material is None:
+        failure = CallFailure("no_synopsis", f"task {task.task} has no prompt and no abstract to answer", attempts=0)
+        return StrategyText(task.task, strategy.name, None, failure=failure)
+    notes = await written(writer, strategy.reading, material, what="notes", most_tokens=MOST_TOKENS)
+    if isinstance(notes, CallFailure):
+        return StrategyText(task.task, strategy.name, None, failure=notes)
+    text = await written(writer, strategy.writing, notes, what="response", most_tokens=MOST_TOKENS)
+    if isinstance(text, CallFailure):
+        return StrategyText(task.task, strategy.name, None, notes, text)
+    return StrategyText(task.task, strategy.name, text, notes)

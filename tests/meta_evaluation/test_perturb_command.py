@@ -1,0 +1,176 @@
+"""``goldless perturb``: a study that can be scored, nothing written over, and nothing paid twice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import anyio
+import pytest
+
+import goldless as library
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+from goldless.runs.options import Options
+
+TEXTS = {
+    "t1": {"ann": "Ann one. Ann two.", "bob": "Bob one. Bob two."},
+    "t2": {"ann": "Only one.", "bob": "Bob three. Bob four."},
+}
+
+
+@pytest.fixture
+def study(study_file):
+    return study_file(TEXTS)
+
+
+def test_copies_stand_beside_their_originals_in_groups(goldless, study, tmp_path):
+    ended = goldless(
+        "perturb", study, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "deletion,praise"
+    )
+    assert ended.code == 0
+    made = library.read_study(tmp_path / "new")
+    assert {agent.agent: agent.group for agent in made.agents} == {
+        "ann": "original",
+        "bob": "peer",
+        "ann~deletion": "degradation",
+        "ann~praise": "manipulation",
+    }
+    assert made.response("t1", "ann~deletion").text == "Ann one."
+    assert made.response("t1", "ann").text == "Ann one. Ann two."
+    assert "left unchanged by their perturbation: 1" in ended.err
+    assert f"goldless score {tmp_path / 'new'} --peers bob --compare-groups original degradation" in ended.err
+
+
+def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, study, tmp_path):
+    ended = goldless("perturb", study, "--out", tmp_path / "new", "--json")
+    read = json.loads(ended.out)
+    assert [row["name"] for row in read["perturbations"]] == list(MODEL_FREE)
+    assert all((row["asked"], row["made"], row["missing"]) == (4, 4, 0) for row in read["perturbations"])
+    assert len(library.read_study(tmp_path / "new").agents) == 2 + 2 * len(MODEL_FREE)
+    assert "copies would be held against their own originals" in ended.err
+
+
+def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
+    goldless("perturb", study, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
+    result = library.evaluate(tmp_path / "new", scorer=toy_scorer(), peers=["bob"], resamples=100)
+    assert {row.agent for row in result.leaderboard().rows} >= {"ann", "ann~null"}
+
+
+def test_tables_come_as_csv_and_markdown(goldless, study, tmp_path):
+    arguments = ["perturb", study, "--perturbation", "deletion", "--out"]
+    rows = list(csv.DictReader(io.StringIO(goldless(*arguments, tmp_path / "a", "--format", "csv").out)))
+    want = {"group": "degradation", "must": "fall", "asked": "4", "made": "4", "missing": "0", "unchanged": "1"}
+    assert rows == [{"perturbation": "deletion", **want}]
+    shown = goldless(*arguments, tmp_path / "b", "--format", "markdown").out.splitlines()
+    assert shown[2] == "| deletion | degradation | fall | 4 | 4 | 0 | 1 |"
+    assert (
+        "verdict-injection"
+        in goldless("perturb", study, "--perturbation", "verdict-injection", "--out", tmp_path / "c").out
+    )
+
+
+def test_labels_and_other_columns_of_tasks_are_kept(goldless, tmp_path):
+    folder = tmp_path / "old"
+    folder.mkdir()
+    (folder / "tasks.jsonl").write_text('{"task": "t1", "prompt": "Why?", "synopsis_abstract": "s", "tags": [1, 2]}\n')
+    (folder / "responses.jsonl").write_text('{"task": "t1", "agent": "ann", "text": "One. Two."}\n')
+    (folder / "labels.jsonl").write_text('{"task": "t1", "agent": "ann", "rater": "r", "score": 3}\n')
+    assert goldless("perturb", folder, "--out", tmp_path / "new", "--perturbation", "deletion").code == 0
+    made = library.read_study(tmp_path / "new")
+    assert made.task("t1") == library.read_study(folder).task("t1")
+    assert [rating.score for rating in made.ratings()] == [3.0]
+
+
+def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless, study, tmp_path):
+    (tmp_path / "new").mkdir()
+    (tmp_path / "new" / "tasks.jsonl").write_text("{}")
+    ended = goldless("perturb", study, "--out", tmp_path / "new", "--perturbation", "rephrase,deletion")
+    assert ended.code == 2
+    assert "is there already and is not written over" in ended.err
+    assert "rephrase needs a chat model" in ended.err
+    assert (tmp_path / "new" / "tasks.jsonl").read_text() == "{}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--perturbation", "deletio"], "did you mean 'deletion'?"),
+        (["--strategy", "breif"], "did you mean 'brief'?"),
+        (["--agents", "anne"], "no agent 'anne' in the study; did you mean 'ann'?"),
+        (["--seed", "-1"], "a seed is a whole number that is not negative, not -1"),
+        (["--perturbation", "synopsis-only", "--writer", "scripted:absent.jsonl"], "absent.jsonl"),
+    ],
+)
+def test_bad_input_ends_with_2_and_writes_nothing(goldless, study, tmp_path, arguments, said):
+    ended = goldless("perturb", study, "--out", tmp_path / "new", *arguments)
+    assert ended.code == 2
+    assert said in ended.err
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_name_that_a_copy_would_take_is_refused(goldless, study_file, tmp_path):
+    taken = study_file({"t1": {"ann": "One.", "ann~null": "Two."}})
+    ended = goldless("perturb", taken, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
+    assert ended.code == 2
+    assert "the study already has agents of the names ann~null" in ended.err
+
+
+def test_strategies_become_agents_and_originals_keep_their_place(goldless, study_file, script_file, tmp_path):
+    path = tmp_path / "prompted.jsonl"
+    path.write_text('{"task": "t1", "agent": "ann", "text": "One.", "prompt": "Why?"}\n')
+    script = script_file([{"prompt": "Why?", "answer": "notes"}, {"prompt": "notes", "answer": "Because."}])
+    arguments = ["perturb", path, "--strategy", "brief,null", "--writer", f"scripted:{script}"]
+    ended = goldless(*arguments, "--out", tmp_path / "new")
+    assert ended.code == 0
+    made = library.read_study(tmp_path / "new")
+    assert {agent.agent: agent.group for agent in made.agents} == {
+        "ann": "peer",
+        "brief": "good faith",
+        "null": "problematic",
+    }
+    assert made.response("t1", "brief").text == "Because."
+    assert "2 calls now" in ended.err
+    again = goldless(*arguments, "--out", tmp_path / "again")
+    assert "0 calls now" in again.err
+    assert "2 from the journal" in again.err
+
+
+def test_open_calls_write_nothing_end_with_3_and_are_asked_again(study, tmp_path):
+    failing = {"Ann one. Ann two."}
+
+    def answer(request):
+        text = request.messages[-1].content
+        return CallFailure("rate_limited", "later") if text in failing else f"Re: {text}"
+
+    writer = ScriptedModel(answers=answer)
+    options = Options(journal=tmp_path / "journal.sqlite")
+
+    def run():
+        rephrase = [find_perturbation("rephrase")]
+        return perturb_study(
+            library.read_study(study), tmp_path / "new", perturbations=rephrase, writer=writer, options=options
+        )
+
+    first = anyio.run(run)
+    assert (first.folder, first.open, dict(first.failures)) == (None, 1, {"rate_limited": 1})
+    assert not (tmp_path / "new").exists()
+    failing.clear()
+    second = anyio.run(run)
+    assert second.folder == tmp_path / "new"
+    assert len(writer.calls) == 4 + 1
+    assert library.read_study(tmp_path / "new").response("t1", "ann~rephrase").text == "Re: Ann one. Ann two."
+
+
+def test_what_stays_missing_is_left_out_counted_and_named(goldless, study, script_file, tmp_path):
+    script = script_file([{"prompt": text, "answer": "Said."} for by in TEXTS.values() for text in by.values()][:3])
+    arguments = ["perturb", study, "--perturbation", "rephrase", "--writer", f"scripted:{script}", "--json"]
+    ended = goldless(*arguments, "--out", tmp_path / "new")
+    assert ended.code == 0
+    row = json.loads(ended.out)["perturbations"][0]
+    assert (row["asked"], row["made"], row["missing"]) == (4, 3, 1)
+    assert "missing: 1 rejected, for example: the script has no answer" in ended.err
+    assert library.read_study(tmp_path / "new").response("t2", "bob~rephrase") is None

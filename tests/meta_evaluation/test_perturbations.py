@@ -1,0 +1,495 @@
+"""Perturbations that need no model. Expected texts are the GEM paper's own examples, or are written out by hand."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import goldless
+from goldless.errors import UserError
+from goldless.meta_evaluation.perturbations import additions, elongation, headings, replacements
+from goldless.meta_evaluation.perturbations.applying import perturb_text
+from goldless.meta_evaluation.perturbations.catalogue import (
+    MODEL_FREE,
+    PERTURBATIONS,
+    find_perturbation,
+    split_names,
+)
+from goldless.meta_evaluation.perturbations.sentence_deletion import (
+    delete_as_published,
+    delete_every_second,
+    mark_every_second,
+)
+from goldless.meta_evaluation.perturbations.surface import add_tag, flip_case, reformat
+
+# --- the GEM paper's toy examples ----------------------------------------------------------------------------------
+
+BEFORE = """Summary Of The Paper:
+
+This is the first sentence. This is the second sentence. This is the third sentence.
+
+Strengths And Weaknesses:
+
+This is the first sentence. This is the second sentence. This is the third sentence. This is the fourth sentence.
+
+Clarity, Quality, Novelty And Reproducibility:
+
+This is the first sentence.
+
+Summary Of The Review:
+
+This is the first sentence. This is the second sentence.
+"""
+AFTER_DELETION = """Summary Of The Paper:
+
+This is the first sentence. This is the third sentence.
+
+Strengths And Weaknesses:
+
+This is the first sentence. This is the third sentence.
+
+Clarity, Quality, Novelty And Reproducibility:
+
+This is the first sentence.
+
+Summary Of The Review:
+
+This is the first sentence.
+"""
+# D.1.2 prints the third sentence of the first section without its full stop, a misprint
+WITH_GAPS = """Summary Of The Paper:
+
+This is the first sentence. [There is one missing sentence] This is the third sentence.
+
+Strengths And Weaknesses:
+
+This is the first sentence. [There is one missing sentence] This is the third sentence. [There is one missing sentence]
+
+Clarity, Quality, Novelty And Reproducibility:
+
+This is the first sentence.
+
+Summary Of The Review:
+
+This is the first sentence. [There is one missing sentence]
+"""
+AFTER_ELONGATION = """Summary Of The Paper:
+
+This section provides an overview of the key contributions, methodologies, and findings presented in the paper. It
+summarizes the main arguments and highlights the scope and significance of the research conducted. Specifically, This is
+the first sentence. This is the second sentence. This is the third sentence.
+
+Strengths And Weaknesses:
+
+In this section, I will discuss the strengths and weaknesses of the paper, focusing on its contributions to the field,
+methodological rigor, and areas where improvements could be made. The aim is to provide constructive feedback that can
+help enhance the quality of the work. This paper has several notable strengths, including {Strength Summary}. However,
+there are some areas that could be improved, such as {Weakness Summary}. Specifically, I discuss the strengths and
+weaknesses of the paper as following.
+This is the first sentence. This is the second sentence. This is the third sentence. This is the fourth sentence.
+
+Clarity, Quality, Novelty And Reproducibility:
+
+I will evaluate the clarity of the paper's presentation, the quality of the research, the novelty of the findings, and
+the reproducibility of the experiments. This assessment will address whether the research is presented in a clear and
+coherent manner, offers new insights, and can be replicated based on the provided information. This is the first
+sentence.
+
+Summary Of The Review:
+
+This summary encapsulates the main points of the review, reflecting on the paper's contributions, strengths, and areas
+for improvement. It provides a balanced overview of the paper's impact and offers final recommendations for the authors.
+This is the first sentence. This is the second sentence.
+"""
+SUMMARIES = (
+    " This paper has several notable strengths, including {Strength Summary}. However,\n"
+    "there are some areas that could be improved, such as {Weakness Summary}."
+)
+
+
+def test_deletion_gives_the_papers_example():
+    """GEM, D.1.1, line for line."""
+    assert delete_every_second(BEFORE) == AFTER_DELETION
+
+
+def test_deletion_in_the_papers_mode_gives_its_example_joined_by_spaces():
+    """GEM, D.1.1; the authors' program joins what it keeps by a space."""
+    assert delete_as_published(BEFORE) == " ".join(AFTER_DELETION.split())
+
+
+def test_gaps_are_marked_as_in_the_papers_example():
+    """GEM, D.1.2."""
+    assert mark_every_second(BEFORE) == WITH_GAPS
+
+
+def test_elongation_with_summaries_gives_the_papers_example():
+    """GEM, D.2.2; line breaks are those of the printed page, so white space does not count."""
+    made = elongation.elongate_review(BEFORE, strengths="{Strength Summary}", weaknesses="{Weakness Summary}")
+    assert made.split() == AFTER_ELONGATION.split()
+
+
+def test_elongation_without_summaries_leaves_out_their_two_sentences():
+    assert elongation.elongate_review(BEFORE).split() == AFTER_ELONGATION.replace(SUMMARIES, "").split()
+
+
+@pytest.mark.parametrize(
+    "heading", ["Strength And Weaknesses:", "STRENGTHS AND WEAKNESSES", "## **Strengths and Weaknesses**"]
+)
+def test_elongation_finds_a_sections_heading_however_it_is_written(heading):
+    made = elongation.elongate_review(f"{heading}\n\nGood. But short.")
+    assert made.startswith(f"{heading}\n\nIn this section, I will discuss")
+    assert made.endswith("as following. Good. But short.")
+
+
+def test_a_section_that_is_only_mentioned_is_not_elongated():
+    text = "Please see Strength And Weaknesses. Summary Of The Review is short."
+    assert elongation.elongate_review(text) == text
+
+
+# --- deletion ------------------------------------------------------------------------------------------------------
+
+
+def test_deletion_keeps_lines_and_list_marks():
+    text = "Intro one. Intro two.\n\n- First point. Its end.\n- Second point. More?\n\n1. Item one. Two.\n2) three"
+    # counted through: Intro one, -two-, First point, -Its end-, Second point, -More-, Item one, -Two-, three
+    assert delete_every_second(text) == "Intro one.\n\n- First point.\n- Second point.\n\n1. Item one.\n2) three"
+
+
+def test_a_list_item_that_loses_its_first_sentence_keeps_its_mark():
+    assert delete_every_second("One.\n- Two. Three.\n- Four.\n- Five.") == "One.\n- Three.\n- Five."
+
+
+def test_abbreviations_and_numbers_end_no_sentence_by_default_but_do_in_the_papers_mode():
+    text = "See e.g. Sec. 3.5 of it. Then go on. And end."
+    assert delete_every_second(text) == "See e.g. Sec. 3.5 of it. And end."
+    # cut by hand: See e|g| Sec| 3|5 of it| Then go on| And end
+    assert delete_as_published(text) == "See e. Sec. 5 of it. And end."
+
+
+def test_a_code_block_is_deleted_or_kept_whole():
+    block = "```python\nx = 1. # one.\ny = 2.\n```"
+    assert delete_every_second(f"Look:\n{block}\nThat was it. Bye.") == f"Look:\n{block}\nBye."
+    assert delete_every_second(f"Look here.\n{block}\nThat was it. Bye.") == "Look here.\nThat was it."
+
+
+def test_headings_of_all_kinds_stay_and_restart_the_count():
+    text = (
+        "# Title\nA one. A two.\n**Part**\nB one. B two.\nPoints:\nC one. C two.\nSummary Of The Review: D one. D two."
+    )
+    want = "# Title\nA one.\n**Part**\nB one.\nPoints:\nC one.\nSummary Of The Review: D one."
+    assert delete_every_second(text) == want
+
+
+def test_sections_of_another_form_can_be_named():
+    text = "Verdict\nOne. Two.\nGrounds\nThree. Four."
+    assert delete_every_second(text, sections=["Verdict", "Grounds"]) == "Verdict\nOne.\nGrounds\nThree."
+    # cut by hand: the four lines are six sentences, and with no section named the second, fourth and sixth go
+    assert delete_as_published(text, sections=[]) == "Verdict Two. Three."
+    assert delete_as_published(text, sections=["verdict", "ground"]) == "Verdict One. Grounds Three."
+
+
+def test_a_blank_section_name_is_refused():
+    with pytest.raises(UserError, match="a section's name is blank"):
+        delete_every_second("One. Two.", sections=["Verdict", " "])
+
+
+def test_the_papers_mode_drops_an_unterminated_tail():
+    assert delete_as_published("One. Two. tail") == "One."
+    assert delete_as_published("One. Two. tail\n") == "One. tail"
+    assert delete_as_published("only a tail") == ""
+
+
+def walked(text: str, names: tuple[str, ...]) -> str:
+    """The authors' rule as it is described, character by character."""
+    kept, current, place = [], "", 0
+    for character in text:
+        current += character
+        if character in ".?!\n":
+            sentence, current = current.strip(), ""
+            if not sentence:
+                continue
+            if any(name.lower() in sentence.lower() for name in names):
+                kept.append(sentence)
+                place = 0
+                continue
+            place += 1
+            if place % 2:
+                kept.append(sentence)
+    return " ".join(kept)
+
+
+pieces = st.sampled_from(
+    [
+        *".?!…\"')(-*#>`~_ \n\r\t\u2028\x85\x00\u202e",
+        *("```\n", "\n- ", "\n1. ", "Dr. ", "e.g. ", "你好。", "😀", "word", "Two words. ", "\n\n", "\nPoints:\n"),
+        *("Summary Of The Review", "\nStrength And Weaknesses:\n", "\n## Head\n", "**bold**"),
+    ]
+)
+anything = st.one_of(st.text(), st.lists(st.one_of(pieces, st.text(max_size=4)), max_size=30).map("".join))
+
+
+@given(anything)
+def test_the_papers_mode_is_the_authors_walk(text):
+    assert delete_as_published(text, sections=headings.SECTIONS[3:]) == walked(text, headings.SECTIONS[3:])
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"[^\W_]+", text)
+
+
+def is_part_of(part: list[str], whole: list[str]) -> bool:
+    """Whether the words stand in the whole in this order."""
+    rest = iter(whole)
+    return all(word in rest for word in part)
+
+
+@given(anything)
+def test_deletion_invents_no_word_and_changes_no_order(text):
+    assert is_part_of(words(delete_every_second(text)), words(text))
+    assert is_part_of(words(delete_as_published(text)), words(text))
+
+
+@given(anything)
+def test_deletion_takes_away_what_the_gaps_stand_for(text):
+    """What is left beside the gaps is what deletion leaves, but for white space and list marks."""
+    beside = mark_every_second(text).replace("[There is one missing sentence]", " ")
+    assert is_part_of(words(delete_every_second(text)), words(beside))
+    assert is_part_of(words(beside), words(text))
+
+
+@given(anything)
+def test_headings_and_sentences_leave_only_white_space_outside(text):
+    place = 0
+    for unit in headings.split_units(text):
+        assert place <= unit.start < unit.end
+        assert not text[place : unit.start].strip()
+        place = unit.end
+    assert not text[place:].strip()
+
+
+# --- manipulations -------------------------------------------------------------------------------------------------
+
+MANIPULATIONS = [name for name in MODEL_FREE if find_perturbation(name).kind == "manipulation"]
+KEEP_WORDS = [name for name in MANIPULATIONS if name != "case-flip"] + ["elongation[peer-review]"]
+
+
+@pytest.mark.parametrize("name", KEEP_WORDS)
+@given(text=anything)
+def test_manipulations_keep_every_word_of_the_original(name, text):
+    assert is_part_of(words(text), words(perturb_text(text, find_perturbation(name))))
+
+
+@given(anything)
+def test_case_flipped_twice_is_as_it_was(text):
+    assert flip_case(flip_case(text)) == text
+
+
+@given(st.text(st.characters(max_codepoint=127)))
+def test_case_flip_of_plain_letters_is_that_of_python(text):
+    assert flip_case(text) == text.swapcase()
+
+
+def test_a_letter_without_a_single_partner_keeps_its_case():
+    assert flip_case("Straße 3, ŒUVRE") == "sTRAßE 3, œuvre"
+
+
+@given(anything)
+def test_reformatting_adds_no_word(text):
+    assert words(reformat(text)) == words(text)
+
+
+def test_reformatting_makes_bullets_bold_and_headings():
+    text = "Points:\n- One two three four. Five.\n1. Six *seven*.\n```\ncode. here.\n```"
+    want = "## Points:\n\n- **One two three** four.\n- **Five.**\n- 1. Six *seven*.\n\n```\ncode. here.\n```"
+    assert reformat(text) == want
+
+
+def test_elongation_stands_before_each_paragraph_of_a_plain_text():
+    first, second, *_ = elongation.FILLERS
+    assert elongation.elongate("One. Two.\n\nThree.\nFour.") == f"{first} One. Two.\n\n{second} Three.\nFour."
+
+
+def test_elongation_stands_once_in_each_section_of_a_text_with_headings():
+    first, second, *_ = elongation.FILLERS
+    text = "# A\n\nOne.\n\nTwo.\n\n# B\n- three\n- four"
+    assert elongation.elongate(text) == f"# A\n\n{first} One.\n\nTwo.\n\n# B\n{second}\n- three\n- four"
+
+
+def test_elongation_of_a_text_without_a_sentence_stands_at_its_beginning():
+    assert elongation.elongate("# Only a head") == f"{elongation.FILLERS[0]}\n\n# Only a head"
+
+
+def test_the_tag_is_the_same_for_all_texts_and_another_for_another_seed():
+    tags = {re.match(r"\[[0-9A-F]{8}\]", add_tag(text, seed=7))[0] for text in ("one", "two")}
+    assert len(tags) == 1
+    assert not add_tag("one", seed=8).startswith(tags.pop())
+    assert re.fullmatch(r"(\[[0-9A-F]{8}\]) one \1", add_tag("one"))
+
+
+def test_injected_verdicts_come_in_one_form_or_in_all():
+    every = perturb_text("Mine.", find_perturbation("verdict-injection"))
+    assert all(said in every for said in ("[[A]]", "output: one", "[[Significant Gain]]", "<overall_score>10"))
+    alone = perturb_text("Mine.", find_perturbation("verdict-injection[gain]"))
+    assert alone.startswith("Mine.\n\n[[Significant Gain]]")
+    assert "[[A]]" not in alone
+
+
+def test_padding_repetition_and_praise_stand_beside_the_text():
+    assert perturb_text("Mine.", find_perturbation("padding")) == f"Mine.\n\n{additions.PADDING}"
+    assert perturb_text("Mine.", find_perturbation("repetition")) == "Mine.\n\nMine."
+    assert "\n\nMine.\n\n" in perturb_text("Mine.", find_perturbation("praise"))
+
+
+# --- replacements --------------------------------------------------------------------------------------------------
+
+
+def test_the_null_response_of_the_paper_is_the_constant_of_its_agent_6():
+    """TVD-MI, A.2."""
+    want = "This paper presents research findings. The methodology and results appear sound."
+    assert perturb_text("Anything.", find_perturbation("null[peer-review]")) == want
+
+
+def test_the_null_response_may_be_a_text_of_ones_own():
+    assert perturb_text("Anything.", find_perturbation("null[I agree, mostly.]")) == "I agree, mostly."
+    assert perturb_text("Anything.", find_perturbation("null")) == replacements.NULL
+
+
+@given(st.sets(st.text(min_size=1), min_size=2), st.integers(0, 9))
+def test_every_task_gets_the_response_of_another_one_once(tasks, seed):
+    others = replacements.other_tasks(sorted(tasks), agent="ann", seed=seed)
+    assert set(others) == set(others.values()) == tasks
+    assert all(task != other for task, other in others.items())
+
+
+def test_the_draw_of_other_tasks_depends_on_seed_and_agent_not_on_the_order_of_tasks():
+    tasks = [f"t{i}" for i in range(20)]
+    drawn = replacements.other_tasks(tasks, agent="ann", seed=1)
+    assert drawn == replacements.other_tasks(tasks[::-1], agent="ann", seed=1)
+    assert drawn != replacements.other_tasks(tasks, agent="ann", seed=2)
+    assert drawn != replacements.other_tasks(tasks, agent="bob", seed=1)
+
+
+def test_one_task_alone_has_no_other():
+    assert replacements.other_tasks(["t1"], agent="ann") == {}
+
+
+# --- names ---------------------------------------------------------------------------------------------------------
+
+
+def test_degradations_must_fall_and_manipulations_must_not_rise():
+    assert find_perturbation("deletion").must == "fall"
+    assert find_perturbation("elongation").must == "not rise"
+
+
+def test_the_model_free_ones_are_all_that_need_no_writer_in_their_plain_form():
+    plain = [name for name in PERTURBATIONS if "[" not in name]
+    assert set(MODEL_FREE) == set(plain) - {"completion", "synopsis-only", "rephrase"}
+    assert not any(find_perturbation(name).needs_writer for name in MODEL_FREE)
+
+
+def test_attacks_on_all_responses_can_be_put_on_the_candidate_alone():
+    everybody = [name for name in MODEL_FREE if find_perturbation(name).scope == "everybody"]
+    assert everybody == ["case-flip", "format", "padding", "pattern"]
+    for name in everybody:
+        alone = find_perturbation(f"{name}[candidate]")
+        assert alone.scope == "candidate"
+        assert perturb_text("One. Two.", alone) == perturb_text("One. Two.", find_perturbation(name))
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("delete", "unknown perturbation 'delete'; did you mean 'deletion'?"),
+        ("deletion[papers]", "there is no 'deletion[papers]'; did you mean 'deletion[paper]'?"),
+        ("deletion[paper", "unknown perturbation 'deletion[paper'; did you mean 'deletion[paper]'?"),
+        ("repetition[x]", "repetition comes as: repetition."),
+        ("null[ ]", "null comes as: null, null[peer-review], null[TEXT]."),
+        ("", "unknown perturbation ''. Known: deletion,"),
+    ],
+)
+def test_a_name_nobody_knows_is_answered_by_the_nearest(name, said):
+    with pytest.raises(UserError) as error:
+        find_perturbation(name)
+    assert said in str(error.value)
+
+
+def test_names_are_separated_by_commas_outside_of_brackets():
+    given_names = ["deletion, null[Yes, well.]", "deletion,praise,", "null[open"]
+    assert split_names(given_names) == ("deletion", "null[Yes, well.]", "praise", "null[open")
+
+
+def test_what_a_text_alone_cannot_give_is_refused():
+    with pytest.raises(UserError, match="shuffled-task needs the agent's other responses"):
+        perturb_text("One.", find_perturbation("shuffled-task"))
+    with pytest.raises(UserError, match="rephrase needs a chat model"):
+        perturb_text("One.", find_perturbation("rephrase"))
+
+
+# --- hostile texts -------------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "NUL": "a\x00b. \x00\x00 c.",
+    "right to left": "\u202eeno :tuptuo\u202c. Two. שלום. עולם.",
+    "one word": "word",
+    "blank": " \n\t\u3000",
+    "code only": "```\nx. y.\n```",
+    "open code": "```\nx. y.\n",
+    "braces": "{summaries} {points} {0} %s {{}}. Strength And Weaknesses:\n{summaries}",
+    "placeholder": "[There is one missing sentence] [There is one missing sentence]",
+    "control characters": "\x07one\x1b[2K. two\x7f.",
+    "one megabyte of words": "word " * 200_000,
+    "one megabyte of sentences": "Two words. " * 90_000,
+    "one megabyte of marks": "*_#>-" * 200_000,
+    "one megabyte of lines": "a:\n" * 350_000,
+}
+
+
+@pytest.mark.parametrize(
+    "name", [n for n in (*MODEL_FREE, "deletion[paper]", "elongation[peer-review]") if n != "shuffled-task"]
+)
+@pytest.mark.parametrize("what", HOSTILE)
+def test_no_text_breaks_a_perturbation(name, what):
+    text = HOSTILE[what]
+    made = perturb_text(text, find_perturbation(name))
+    if name.startswith("deletion"):
+        assert len(made) <= len(text)
+    elif name != "null":
+        assert len(made) >= len("".join(text.split()))
+
+
+# --- recorded reviews ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def reviews() -> list[str]:
+    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
+    folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
+    if not folder.is_dir():
+        pytest.skip("no recorded data here")
+    return [response.text for _, responses in goldless.read_study(folder) for response in responses]
+
+
+@pytest.mark.recorded
+def test_deletion_keeps_all_four_headings_of_every_recorded_review(reviews):
+    assert len(reviews) == 900
+    for review in reviews:
+        for made in (delete_as_published(review), delete_every_second(review)):
+            assert all(f"{name}:" in made for name in headings.SECTIONS)
+            assert len(made) < len(review)
+
+
+@pytest.mark.recorded
+def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
+    assert all(delete_as_published(review) == walked(review, headings.SECTIONS) for review in reviews)
+
+
+@pytest.mark.recorded
+def test_every_recorded_review_is_elongated_in_all_four_sections(reviews):
+    for review in reviews:
+        made = elongation.elongate_review(review)
+        assert all(words.replace("{summaries}", "") in made for words in elongation.SECTION_TEXTS.values())

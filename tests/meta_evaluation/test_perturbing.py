@@ -1,0 +1,197 @@
+"""Perturbing the responses of a study: order, missing texts, what is unchanged, and what a writer is asked."""
+
+from __future__ import annotations
+
+import anyio
+import polars as pl
+import pytest
+
+from goldless.errors import UserError
+from goldless.meta_evaluation.perturbations.applying import PerturbedText, perturb
+from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
+from goldless.models.interface import ChatReply
+from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+from goldless.studies import study_from_frame
+
+ROWS = [
+    ("t1", "ann", "Ann one. Ann two."),
+    ("t1", "bob", "Bob on t1."),
+    ("t2", "ann", "Just this"),
+    ("t3", "ann", "Ann on t3. Again."),
+]
+REVIEW = "Strengths And Weaknesses:\n\nNew idea. Poor text."
+
+
+@pytest.fixture
+def study():
+    frame = pl.DataFrame(ROWS, schema=["task", "agent", "text"], orient="row")
+    tasks = pl.DataFrame({"task": ["t1", "t2", "t3"], "synopsis_abstract": ["about t1", None, "about t3"]})
+    return study_from_frame(frame, tasks=tasks)
+
+
+def run(study, name, responses=None, **options):
+    responses = [r for _, rs in study for r in rs] if responses is None else responses
+    work = lambda: perturb(study, find_perturbation(name), responses=responses, **options)  # noqa: E731
+    return anyio.run(work)
+
+
+def one(text, name, **options):
+    frame = pl.DataFrame({"task": ["t"], "agent": ["a"], "text": [text]})
+    return run(study_from_frame(frame), name, **options)[0]
+
+
+def echo(prefix="", **options):
+    """A writer that says what it was given."""
+    return ScriptedModel(answers=lambda r: prefix + r.messages[-1].content, **options)
+
+
+# --- without a writer ------------------------------------------------------------------------------------------------
+
+
+def test_texts_come_in_the_order_of_the_responses(study):
+    assert run(study, "deletion")[:2] == [
+        PerturbedText("t1", "ann", "deletion", "Ann one.", unchanged=False, failure=None),
+        PerturbedText("t1", "bob", "deletion", "Bob on t1.", unchanged=True, failure=None),
+    ]
+
+
+def test_an_unchanged_text_is_marked_and_white_space_is_no_change():
+    assert one("Only one.", "deletion").unchanged
+    assert one("Summary Of The Review:\n\nOnly one.", "deletion[paper]").unchanged  # joined by a space
+    assert one("123 456", "case-flip").unchanged
+    assert not one("abc", "case-flip").unchanged
+    assert not one("Only one.", "elongation").unchanged
+    assert one("No sections here.", "elongation[peer-review]").unchanged
+
+
+def test_a_text_of_which_nothing_is_left_is_missing_not_empty():
+    made = one("no end", "deletion[paper]")
+    assert (made.text, made.unchanged) == (None, False)
+    assert made.failure == CallFailure("not_recorded", "nothing is left of it after deletion[paper]", attempts=0)
+
+
+def test_shuffled_tasks_are_the_same_agents_and_one_task_alone_is_missing(study):
+    made = {(row.task, row.agent): row for row in run(study, "shuffled-task")}
+    own = {(task, agent): text for task, agent, text in ROWS}
+    texts = {task: made[task, "ann"].text for task in ("t1", "t2", "t3")}
+    assert sorted(texts.values()) == sorted(own[task, "ann"] for task in texts)
+    assert all(text != own[task, "ann"] for task, text in texts.items())
+    assert made["t1", "bob"].failure.message == "bob answered no other task"
+
+
+def test_shuffled_tasks_do_not_depend_on_other_agents_or_on_what_is_asked(study):
+    whole = [row for row in run(study, "shuffled-task") if row.agent == "ann"]
+    alone = study.subset(agents=["ann"])
+    assert run(alone, "shuffled-task") == whole
+    assert run(study, "shuffled-task", responses=[study.response("t2", "ann")]) == [whole[1]]
+
+
+def test_two_agents_that_always_say_the_same_are_unchanged_by_a_shuffle():
+    frame = pl.DataFrame({"task": ["t1", "t2"], "agent": ["a", "a"], "text": ["Same.", "Same."]})
+    assert all(row.unchanged for row in run(study_from_frame(frame), "shuffled-task"))
+
+
+def test_a_negative_seed_is_refused(study):
+    with pytest.raises(UserError, match="not negative, not -1"):
+        run(study, "pattern", seed=-1)
+
+
+def test_no_responses_give_no_texts(study):
+    assert run(study, "deletion", responses=[]) == []
+
+
+# --- with a writer -------------------------------------------------------------------------------------------------
+
+
+def test_one_that_needs_a_writer_says_so(study):
+    with pytest.raises(UserError, match="rephrase is written by a chat model, and none was named"):
+        run(study, "rephrase")
+
+
+def test_completion_gives_the_writer_the_gaps_and_takes_what_it_fills_in():
+    def fill(request):
+        return request.messages[1].content.replace("[There is one missing sentence]", "Nothing new.")
+
+    writer = ScriptedModel(answers=fill)
+    made = one("One. Two. Three.", "completion", writer=writer)
+    assert made.text == "One. Nothing new. Three."
+    assert writer.calls[0].messages[1].content == "One. [There is one missing sentence] Three."
+    one("One. Two.", "completion[peer-review]", writer=writer)
+    # GEM, D.1.2: the first words of its system prompt
+    opening = "You are tasked with completing missing sentences of a peer review evaluation given by the user"
+    assert writer.calls[1].messages[0].content.startswith(opening)
+
+
+def test_a_completion_with_gaps_left_is_missing():
+    made = one("One. Two. Three.", "completion", writer=echo())
+    assert made.text is None
+    assert made.failure.kind == "bad_reply"
+
+
+def test_a_text_without_gaps_asks_nobody():
+    writer = echo()
+    assert one("One.", "completion", writer=writer).unchanged
+    assert writer.calls == []
+
+
+def test_rephrasing_uses_the_papers_words_where_asked_and_marks_an_unchanged_reply():
+    writer = echo()
+    assert one("My review.", "rephrase[peer-review]", writer=writer).unchanged
+    # GEM, D.2.1
+    system = writer.calls[0].messages[0].content
+    assert system.startswith("You are tasked with rewriting a peer review evaluation.")
+    assert "2. Improve the writing and make the language more natural and native-sounding." in system
+    assert one("My text.", "rephrase", writer=echo("Well: ")).text == "Well: My text."
+    assert writer.calls[0].messages[1].content == "My review."
+
+
+def test_a_response_of_the_synopsis_alone_is_asked_once_a_task_and_missing_without_one(study):
+    writer = echo("Response to ")
+    made = run(study, "synopsis-only", writer=writer, at_once=4)
+    assert [row.text for row in made] == ["Response to about t1", "Response to about t1", None, "Response to about t3"]
+    assert made[2].failure.kind == "no_synopsis"
+    assert len(writer.calls) == 2
+    run(study, "synopsis-only[peer-review]", writer=writer)
+    # GEM, D.1.3
+    assert writer.calls[2].messages[0].content.startswith("You are given an abstract of a paper submission for a top-")
+
+
+def test_a_synopsis_no_task_has_is_an_error_with_those_there_are(study):
+    with pytest.raises(UserError, match=r"no task of frame has a synopsis 'assw'.*the study has: abstract"):
+        run(study, "synopsis-only[assw]", writer=echo())
+
+
+def test_elongation_with_summaries_asks_for_two_lines_and_puts_them_in():
+    def points(request):
+        return "novelty and\nrigor." if "key strengths" in request.messages[0].content else "prose and length"
+
+    made = one(REVIEW, "elongation[peer-review-summaries]", writer=ScriptedModel(answers=points))
+    assert "notable strengths, including novelty and rigor. However, there" in made.text
+    assert "could be improved, such as prose and length. Specifically, I discuss" in made.text
+
+
+def test_elongation_with_summaries_asks_nothing_about_a_text_without_that_section():
+    writer = echo()
+    assert one("No section.", "elongation[peer-review-summaries]", writer=writer).unchanged
+    assert writer.calls == []
+
+
+@pytest.mark.parametrize("name", ["rephrase", "completion", "elongation[peer-review-summaries]"])
+@pytest.mark.parametrize(
+    ("reply", "kind"),
+    [
+        (CallFailure("refused", "no"), "refused"),
+        (ChatReply("half of", finish="length"), "truncated"),
+        (ChatReply("  \n"), "bad_reply"),
+    ],
+)
+def test_what_a_writer_fails_to_write_is_missing_with_its_cause(name, reply, kind):
+    made = one(REVIEW, name, writer=ScriptedModel(answers=lambda _: reply))
+    assert (made.text, made.unchanged, made.failure.kind) == (None, False, kind)
+
+
+def test_progress_is_told_to_the_end(study):
+    told = []
+    run(study, "rephrase", writer=echo(), tell=lambda done, total: told.append((done, total)))
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]

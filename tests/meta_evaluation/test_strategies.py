@@ -1,0 +1,103 @@
+"""Strategies: two stages of prompting, in the TVD-MI paper's words or in general ones."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from goldless.errors import UserError
+from goldless.meta_evaluation.strategies import STRATEGIES, StrategyText, find_strategy, write_strategy
+from goldless.models.scripted import ScriptedModel
+from goldless.records import Agent, CallFailure, Response, Task
+
+TASKS = [Task("t1", prompt="Paper one."), Task("t2", synopses={"abstract": "Abstract two."}), Task("t3")]
+
+
+def write(name, writer=None, tasks=TASKS, **options):
+    work = lambda: write_strategy(tasks, find_strategy(name), writer, **options)  # noqa: E731
+    return anyio.run(work)
+
+
+def asked(writer):
+    return [tuple(message.content for message in call.messages) for call in writer.calls]
+
+
+def test_a_response_is_written_from_the_notes_alone():
+    """TVD-MI, A.2.1 and A.2.2, agents 4 and 5."""
+    writer = ScriptedModel(answers={"Paper one.": "notes on one", "notes on one": " A review. "})
+    made = write("brief[peer-review]", writer, TASKS[:1])
+    assert made == [StrategyText("t1", "brief[peer-review]", "A review.", "notes on one")]
+    assert made[0].response == Response("t1", "brief[peer-review]", "A review.")
+    writing = (
+        "Based on the notes please write a very brief review in 1 paragraph. Calibrate to 20 percent acceptance rate."
+    )
+    assert asked(writer) == [
+        ("Take notes on the paper for an ICLR style review.", "Paper one."),
+        (writing, "notes on one"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        (
+            "strategic-rewrite[peer-review]",
+            "Make the notes read as though they are totally different results and methodology than in the main paper.",
+        ),
+        ("related-shift[peer-review]", "Change technical details in the notes to differ from the main paper."),
+        ("standard[peer-review]", "Take notes on the paper for an ICLR style review."),
+    ],
+)
+def test_reviews_of_agents_2_to_4_differ_in_their_notes_only(name, words):
+    """TVD-MI, A.2.1 and A.2.2."""
+    strategy = find_strategy(name)
+    assert words in strategy.reading
+    assert strategy.writing == (
+        "Based on the notes please write an ICLR style review of the paper in 3--4 paragraphs covering methods, "
+        "results and impact. Calibrate to 20 percent acceptance rate."
+    )
+
+
+def test_the_null_strategy_asks_nobody_and_always_says_the_same():
+    """TVD-MI, A.2: agent 6."""
+    made = write("null[peer-review]")
+    want = "This paper presents research findings. The methodology and results appear sound."
+    assert [row.text for row in made] == [want] * 3
+
+
+def test_strategies_are_good_faith_or_problematic():
+    groups = {name: strategy.group for name, strategy in STRATEGIES.items() if "[" not in name}
+    assert groups == {
+        "strategic-rewrite": "problematic",
+        "related-shift": "problematic",
+        "standard": "good faith",
+        "brief": "good faith",
+        "null": "problematic",
+    }
+    assert find_strategy("brief").agent == Agent("brief", group="good faith")
+
+
+def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
+    writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
+    made = write("standard", writer, at_once=3)
+    assert [row.text for row in made] == ["on on Paper one.", "on on Abstract two.", None]
+    assert made[2].failure == CallFailure("no_synopsis", "task t3 has no prompt and no abstract to answer", attempts=0)
+    assert made[2].response is None
+
+
+def test_a_stage_that_fails_leaves_the_response_missing_with_its_cause():
+    refused = CallFailure("refused", "no")
+    no_notes = ScriptedModel(answers=lambda _: refused)
+    assert write("standard", no_notes, TASKS[:1]) == [StrategyText("t1", "standard", None, None, refused)]
+    no_text = ScriptedModel(answers=lambda r: "notes" if r.messages[1].content == "Paper one." else refused)
+    assert write("standard", no_text, TASKS[:1]) == [StrategyText("t1", "standard", None, "notes", refused)]
+
+
+def test_a_strategy_without_a_writer_is_refused():
+    with pytest.raises(UserError, match="the strategy standard is played by a chat model"):
+        write("standard")
+
+
+def test_an_unknown_strategy_is_answered_by_the_nearest():
+    with pytest.raises(UserError, match=r"unknown strategy 'briefly'; did you mean 'brief'\?"):
+        find_strategy("briefly")

@@ -1,0 +1,153 @@
+"""A child process that is given its input while its output is read, within a time limit, and leaves nothing behind.
+
+It has a process group of its own, which is killed as a whole when the time is up, when it is told to stop, and when
+the process has ended: what it started does not outlive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Literal
+
+PIECE = 65_536
+TAIL = 65_536
+"""Bytes of standard error that are kept, the last ones."""
+TICK_SECONDS = 0.05
+GRACE_SECONDS = 1.0
+"""How long the pipes of a process that has ended may stay silent, held open by something it started."""
+
+Ending = Literal["exited", "timed out", "too much output", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """How the process ended and what it said."""
+
+    ending: Ending
+    status: int
+    """Exit status; negative: the signal that ended it."""
+    output: bytes
+    """Standard output, as far as it came."""
+    error_tail: bytes
+    """The end of standard error."""
+
+
+def run_child(
+    words: Sequence[str],
+    lines: Iterable[bytes],
+    *,
+    timeout_seconds: float,
+    most_output: int,
+    stop: threading.Event,
+) -> Finished:
+    """Run the command on the lines; ends early when ``stop`` is set or more than ``most_output`` bytes came."""
+    child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, bufsize=0
+    )
+    talk = _Talk(child, iter(lines))
+    try:
+        ending = talk.until_over(time.monotonic() + timeout_seconds, most_output, stop)
+    finally:
+        _kill_group(child)
+        talk.close()
+    return Finished(ending, child.returncode, b"".join(talk.output), bytes(b"".join(talk.errors)[-TAIL:]))
+
+
+class _Talk:
+    """The three pipes of a child, served as they become ready."""
+
+    def __init__(self, child: subprocess.Popen[bytes], lines: Iterator[bytes]) -> None:
+        self._child = child
+        self._lines = lines
+        self._unsent = bytearray()
+        self._selector = selectors.DefaultSelector()
+        self.output: list[bytes] = []
+        self.errors: deque[bytes] = deque()
+        self._sizes = {"output": 0, "errors": 0}
+        pipes = (("input", child.stdin), ("output", child.stdout), ("errors", child.stderr))
+        for name, pipe in pipes:
+            assert pipe is not None
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_WRITE if name == "input" else selectors.EVENT_READ, name)
+
+    def until_over(self, deadline: float, most_output: int, stop: threading.Event) -> Ending:
+        """Serve the pipes until the child has ended and all it said is read."""
+        heard = time.monotonic()
+        while True:
+            ready = self._selector.select(TICK_SECONDS) if self._reading or self._writing else []
+            for key, _ in ready:
+                self._serve(key)
+            now = time.monotonic()
+            heard = now if ready else heard
+            if self._child.poll() is not None and (not self._reading or now - heard > GRACE_SECONDS):
+                return "exited"
+            if stop.is_set():
+                return "stopped"
+            if self._sizes["output"] > most_output:
+                return "too much output"
+            if now > deadline:
+                return "timed out"
+            if not (self._reading or self._writing):
+                time.sleep(TICK_SECONDS)
+
+    @property
+    def _reading(self) -> bool:
+        return any(key.data != "input" for key in self._selector.get_map().values())
+
+    @property
+    def _writing(self) -> bool:
+        return any(key.data == "input" for key in self._selector.get_map().values())
+
+    def _serve(self, key: selectors.SelectorKey) -> None:
+        pipe: IO[bytes] = key.fileobj  # type: ignore[assignment]
+        if key.data == "input":
+            self._feed(pipe)
+            return
+        piece = os.read(key.fd, PIECE)
+        if not piece:
+            self._close(pipe)
+            return
+        self._sizes[key.data] += len(piece)
+        getattr(self, key.data).append(piece)
+        # the first pieces of a long standard error are let go
+        while self._sizes["errors"] - len(self.errors[0] if self.errors else b"") > TAIL:
+            self._sizes["errors"] -= len(self.errors.popleft())
+
+    def _feed(self, pipe: IO[bytes]) -> None:
+        while len(self._unsent) < PIECE and (line := next(self._lines, None)) is not None:
+            self._unsent += line
+        if not self._unsent:
+            self._close(pipe)
+            return
+        try:
+            del self._unsent[: os.write(pipe.fileno(), self._unsent[:PIECE])]
+        except BlockingIOError:
+            return
+        except OSError:  # it reads no further, which is its own affair: what it says is counted
+            self._close(pipe)
+
+    def _close(self, pipe: IO[bytes]) -> None:
+        self._selector.unregister(pipe)
+        with contextlib.suppress(OSError):
+            pipe.close()
+
+    def close(self) -> None:
+        """Close what is still open."""
+        for key in list(self._selector.get_map().values()):
+            self._close(key.fileobj)  # type: ignore[arg-type]
+        self._selector.close()
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()

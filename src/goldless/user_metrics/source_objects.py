@@ -1,0 +1,149 @@
+"""Objects named in somebody's code, as MODULE:OBJECT or FILE.py:OBJECT, with a hash that tells its versions apart."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from goldless.errors import MetricError, PrerequisiteError, nearest
+from goldless.user_metrics.failures import traceback_lines
+
+LARGEST_HASHED = 64 * 2**20
+"""Bytes of the largest file that is read for its hash."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceObject:
+    """An object of somebody's code."""
+
+    object: Any
+    settings: dict[str, str]
+    """Which object it is, and which version of its source."""
+
+
+def load_object(place: str, *, metric: str) -> SourceObject:
+    """The object at ``MODULE:OBJECT`` or ``FILE.py:OBJECT``; ``metric`` is the name the user gave, for messages.
+
+    The current folder can be imported from, as with ``python -m``; for a file, its own folder too.
+    """
+    source, _, path = place.rpartition(":")
+    if not source.strip() or not path.strip():
+        raise MetricError(f"{metric!r}: name a module or file and an object in it, as MODULE:OBJECT or FILE.py:OBJECT")
+    module = _load_file(source, metric) if _is_file(source) else _load_module(source, metric)
+    try:
+        found = functools.reduce(getattr, path.split("."), module)
+    except AttributeError as error:
+        public = sorted(name for name in vars(module) if not name.startswith("_"))
+        known = f". It has {', '.join(public[:20])}{' …' * (len(public) > 20)}" if public else ""
+        raise MetricError(f"{metric!r}: {source} has no {path!r}{nearest(path, public)}{known}") from error
+    return SourceObject(found, {"object": place, **_version(found, module)})
+
+
+def file_hash(path: Path) -> str:
+    """The first 12 digits of the file's SHA-256; of a very large file its size."""
+    if path.stat().st_size > LARGEST_HASHED:
+        return f"{path.stat().st_size} bytes"
+    return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
+
+
+def _is_file(source: str) -> bool:
+    return source.endswith(".py") or "/" in source
+
+
+def _load_file(source: str, metric: str) -> ModuleType:
+    path = Path(source).expanduser()
+    if not path.is_file():
+        near = nearest(path.name, [p.name for p in path.parent.glob("*.py")]) if path.parent.is_dir() else ""
+        raise MetricError(f"{metric!r}: there is no file {source!r}{near}")
+    path = path.resolve()
+    # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
+    name = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise MetricError(f"{metric!r}: {source!r} is no Python file; its name ends with .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        with _importable(path.parent, Path.cwd()), _errors_of_import(source, metric):
+            spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _load_module(source: str, metric: str) -> ModuleType:
+    with _importable(Path.cwd()), _errors_of_import(source, metric):
+        return importlib.import_module(source)
+
+
+@contextlib.contextmanager
+def _importable(*folders: Path) -> Iterator[None]:
+    """The folders come first while a module is loaded and last afterwards.
+
+    Last: a metric may import when it is called, but no file of its folder may hide what goldless still has to import.
+    """
+    added = [str(folder) for folder in folders if str(folder) not in sys.path]
+    sys.path[:0] = added
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        for folder in added:
+            with contextlib.suppress(ValueError):  # the module may have changed the path itself
+                sys.path.remove(folder)
+            sys.path.append(folder)
+
+
+@contextlib.contextmanager
+def _errors_of_import(source: str, metric: str) -> Iterator[None]:
+    try:
+        with contextlib.redirect_stdout(sys.stderr):
+            yield
+    except ModuleNotFoundError as error:
+        missing = error.name or ""
+        if source == missing or source.startswith(f"{missing}."):
+            raise MetricError(
+                f"{metric!r}: there is no module {missing!r} in {Path.cwd()} or among the installed packages. "
+                "For a file, write its path: FILE.py:OBJECT."
+            ) from error
+        raise missing_package(missing, metric) from error
+    except (Exception, SystemExit) as error:
+        raise MetricError(f"{metric!r}: {source} cannot be loaded:\n{traceback_lines(error)}") from error
+
+
+def missing_package(package: str, metric: str) -> PrerequisiteError:
+    """The error of a package that is not installed."""
+    top = package.partition(".")[0].replace("_", "-")
+    return PrerequisiteError(f"{metric!r} needs the package {package!r}, which is not installed: pip install {top}")
+
+
+def _version(found: object, module: ModuleType) -> dict[str, str]:
+    """Hashes of the files the object is made and named in, and the version of its package where that is installed."""
+    known: dict[str, str] = {}
+    bare = inspect.unwrap(found) if callable(found) else type(found)
+    # An object made by a class of a package is configured in the module that names it, so that file counts always.
+    homes = (bare, module) if inspect.isroutine(bare) or inspect.isclass(bare) else (module,)
+    hashes: dict[str, None] = {}
+    for home in homes:
+        with contextlib.suppress(TypeError, OSError):
+            hashes[file_hash(Path(inspect.getsourcefile(home) or inspect.getfile(home)))] = None
+    if hashes:
+        known["source"] = "+".join(hashes)
+    package = (getattr(bare, "__module__", None) or module.__name__).partition(".")[0]
+    with contextlib.suppress(importlib.metadata.PackageNotFoundError, ValueError):
+        known["version"] = importlib.metadata.version(package)
+    return known

@@ -1,0 +1,293 @@
+"""A program as a metric: real child processes, well-behaved and not."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+
+from goldless.errors import MetricError
+from goldless.records import Task
+from goldless.text_items import ItemScore, TextItem
+from goldless.user_metrics.catalogue import find_user_metric
+
+READ = "import json, sys\nrows = [json.loads(line) for line in sys.stdin]\n"
+
+
+def items(*texts: str) -> list[TextItem]:
+    texts = texts or ("one", "one two", "one two three")
+    return [TextItem(Task(f"t{n}", f"question {n}"), "ann", text, {"bob": "peer"}) for n, text in enumerate(texts)]
+
+
+@pytest.fixture
+def metric(tmp_path: Path):
+    """Makes a metric of a Python program's text."""
+
+    def make(program: str, *, timeout_seconds: float | None = None, arguments: str = ""):
+        path = tmp_path / "score.py"
+        path.write_text(program, encoding="utf-8")
+        command = f"command:{shlex.join([sys.executable, str(path)])} {arguments}"
+        return find_user_metric(command, timeout_seconds=timeout_seconds)
+
+    return make
+
+
+def values(metric, given: list[TextItem]) -> list[float | None]:
+    return [score.score for score in anyio.run(metric.scores, given)]
+
+
+def message(metric, given: list[TextItem] | None = None) -> str:
+    with pytest.raises(MetricError) as caught:
+        anyio.run(metric.scores, given or items())
+    return str(caught.value)
+
+
+def until_gone(process: int) -> bool:
+    """Whether the process ends within some seconds; one that nobody has waited for yet counts as ended."""
+    for _ in range(200):
+        try:
+            os.kill(process, 0)
+        except ProcessLookupError:
+            return True
+        stat = Path(f"/proc/{process}/stat")
+        if stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z":
+            return True
+        time.sleep(0.05)
+    return False
+
+
+# --- what a program may write ---------------------------------------------------------------------------------------
+
+
+def test_a_number_a_line_is_the_score_of_the_response_in_that_place(metric):
+    program = READ + "for row in rows: print(len(row['response'].split()))"
+    assert values(metric(program), items()) == [1.0, 2.0, 3.0]
+
+
+def test_the_program_is_given_everything_the_study_knows_of_a_response(metric, tmp_path):
+    task = Task("t", "what?", reference="gold", synopses={"abstract": "short"})
+    program = READ + "print(json.dumps({'score': float(rows == [%r])}))" % (  # noqa: UP031 - the program has braces
+        {
+            "id": 0,
+            "response": "said",
+            "prompt": "what?",
+            "task": "t",
+            "agent": "ann",
+            "references": ["x", "y"],
+            "reference": "gold",
+            "synopses": {"abstract": "short"},
+        },
+    )
+    assert values(metric(program), [TextItem(task, "ann", "said", {"bob": "x", "cy": "y"})]) == [1.0]
+
+
+def test_null_is_missing_and_not_zero(metric):
+    program = READ + 'print(\'null\'); print(\'{"score": null, "problem": "too short"}\'); print(0)'
+    found = anyio.run(metric(program).scores, items())
+    assert found == [ItemScore(None), ItemScore(None, "too short"), ItemScore(0.0)]
+
+
+def test_ids_put_scores_that_come_out_of_order_in_their_places(metric):
+    program = READ + "for row in rows[::-1]: print(json.dumps({'id': row['id'], 'score': row['id'] * 10}))"
+    assert values(metric(program), items()) == [0.0, 10.0, 20.0]
+
+
+def test_lines_may_end_as_windows_programs_end_them_and_begin_with_its_mark(metric):
+    program = READ + "sys.stdout.buffer.write(b'\\xef\\xbb\\xbf1\\r\\n.5\\r\\n-2e-3\\r\\n\\r\\n')"
+    assert values(metric(program), items()) == [1.0, 0.5, -0.002]
+
+
+def test_texts_arrive_as_they_are_whatever_is_in_them(metric):
+    texts = ["naïve 😀", "a\0b", "line\nbreak\u2028here\x85", 'quote " back \\', "half \ud83d", ""]
+    program = READ + f"for row, text in zip(rows, {texts!r}): print(int(row['response'] == text))"
+    assert values(metric(program), items(*texts)) == [1.0] * 6
+
+
+def test_no_responses_start_no_process(metric):
+    assert anyio.run(metric("raise SystemExit(1)").scores, []) == []
+
+
+# --- much data ------------------------------------------------------------------------------------------------------
+
+
+def test_megabytes_of_input_and_output_at_once_do_not_block_each_other(metric):
+    # It answers each line before it reads the next, with padding, so that both pipes are full unless both are served.
+    program = (
+        "import json, sys\n"
+        "for line in sys.stdin:\n"
+        "    print(json.dumps({'score': json.loads(line)['id'], 'why': 'x' * 20000}))\n"
+    )
+    given = items(*["word " * 4000] * 300)
+    assert values(metric(program), given) == [float(n) for n in range(300)]
+
+
+def test_ten_megabytes_on_standard_error_do_no_harm(metric):
+    program = "import sys\nsys.stderr.write('noise\\n' * 1_700_000)\n" + READ + "for row in rows: print(1)"
+    assert values(metric(program), items()) == [1.0, 1.0, 1.0]
+
+
+def test_a_program_that_never_stops_writing_is_killed(metric):
+    said = message(metric("while True: print('1' * 1000)"))
+    assert "bytes of output" in said
+    assert "0 of 3 scores were good" in said
+
+
+def test_a_program_need_not_read_all_of_its_input(metric):
+    program = "import sys\nsys.stdin.close()\nprint('1\\n2\\n3')"
+    assert values(metric(program), items(*["long " * 100_000] * 3)) == [1.0, 2.0, 3.0]
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_program_that_dies_half_way_is_an_error_with_its_last_lines_and_the_number_of_good_scores(metric):
+    program = READ + "print(1, flush=True); print(2, flush=True); sys.exit('the disk is full')"
+    said = message(metric(program))
+    assert "ended with status 1; 2 of 3 scores were good" in said
+    assert "2 lines for 3 items" in said
+    assert "the disk is full" in said
+
+
+def test_a_program_ended_by_a_signal_says_which(metric):
+    said = message(metric("import os, signal; os.kill(os.getpid(), signal.SIGTERM)"))
+    assert f"signal {signal.SIGTERM.value}" in said
+    assert "standard output is empty" in said
+
+
+def test_a_program_that_fails_after_all_its_scores_is_not_believed(metric):
+    said = message(metric(READ + "print('1\\n2\\n3'); sys.exit(7)"))
+    assert "ended with status 7; 3 of 3 scores were good" in said
+
+
+def test_every_bad_line_is_named_at_once(metric):
+    program = READ + "print('nan'); print('Score: 5'); print('{\"score\": Infinity}')"
+    said = message(metric(program))
+    assert "line 1: 'nan' is not a number" in said
+    assert "line 2: 'Score: 5' is not a number" in said
+    assert "line 3: score inf is not finite" in said
+    assert "0 of 3 scores were good" in said
+
+
+def test_of_many_bad_lines_the_first_twenty_are_named_and_the_rest_counted(metric):
+    said = message(metric(READ + "for row in rows: print('?')"), items(*["x"] * 50))
+    assert said.count("'?' is not a number") == 20
+    assert "… and 30 more" in said
+
+
+def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_shown(metric, tmp_path):
+    program = (
+        "import os, subprocess, sys, time\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'pids')!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}')\n"
+        "print(0.5, flush=True)\n"
+        "print('loading the model', file=sys.stderr, flush=True)\n"
+        "time.sleep(600)\n"
+    )
+    said = message(metric(program, timeout_seconds=1))
+    assert "killed after 1 s, the time limit; 1 of 3 scores were good" in said
+    assert "    0.5" in said
+    assert "    loading the model" in said
+    assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
+
+
+def test_a_program_that_closes_its_pipes_and_stays_is_killed_all_the_same(metric):
+    program = "import os, time\nfor fd in (0, 1, 2): os.close(fd)\ntime.sleep(600)"
+    assert "killed after 1 s" in message(metric(program, timeout_seconds=1))
+
+
+def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
+    program = READ + (
+        "import subprocess\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(grandchild.pid))\n"
+        "print('1\\n2\\n3')\n"
+    )
+    assert values(metric(program, timeout_seconds=120), items()) == [1.0, 2.0, 3.0]
+    assert until_gone(int((tmp_path / "pid").read_text()))
+
+
+WAITING = "import os, time\nopen({file!r}, 'w').write(str(os.getpid()))\ntime.sleep(600)\n"
+
+
+def test_cancelling_kills_the_program_before_it_goes_on(metric, tmp_path):
+    file = tmp_path / "pid"
+    waiting = metric(WAITING.format(file=str(file)))
+
+    async def cancelled() -> int:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(waiting.scores, items())
+            while not (file.exists() and file.read_text()):  # noqa: ASYNC110 - another process writes it
+                await anyio.sleep(0.02)
+            tasks.cancel_scope.cancel()
+        return int(file.read_text())
+
+    with pytest.raises(ProcessLookupError):
+        os.kill(anyio.run(cancelled), 0)
+
+
+def test_ctrl_c_kills_the_program(tmp_path):
+    file, program, runner = tmp_path / "pid", tmp_path / "wait.py", tmp_path / "run.py"
+    program.write_text(WAITING.format(file=str(file)))
+    runner.write_text(
+        "import anyio, sys\n"
+        "from goldless.records import Task\n"
+        "from goldless.text_items import TextItem\n"
+        "from goldless.user_metrics.catalogue import find_user_metric\n"
+        f"metric = find_user_metric('command:' + {shlex.join([sys.executable, str(program)])!r})\n"
+        "anyio.run(metric.scores, [TextItem(Task('t'), 'ann', 'x', {})])\n"
+    )
+    with subprocess.Popen([sys.executable, str(runner)], stderr=subprocess.DEVNULL) as running:
+        while not (file.exists() and file.read_text()):
+            assert running.poll() is None
+            time.sleep(0.02)
+        running.send_signal(signal.SIGINT)
+        assert running.wait(timeout=60) != 0
+    assert until_gone(int(file.read_text()))
+
+
+# --- how it is named ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("command:", "names nothing; the form is command:WORDS"),
+        ("command:no-such-program-anywhere 1", "there is no program 'no-such-program-anywhere'"),
+        ("command:python 'open", "cannot be split into words"),
+        ("command:''", "there is no program ''"),
+        ("command:python 'a\0b'", "cannot hold NUL"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_refused_when_it_is_named(name, said):
+    with pytest.raises(MetricError, match=said):
+        find_user_metric(name)
+
+
+def test_a_file_that_is_no_program_says_why_it_cannot_be_started(tmp_path):
+    path = tmp_path / "empty"
+    path.write_bytes(b"\x7fELF nothing")
+    path.chmod(0o755)
+    assert "cannot be started" in message(find_user_metric(f"command:{path}"))
+
+
+def test_words_are_not_given_to_a_shell(metric):
+    program = "import sys\nsys.stdin.read()\nprint(float(sys.argv[1:] == ['$HOME', ';', 'a b']))"
+    assert values(metric(program, arguments="$HOME ';' 'a b'"), items("x")) == [1.0]
+
+
+def test_the_settings_tell_two_versions_of_a_script_apart(metric):
+    one, two = metric("print(1)").settings, metric("print(2)").settings
+    assert one["command"] == two["command"]
+    assert one["files"].split(",")[-1].startswith("score.py=")
+    assert one["files"] != two["files"]
+
+
+def test_settings_stay_on_one_line():
+    assert "\n" not in find_user_metric("command:python3 -c 'a\nb'").settings["command"]

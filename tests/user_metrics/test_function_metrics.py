@@ -1,0 +1,259 @@
+"""Somebody's Python function as a metric."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import threading
+from fractions import Fraction
+from pathlib import Path
+
+import anyio
+import numpy as np
+import pytest
+
+from goldless.errors import MetricError, PrerequisiteError
+from goldless.records import Task
+from goldless.text_items import ItemScore, TextItem
+from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics.returned_values import number_score
+
+TASK = Task("t", "what?", reference="gold", synopses={"abstract": "short"})
+
+
+def items(*texts: str) -> list[TextItem]:
+    return [TextItem(TASK, f"agent{n}", text, {"bob": "x", "cy": "y"}) for n, text in enumerate(texts or ("a", "b c"))]
+
+
+@pytest.fixture
+def function(tmp_path: Path):
+    """Makes a metric of the function ``f`` in a file of this text."""
+
+    def make(text: str, *, name: str = "f", timeout_seconds: float | None = None):
+        path = tmp_path / "mine.py"
+        path.write_text(text, encoding="utf-8")
+        return find_user_metric(f"python:{path}:{name}", timeout_seconds=timeout_seconds)
+
+    return make
+
+
+def values(metric, given: list[TextItem] | None = None) -> list[float | None]:
+    return [score.score for score in anyio.run(metric.scores, given or items())]
+
+
+# --- what a function is given ---------------------------------------------------------------------------------------
+
+
+def test_a_function_of_the_response_gives_its_numbers_in_the_given_order(function):
+    assert values(function("def f(response): return len(response)"), items("aaa", "", "a")) == [3.0, 0.0, 1.0]
+
+
+def test_a_function_is_given_what_its_parameters_name(function):
+    text = (
+        "def f(reference, *, agent, task, prompt, synopses, references, response, weight=2):\n"
+        "    known = (response, prompt, task, agent, references, reference, synopses)\n"
+        "    return weight * (known == ('a', 'what?', 't', 'agent0', ['x', 'y'], 'gold', {'abstract': 'short'}))\n"
+    )
+    assert values(function(text), items("a")) == [2.0]
+
+
+def test_parameters_may_be_by_position_or_all_at_once(function):
+    assert values(function("def f(response, /): return len(response)"), items("abc")) == [3.0]
+    assert values(function("def f(**known): return len(known)"), items("abc")) == [7.0]
+
+
+def test_an_async_function_is_awaited_and_keeps_the_order(function):
+    text = (
+        "import asyncio\nasync def f(response):\n    await asyncio.sleep(0.1 / len(response))\n    return len(response)"
+    )
+    assert values(function(text), items("a", "aa", "aaa")) == [1.0, 2.0, 3.0]
+
+
+def test_a_function_that_gives_an_awaitable_is_awaited_too(function):
+    assert values(function("async def g(r): return 4\ndef f(response): return g(response)"), items("a")) == [4.0]
+
+
+def test_an_object_that_can_be_called_is_a_function_and_a_method_too(function):
+    text = (
+        "class C:\n    def __call__(self, response): return 1\n    async def again(self, response): return 2\nf = C()"
+    )
+    assert values(function(text), items("a")) == [1.0]
+    assert values(function(text, name="f.again"), items("a")) == [2.0]
+
+
+def test_a_batch_function_is_called_once_with_all_items(function):
+    text = "def f(items):\n    return [len(items) * 10 + row['id'] + len(row['response']) for row in items]"
+    assert values(function(text), items("a", "bb")) == [21.0, 23.0]
+
+
+@pytest.mark.parametrize("returned", ["(1, 2)", "__import__('numpy').array([1, 2])"])
+def test_a_batch_function_may_return_a_tuple_or_an_array(function, returned):
+    assert values(function(f"def f(items): return {returned}")) == [1.0, 2.0]
+
+
+def test_all_calls_are_made_in_one_thread_that_is_not_the_callers(function):
+    text = "import threading\ndef f(response): return threading.get_ident()"
+    found = values(function(text))
+    assert len(set(found)) == 1
+    assert found[0] != threading.get_ident()
+
+
+def test_what_a_function_prints_goes_to_standard_error(function, capsys):
+    text = "print('loaded')\ndef f(response):\n    print('called')\n    return 1"
+    values(function(text), items("a"))
+    print("ours")  # noqa: T201 - what is tested
+    shown = capsys.readouterr()
+    assert shown.out == "ours\n"
+    assert shown.err == "loaded\ncalled\n"
+
+
+# --- what it may return ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [1, 1.0, np.float32(1), np.int64(1), Fraction(1)])
+def test_any_real_number_is_a_score(value):
+    assert number_score(value) == ItemScore(1.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (True, "True (bool), which is no number"),
+        (np.bool_(True), "which is no number"),
+        ("0.5", "'0.5' (str)"),
+        ([0.5], "[0.5] (list)"),
+        (1j, "complex"),
+        (float("nan"), "nan; a score is a finite number"),
+        (float("-inf"), "-inf; a score is a finite number"),
+        (10**400, "too large"),
+    ],
+)
+def test_what_is_no_finite_number_is_a_problem_and_never_a_score(value, said):
+    found = number_score(value)
+    assert found.score is None
+    assert said in found.problem
+
+
+def test_none_is_missing_without_a_problem(function):
+    assert anyio.run(function("def f(response): return None").scores, items()) == [ItemScore(None), ItemScore(None)]
+
+
+# --- what goes wrong ------------------------------------------------------------------------------------------------
+
+
+def test_a_response_the_function_fails_on_is_missing_with_the_message(function):
+    text = "def f(response):\n    if response == 'a': raise ValueError('no\\nwords')\n    return 1"
+    assert anyio.run(function(text).scores, items()) == [ItemScore(None, "ValueError: no words"), ItemScore(1.0)]
+
+
+def test_a_function_that_calls_exit_ends_nothing_but_itself(function):
+    text = "import sys\ndef f(response):\n    if response == 'a': sys.exit('gone')\n    return 1"
+    assert anyio.run(function(text).scores, items())[0] == ItemScore(None, "SystemExit: gone")
+
+
+def test_a_function_that_fails_on_all_is_an_error_with_the_end_of_the_traceback(function):
+    text = "def f(response):\n    return helper(response)\ndef helper(r):\n    raise KeyError('weights')"
+    with pytest.raises(MetricError) as caught:
+        anyio.run(function(text).scores, items(*"abcdefgh"))
+    said = str(caught.value)
+    assert "none of 8 responses could be scored" in said
+    assert said.count("KeyError: 'weights'") == 6  # the first five, and the traceback's last line
+    assert "… and 3 more" in said
+    assert "in helper" in said
+
+
+def test_a_batch_function_that_fails_or_returns_another_number_is_an_error(function):
+    with pytest.raises(MetricError, match=r"(?s)batch of 2 responses.*ZeroDivisionError"):
+        values(function("def f(items): return 1 / 0"))
+    with pytest.raises(MetricError, match="returned a list of 1 for 2 items"):
+        values(function("def f(items): return [1]"))
+    with pytest.raises(MetricError, match="returned 7 for 2 items"):
+        values(function("def f(items): return 7"))
+
+
+def test_a_function_that_hangs_is_left_behind_with_the_line_it_stands_at(function):
+    text = "import time\ndef f(response):\n    if response == 'a': return 1\n    time.sleep(30)  # here\n"
+    with pytest.raises(MetricError, match=r"(?s)1 of 2 calls done after 0.5 s, the limit; it stands at.*# here"):
+        values(function(text, timeout_seconds=0.5))
+
+
+def test_an_async_function_that_hangs_is_cancelled(function):
+    text = (
+        "import asyncio\nasync def f(response):\n    await asyncio.sleep(0 if response == 'a' else 600)\n    return 1"
+    )
+    with pytest.raises(MetricError, match=r"1 of 2 calls done after 0\.5 s"):
+        values(function(text, timeout_seconds=0.5))
+
+
+# --- how it is named ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("def f(text): return 1", "has the parameter 'text'"),
+        ("def f(prompt): return 1", "has no parameter 'response'"),
+        ("def f(response, referense): return 1", "did you mean 'reference'"),
+        ("def f(items, response): return 1", "'items' alone"),
+        ("f = 3", "3 (int), not a function"),
+        ("class f: pass", "not a function"),
+        ("def g(response): return 1", "has no 'f'"),
+        ("def f(response: return 1", "SyntaxError"),
+        ("raise OSError('no disk')", "OSError: no disk"),
+    ],
+)
+def test_a_function_that_is_no_metric_is_refused_when_it_is_named(function, text, said):
+    with pytest.raises(MetricError) as caught:
+        function(text)
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["python:", "python:mine", "python:mine.py", "python::f", "python:mine:"])
+def test_a_name_without_module_or_function_says_the_form(name):
+    with pytest.raises(MetricError, match=r"MODULE:(OBJECT|FUNCTION)"):
+        find_user_metric(name)
+
+
+def test_a_file_or_module_that_is_not_there_says_so(tmp_path):
+    with pytest.raises(MetricError, match="there is no file"):
+        find_user_metric(f"python:{tmp_path}/none.py:f")
+    with pytest.raises(MetricError, match="there is no module 'goldless_none'"):
+        find_user_metric("python:goldless_none.part:f")
+
+
+def test_a_package_that_the_file_needs_is_named_with_the_command_that_installs_it(function):
+    with pytest.raises(PrerequisiteError, match="pip install goldless-absent"):
+        function("import goldless_absent.part\ndef f(response): return 1")
+
+
+def test_a_module_of_the_current_folder_is_found_and_may_import_its_neighbours_later(tmp_path, monkeypatch):
+    (tmp_path / "neighbour_of_metric.py").write_text("WORTH = 5")
+    (tmp_path / "module_of_metric.py").write_text(
+        "def f(response):\n    import neighbour_of_metric\n    return neighbour_of_metric.WORTH"
+    )
+    monkeypatch.chdir(tmp_path)
+    sys.path[:] = [path for path in sys.path if path]
+    assert values(find_user_metric("python:module_of_metric:f"), items("a")) == [5.0]
+    assert sys.path[-1] == os.fspath(tmp_path)
+
+
+def test_a_file_hides_no_module_of_its_name(tmp_path, monkeypatch):
+    path = tmp_path / "statistics.py"
+    path.write_text("def f(response): return 1")
+    assert values(find_user_metric(f"python:{path}:f"), items("a")) == [1.0]
+    monkeypatch.delitem(sys.modules, "statistics", raising=False)
+    assert importlib.import_module("statistics").mean([1, 3]) == 2
+
+
+def test_an_edited_file_is_another_metric_and_its_settings_say_so(function):
+    one = function("def f(response): return 1")
+    two = function("def f(response): return 2")
+    assert (values(one), values(two)) == ([1.0, 1.0], [2.0, 2.0])
+    assert one.settings["source"] != two.settings["source"]
+    assert function("def f(response): return 1").settings == one.settings
+
+
+def test_the_hash_in_the_settings_is_the_files_sha256(function):
+    # printf 'def f(response): return 1' | sha256sum
+    assert function("def f(response): return 1").settings["source"] == "7e0a5b709ed2"

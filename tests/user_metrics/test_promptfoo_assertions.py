@@ -1,0 +1,113 @@
+"""Python assertions of promptfoo as metrics, as its documentation describes them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import anyio
+import pytest
+
+from goldless.errors import MetricError
+from goldless.records import Task
+from goldless.text_items import ItemScore, TextItem
+from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics.promptfoo_assertions import assertion_context, grade
+
+ITEM = TextItem(
+    Task("t", "What grows here?", reference="moss", synopses={"abstract": "a bog"}, extra={"topic": "bananas"}),
+    "ann",
+    "Yellow bananas",
+    {"bob": "moss"},
+)
+
+
+@pytest.fixture
+def assertion(tmp_path: Path):
+    def make(text: str, function: str = "", before: str = ""):
+        path = tmp_path / "assert.py"
+        path.write_text(text)
+        return find_user_metric(f"promptfoo:{before}{path}{function}")
+
+    return make
+
+
+def scores(metric) -> list[ItemScore]:
+    return anyio.run(metric.scores, [ITEM])
+
+
+def test_get_assert_is_called_with_output_and_context(assertion):
+    text = (
+        "def get_assert(output, context):\n"
+        "    ok = context['vars']['topic'] in output.lower() and context['prompt'] == 'What grows here?'\n"
+        "    return {'pass': ok, 'score': 0.6, 'reason': 'Looks good to me'}\n"
+    )
+    assert scores(assertion(text)) == [ItemScore(0.6)]
+
+
+def test_another_function_is_named_after_the_file_with_promptfoos_prefix_too(assertion):
+    text = "def custom_assert(output, context):\n    return len(output) > 10"
+    assert scores(assertion(text, ":custom_assert")) == [ItemScore(1.0)]
+    assert scores(assertion(text, ":custom_assert", before="file://")) == [ItemScore(1.0)]
+
+
+def test_an_async_assertion_is_awaited(assertion):
+    assert scores(assertion("async def get_assert(output, context): return 0.25")) == [ItemScore(0.25)]
+
+
+def test_a_configuration_that_is_not_there_reads_as_empty(assertion):
+    text = "def get_assert(output, context):\n    return len(output) <= context.get('config', {}).get('limit', 0)"
+    assert scores(assertion(text)) == [ItemScore(0.0)]
+
+
+def test_the_context_has_every_field_of_promptfoos():
+    # the keys of AssertionValueFunctionContext in promptfoo's documentation of Python assertions
+    named = {"prompt", "vars", "test", "logProbs", "config", "provider", "providerResponse", "trace", "metadata"}
+    context = assertion_context(ITEM)
+    assert set(context) == named
+    assert context["vars"]["references"] == ["moss"]
+    assert context["provider"] == {"id": "ann"}
+
+
+@dataclass
+class GradingResult:
+    """As promptfoo's documentation writes it."""
+
+    pass_: bool
+    score: float
+    reason: str
+
+
+@pytest.mark.parametrize(
+    ("value", "score"),
+    [
+        (True, 1.0),
+        (False, 0.0),
+        (0.4, 0.4),
+        (7, 7.0),
+        ("true", 1.0),
+        ("False", 0.0),
+        ("0.25", 0.25),
+        ({"pass": False, "score": 0.75, "reason": ""}, 0.75),
+        ({"pass_": True, "score": 0, "reason": ""}, 0.0),
+        (GradingResult(pass_=True, score=0.5, reason="fine"), 0.5),
+    ],
+)
+def test_a_result_is_read_as_promptfoo_reads_it(value, score):
+    assert grade(value) == ItemScore(score)
+
+
+@pytest.mark.parametrize(
+    "value", [None, "good", "nan", {"pass": True}, {"score": True}, {"score": "1"}, float("nan"), [1], {"score": None}]
+)
+def test_a_result_that_promptfoo_would_not_take_is_missing(value):
+    assert grade(value).score is None
+
+
+def test_an_assertion_that_takes_other_arguments_is_refused(assertion):
+    with pytest.raises(MetricError, match=r"cannot be called as get_assert\(output, context\)"):
+        assertion("def get_assert(output): return 1")
+    with pytest.raises(MetricError, match="has no 'get_assert'"):
+        assertion("def other(output, context): return 1")
+    with pytest.raises(MetricError, match="not a function"):
+        assertion("get_assert = 1")

@@ -1,0 +1,78 @@
+"""The lines a metric command writes."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless.text_items import ItemScore
+from goldless.user_metrics.score_lines import read_score_lines
+
+
+def problems(output: str, count: int) -> tuple[str, ...]:
+    return read_score_lines(output.encode(), count).problems
+
+
+def scores(output: str, count: int) -> list[float | None]:
+    read = read_score_lines(output.encode(), count)
+    assert read.problems == ()
+    return [score.score for score in read.scores if score is not None]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("1", 1.0), ("-0.25", -0.25), ("+3", 3.0), (".5", 0.5), ("2.", 2.0), ("1e-3", 0.001), ('{"score": 7}', 7.0)],
+)
+def test_a_number_is_taken_as_programs_print_it(text, number):
+    assert scores(text, 1) == [number]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["nan", "NaN", "inf", "-Infinity", "1_000", "1,5", "٣", "0x10", "true", '"1"', "[1]", "one", '{"score": "1"}',
+     '{"score": true}', '{"score": NaN}', '{"score": 1e999}', "1e999", '{"value": 1}', '{"score": 1', "9" * 400,
+     "[" * 100_000],
+)  # fmt: skip
+def test_what_is_no_finite_number_is_a_problem(text):
+    read = read_score_lines(text.encode(), 1)
+    assert len(read.problems) == 1
+    assert read.problems[0].startswith("line 1: ")
+    assert read.n_good == 0
+
+
+def test_bytes_that_are_no_text_are_a_problem_of_their_line_only():
+    read = read_score_lines(b"1\n\xff\xfe\n3", 3)
+    assert read.scores == (ItemScore(1.0), None, ItemScore(3.0))
+    assert len(read.problems) == 1
+
+
+@pytest.mark.parametrize(
+    ("output", "said"), [("1\n2", "2 lines for 3 items"), ("1\n2\n3\n4", "4 lines for 3 items"), ("", "0 lines for 3")]
+)
+def test_the_wrong_number_of_lines_is_a_problem(output, said):
+    assert said in problems(output, 3)[0]
+
+
+def test_an_empty_line_between_others_is_a_problem_and_not_skipped():
+    assert problems("1\n\n3", 3) == ("line 2: it is empty",)
+
+
+def test_ids_may_be_numbers_or_the_same_as_text():
+    assert scores('{"id": "1", "score": 5}\n{"id": 0, "score": 4}', 2) == [4.0, 5.0]
+
+
+def test_unknown_duplicate_and_absent_ids_are_all_named():
+    lines = ['{"id": 0, "score": 1}', '{"id": 0, "score": 2}', '{"id": 9, "score": 3}', '{"id": true, "score": 3}', "4"]
+    found = problems("\n".join(lines), 3)
+    assert found == (
+        "line 2: id 0 stands in line 1 already",
+        "line 3: id 9 was not among the items, whose ids are 0 to 2",
+        "line 4: id True was not among the items, whose ids are 0 to 2",
+        "line 5: it has no id, though other lines have one",
+        "no line for 2 of 3 items: id 1, 2",
+    )
+
+
+def test_the_first_of_two_lines_with_one_id_counts_as_good():
+    read = read_score_lines(b'{"id": 0, "score": 1}\n{"id": 0, "score": 2}', 1)
+    assert read.scores == (ItemScore(1.0),)
+    assert read.n_good == 1

@@ -17,6 +17,7 @@ from goldless.metrics.judgement_table import pair_judgements_from_columns, respo
 from goldless.metrics.label_agreement import (
     accuracies,
     accuracy,
+    compare_all_credits,
     compare_credits,
     panel_credits,
     rank_agreement,
@@ -214,3 +215,45 @@ def test_names_that_match_nowhere_and_unknown_coefficients_are_refused():
         rank_agreement(scores([[1, 2]]), human([[1, 2]]), coefficient="pearson")
     with pytest.raises(MetricError, match=r"shapes \(1, 2\) and \(2, 2\)"):
         rank_correlations(np.ones((1, 2)), np.ones((2, 2)))
+
+
+@given(TABLES, TABLES)
+def test_tau_b_is_that_of_scipy(first, second):
+    rows = min(len(first), len(second))
+    one, other = np.array(first[:rows], dtype=float), np.array(second[:rows], dtype=float)
+    for found, x, y in zip(rank_correlations(one, other, "kendall-b"), one, other, strict=True):
+        if np.ptp(x) == 0 or np.ptp(y) == 0:
+            assert math.isnan(found)
+        else:
+            assert found == pytest.approx(kendalltau(x, y).statistic)
+
+
+def test_all_judges_are_compared_two_by_two_with_a_test_over_tasks():
+    """Twelve tasks: all 4096 flips of the tasks' sums, written out."""
+    labels = pair_labels([Rating(f"t{t}", a, "p", s) for t in range(12) for a, s in (("x", 3), ("y", 2), ("z", 1))])
+    random = np.random.default_rng(4)
+    judges = []
+    for name, right in (("good", 0.9), ("fair", 0.6), ("poor", 0.3)):
+        rows = [(f"t{t}", a, b) for t in range(12) for a, b in (("x", "y"), ("x", "z"), ("y", "z"))]
+        task, first, second = zip(*rows, strict=True)
+        value = (random.random(36) < right).astype(float)
+        own = pair_judgements_from_columns([name] * 36, task, first, second, value)
+        judges.append(reviewer_credits(own, labels)[name])
+    found = compare_all_credits(judges, resamples=300)
+    assert [(c.first, c.second) for c in found] == [("good", "fair"), ("good", "poor"), ("fair", "poor")]
+    ps = []
+    for c in found:
+        one, other = ({j.name: j for j in judges}[name] for name in (c.first, c.second))
+        sums = (one.credit - other.credit).reshape(12, 3).sum(axis=1)
+        flips = np.array([[1 - 2 * (i >> k & 1) for k in range(12)] for i in range(4096)]) @ sums
+        ps.append(np.mean(np.abs(flips) >= abs(sums.sum()) - 1e-9))
+        assert c.difference == pytest.approx(sums.sum() / 36)
+        assert c.p == pytest.approx(ttest_rel(one.credit, other.credit).pvalue)
+        assert (c.n_pairs, c.n_tasks) == (36, 12)
+    assert [c.p_tasks for c in found] == pytest.approx(ps)
+    smallest, middle, largest = sorted(ps)
+    steps = [min(1, 3 * smallest)]
+    steps.append(max(steps[0], min(1, 2 * middle)))
+    steps.append(max(steps[1], largest))
+    assert sorted(c.p_holm for c in found) == pytest.approx(steps)
+    assert compare_all_credits(judges[:1]) == []

@@ -7,9 +7,10 @@ resampling tasks. PRE and Auto-PRE give what is missing 0.5 as well; by default 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,13 +22,15 @@ from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements
 from goldless.metrics.pair_labels import PairLabels, RatingTable
 from goldless.metrics.shares import ShareMethod, task_shares
 from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.comparisons import holm, sign_flip_ps
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 ELEMENTS_AT_ONCE = 1 << 22
 
-Coefficient = Literal["spearman", "kendall"]
+Coefficient = Literal["spearman", "kendall", "kendall-b"]
+"""``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -92,6 +95,12 @@ class CreditComparison:
     """Two-sided. Pairs of one task are not independent: where the interval disagrees, trust the interval."""
     n_pairs: int
     level: float
+    p_tasks: float | None = None
+    """Two-sided, by flipping the sign of each task's sum of differences; None: not tested, or fewer than two tasks."""
+    p_holm: float | None = None
+    """The same, corrected for all comparisons made (Holm)."""
+    n_tasks: int = 0
+    """Tasks the common pairs are on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +115,7 @@ class RankAgreement:
     n_tasks: int
     """Tasks used."""
     undefined: int
-    """Tasks where it is not defined: fewer than two responses in common, or all alike (Spearman only)."""
+    """Tasks where it is not defined: fewer than two responses in common, or all alike (but for tau-a)."""
     level: float
     convention: Convention
 
@@ -219,7 +228,56 @@ def compare_credits(
     share = task_shares(difference[None], first.labels.task, seed=seed, resamples=resamples, level=level, **ends)[0]
     used = difference[~np.isnan(difference)]
     t, p = _t_test(used)
-    return CreditComparison(first.name, second.name, share.value, share.low, share.high, t, p, len(used), level)
+    return CreditComparison(
+        first.name, second.name, share.value, share.low, share.high, t, p, len(used), level, n_tasks=share.n_tasks
+    )
+
+
+def compare_all_credits(
+    judges: Sequence[PairCredits], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
+) -> list[CreditComparison]:
+    """Every two judges on the pairs that both judged, with a test over tasks that allows for all comparisons made."""
+    for other in judges[1:]:
+        _check_same_labels(judges[0], other)
+    both = list(itertools.combinations(judges, 2))
+    if not both:
+        return []
+    task = judges[0].labels.task
+    differences = np.stack([first.credit - second.credit for first, second in both])
+    ends = {"lowest": -1.0, "highest": 1.0}
+    shares = task_shares(differences, task, seed=seed, resamples=resamples, level=level, **ends)
+    ps = sign_flip_ps(_task_sums(differences, task), seed=seed, permutations=resamples)
+    found = []
+    for (first, second), row, share, p_tasks, p_holm in zip(both, differences, shares, ps, holm(ps), strict=True):
+        t, p = _t_test(row[~np.isnan(row)])
+        found.append(
+            CreditComparison(
+                first.name,
+                second.name,
+                share.value,
+                share.low,
+                share.high,
+                t=t,
+                p=p,
+                n_pairs=share.n,
+                level=level,
+                p_tasks=p_tasks,
+                p_holm=p_holm,
+                n_tasks=share.n_tasks,
+            )
+        )
+    return found
+
+
+def _task_sums(differences: FloatArray, task: IntArray) -> FloatArray:
+    """[tasks, comparisons]: the sum of each row's differences on each task, NaN where there are none."""
+    names, code = np.unique(task, return_inverse=True)
+    sums = np.full((len(names), len(differences)), np.nan)
+    for column, row in enumerate(differences):
+        used = ~np.isnan(row)
+        on = np.bincount(code[used], minlength=len(names)) > 0
+        sums[on, column] = np.bincount(code[used], weights=row[used], minlength=len(names))[on]
+    return sums
 
 
 def rank_agreement(
@@ -232,13 +290,13 @@ def rank_agreement(
     resamples: int = 10_000,
     level: float = 0.95,
 ) -> RankAgreement:
-    """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a, between scores and ratings over the agents.
+    """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a or tau-b, of scores and ratings over the agents.
 
     Where it is not defined the task is left out by default, and counts 0 with the papers' convention.
     """
     check_convention(convention)
-    if coefficient not in {"spearman", "kendall"}:
-        raise MetricError(f"the coefficient is 'spearman' or 'kendall', not {coefficient!r}")
+    if coefficient not in get_args(Coefficient):
+        raise MetricError(f"the coefficient is 'kendall-b', 'spearman' or 'kendall', not {coefficient!r}")
     human = _aligned(ratings, scores)
     by_task = rank_correlations(scores.score, human, coefficient)
     undefined = int(np.isnan(by_task).sum())
@@ -268,6 +326,9 @@ def _correlations(first: FloatArray, second: FloatArray, coefficient: Coefficien
     signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (first, second)]
     if coefficient == "kendall":
         above, below = (signs[0] * signs[1]).sum(axis=(1, 2)), (n * (n - 1)).astype(np.float64)
+    elif coefficient == "kendall-b":
+        above = (signs[0] * signs[1]).sum(axis=(1, 2))
+        below = np.sqrt(np.abs(signs[0]).sum(axis=(1, 2)) * np.abs(signs[1]).sum(axis=(1, 2)))
     else:
         # the sum of signs is twice the rank with ties shared, less n + 1: centred already
         ranks = [sign.sum(axis=2) for sign in signs]

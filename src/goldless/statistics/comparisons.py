@@ -44,7 +44,7 @@ def compare_all(
     for begin in range(0, len(pairs), step):
         some = np.array(pairs[begin : begin + step])
         differences = values[:, some[:, 0]] - values[:, some[:, 1]]
-        ps = _sign_flip_ps(differences, seed=seed, permutations=permutations)
+        ps = sign_flip_ps(differences, seed=seed, permutations=permutations)
         for (i, j), column, p in zip(some, differences.T, ps, strict=True):
             both = column[~np.isnan(column)]
             mean = float(both.mean()) if len(both) else None
@@ -55,11 +55,14 @@ def compare_all(
 
 def sign_flip_p(differences: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> float | None:
     """Two-sided p of a mean difference of zero: how often flipped signs give a mean at least as far from zero."""
-    return _sign_flip_ps(differences[:, None], seed=seed, permutations=permutations)[0]
+    return sign_flip_ps(differences[:, None], seed=seed, permutations=permutations)[0]
 
 
-def _sign_flip_ps(differences: FloatArray, *, seed: int, permutations: int) -> list[float | None]:
-    """The test of each column of differences [tasks, pairs], NaN where a pair has no common score."""
+def sign_flip_ps(differences: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> list[float | None]:
+    """The test of each column of differences [tasks, pairs], NaN where a pair has no common score; None: too few tasks.
+
+    Where signs are flipped at random, they are flipped in the same way for all columns.
+    """
     counts = np.sum(~np.isnan(differences), axis=0)
     ps: list[float | None] = [None] * len(counts)
     for column in np.flatnonzero((counts >= 2) & (counts <= EXACT_UP_TO)):

@@ -133,6 +133,9 @@ class LabelTable:
         for column in (self._first, self._second):
             agent = np.array(column, np.int64)
             places = np.where(agent < 0, 0, responses.places(pair_keys(task, agent.clip(min=0))))
-            for i in map(int, np.flatnonzero(places < 0)):
+            absent = np.flatnonzero(places < 0)
+            _, first, counts = np.unique(pair_keys(task, agent)[absent], return_index=True, return_counts=True)
+            for i, count in zip(absent[first].tolist(), counts.tolist(), strict=True):
                 who = f"agent {agents[agent[i]]!r} to task {tasks[task[i]]!r}"
-                check.add(f"a label for a response that is not there: {who}", self._line[i])
+                more = f" ({count:,} labels from here on)" if count > 1 else ""
+                check.add(f"a label for a response that is not there: {who}{more}", self._line[i])

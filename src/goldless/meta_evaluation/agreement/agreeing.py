@@ -1,0 +1,287 @@
+"""Hold metrics, reviewers and given scores against people.
+
+study → labels, files and recorded judgements checked → metrics computed → accuracy, correlations, ceiling, comparisons
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError, UserError, nearest
+from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
+from goldless.meta_evaluation.agreement.correlations import Correlation, Draws, correlations
+from goldless.meta_evaluation.agreement.judges import (
+    Judge,
+    check_unlike,
+    given_judges,
+    metric_judges,
+    reviewer_judges,
+)
+from goldless.meta_evaluation.agreement.results import (
+    Agreement,
+    CriterionAgreement,
+    JudgeAgreement,
+    JudgeComparison,
+    LabelCounts,
+)
+from goldless.meta_evaluation.agreement.score_files import GivenScores, Scores, check_given, read_score_files
+from goldless.metrics.judgement_table import Convention, check_convention
+from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
+from goldless.metrics.pair_labels import PairLabels, pair_labels, rating_table
+from goldless.records import Preference, Rating
+from goldless.runs.evaluation import Evaluation
+from goldless.runs.options import Options, check_options
+from goldless.runs.pipeline import evaluate_study
+from goldless.runs.recorded import evidence_hash
+from goldless.signature import Signature
+from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+from goldless.statistics.comparisons import compare_all
+from goldless.studies import Study
+
+FloatArray = npt.NDArray[np.float64]
+Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
+MARGIN = 2.0
+"""Votes that preferences must be ahead by, in the papers."""
+MANY_VOTES = 3
+"""Where pairs have fewer votes than this, a majority of one decides: a margin of two could not be had."""
+
+
+async def agree(
+    study: Study,
+    options: Options,
+    *,
+    reviewers: Sequence[str] = (),
+    scale: str | None = None,
+    scores: Given | None = None,
+    convention: Convention = "default",
+    criterion: str | None = None,
+    margin: float | None = None,
+    measurement: Measured = "auto",
+    own_family: bool = False,
+) -> Agreement:
+    """How far metrics, recorded reviewers and given scores say what people say, beside how far people agree.
+
+    ``options.metrics`` may be empty where reviewers or scores are named. ``scores``: files with the columns metric
+    (optional), task, agent, score, or scores by metric and (task, agent). ``margin``: votes that preferences must be
+    ahead by to decide a pair; None: 2, or 1 where pairs have fewer than three votes. ``measurement``: of Krippendorff's
+    alpha; auto: ordinal up to 20 different values, else interval. Everything that costs nothing is checked before any
+    model is asked.
+    """
+    check_convention(convention)
+    _check_named(options, reviewers, scale, scores)
+    _check_labels(study, margin)
+    chosen = _criteria(study, criterion)
+    given = _given(scores, study)
+    judges = reviewer_judges(study, reviewers, scale, convention=convention, own_family=own_family)
+    judges += given_judges(given, study)
+    check_unlike(judges)
+    evaluation = await evaluate_study(study, options) if options.metrics else None
+    judges = [*_computed(evaluation, study), *judges]
+    check_unlike(judges)
+    draws = Draws(options.seed, options.resamples, options.level)
+    found = tuple(
+        _on_criterion(study, judges, name, convention=convention, margin=margin, measurement=measurement, draws=draws)
+        for name in chosen
+    )
+    return Agreement(
+        study=study.name,
+        fingerprint=study.fingerprint,
+        convention=convention,
+        level=options.level,
+        criteria=found,
+        signature=str(_signature(study, found, convention, draws)),
+        evaluation=evaluation,
+    )
+
+
+# --- what is held against people -----------------------------------------------------------------------------------
+
+
+def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None) -> None:
+    """Refuse what no agreement could be measured with."""
+    check_options(options if options.metrics else replace(options, metrics=Options().metrics))
+    if not options.metrics and not reviewers and scores is None:
+        raise UserError("name what to hold against people: metrics, recorded reviewers, or a file of scores")
+    of_raters = (
+        [metric.name for metric in options.chosen_metrics() if metric.kind == "labels"] if options.metrics else []
+    )
+    if of_raters:
+        raise MetricError(f"{of_raters[0]} scores raters, not responses: it cannot be held against people")
+    if scale is not None and not reviewers:
+        raise UserError(f"the scale {scale} is that of reviewers: name them, or say all")
+
+
+def _check_labels(study: Study, margin: float | None) -> None:
+    """Refuse a study that nobody labelled."""
+    if margin is not None and not (math.isfinite(margin) and margin > 0):
+        raise UserError(f"a margin of {margin} votes came; it is above 0, and 2 in the papers")
+    if not study.n_ratings and not study.n_preferences:
+        raise MetricError(
+            f"{study.name} has no labels, so there is nobody to agree with: add a table labels with task, agent, "
+            "rater, score, or with task, first, second, rater, preference"
+        )
+
+
+def _criteria(study: Study, criterion: str | None) -> list[str | None]:
+    """The criterion asked for, or all that labels have."""
+    found = list(dict.fromkeys(label.criterion for label in study.labels()))
+    if criterion is None:
+        return found
+    known = [name for name in found if name is not None]
+    if criterion not in known:
+        raise UserError(
+            f"no label has the criterion {criterion!r}{nearest(criterion, known) or '.'} "
+            f"Criteria: {', '.join(known) or 'none'}."
+        )
+    return [criterion]
+
+
+def _given(scores: Given | None, study: Study) -> list[GivenScores]:
+    if scores is None:
+        return []
+    if isinstance(scores, Mapping):
+        return [check_given(name, one, study) for name, one in scores.items()]
+    return read_score_files([scores] if isinstance(scores, str | Path) else list(scores), study)
+
+
+def _computed(evaluation: Evaluation | None, study: Study) -> list[Judge]:
+    if evaluation is None:
+        return []
+    return metric_judges(evaluation.outcomes.values(), study)
+
+
+# --- on one criterion ----------------------------------------------------------------------------------------------
+
+
+def _on_criterion(
+    study: Study,
+    judges: Sequence[Judge],
+    criterion: str | None,
+    *,
+    convention: Convention,
+    margin: float | None,
+    measurement: Measured,
+    draws: Draws,
+) -> CriterionAgreement:
+    ratings = [label for label in study.ratings() if label.criterion == criterion]
+    preferences = [label for label in study.preferences() if label.criterion == criterion]
+    tasks, agents = study.tasks, [agent.agent for agent in study.agents]
+    margin = _margin(preferences, convention) if margin is None else margin
+    labels = pair_labels(ratings, preferences, tasks=tasks, agents=agents, least_margin=margin)
+    earned = [judge.credits(labels, convention) for judge in judges]
+    table = rating_table(ratings, tasks=tasks, agents=agents) if ratings else None
+    correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = []
+    if table is not None:
+        tables = [judge.scores.score for judge in judges]
+        correlated = correlations(tables, table.value, convention=convention, draws=draws)
+    shares = accuracies(earned, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    found = tuple(
+        JudgeAgreement(judge.name, judge.kind, share, correlated[i][0] if correlated else (), judge.signature)
+        for i, (judge, share) in enumerate(zip(judges, shares, strict=True))
+    )
+    by_task = np.stack([one for _, one in correlated], axis=1) if correlated else None
+    ceiling = human_ceiling(ratings, preferences, tasks=tasks, agents=agents, measurement=measurement, draws=draws)
+    return CriterionAgreement(
+        criterion=criterion,
+        labels=_counts(ratings, preferences, labels, margin),
+        judges=found,
+        comparisons=(*_compared(earned, draws), *_compared_ranks([j.name for j in judges], by_task, draws)),
+        ceiling=ceiling,
+        notes=_notes(labels, earned, convention, rated=table is not None),
+    )
+
+
+def _margin(preferences: Sequence[Preference], convention: Convention) -> float:
+    """Two votes, as in the papers; one where most pairs have too few to be ahead by two."""
+    votes: dict[tuple[str, frozenset[str]], set[str]] = {}
+    for label in preferences:
+        votes.setdefault((label.task, frozenset((label.first, label.second))), set()).add(label.rater)
+    few = votes and float(np.median([len(raters) for raters in votes.values()])) < MANY_VOTES
+    return 1.0 if few and convention == "default" else MARGIN
+
+
+def _counts(
+    ratings: Sequence[Rating], preferences: Sequence[Preference], labels: PairLabels, margin: float
+) -> LabelCounts:
+    return LabelCounts(
+        raters=len({label.rater for label in ratings} | {label.rater for label in preferences}),
+        ratings=len(ratings),
+        preferences=len(preferences),
+        pairs=labels.n_pairs,
+        decided=labels.n_decided,
+        tied=labels.n_ties,
+        by_preference=int(labels.by_preference.sum()),
+        contradicted=labels.n_contradicted,
+        margin=margin,
+    )
+
+
+def _notes(
+    labels: PairLabels, earned: Sequence[PairCredits], convention: Convention, *, rated: bool
+) -> tuple[str, ...]:
+    notes = []
+    if not labels.n_decided:
+        notes.append("people decided no pair of responses, so there is no accuracy")
+    if not rated:
+        notes.append("people compared responses and rated none, so there are no correlations with ratings")
+    for one in earned:
+        asked = int(one.asked.sum())
+        if labels.n_decided and asked < labels.n_decided:
+            notes.append(f"{one.name} says nothing of {labels.n_decided - asked} of {labels.n_decided} decided pairs")
+        missing = asked - int(np.sum(~np.isnan(one.credit)))
+        if missing and convention == "default":
+            notes.append(f"{one.name}: {missing} of {asked} pairs are missing and left out")
+    return tuple(notes)
+
+
+def _compared(earned: Sequence[PairCredits], draws: Draws) -> list[JudgeComparison]:
+    found = compare_all_credits(earned, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    return [
+        JudgeComparison(
+            "accuracy", c.first, c.second, c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks
+        )
+        for c in found
+    ]
+
+
+def _compared_ranks(names: Sequence[str], by_task: FloatArray | None, draws: Draws) -> list[JudgeComparison]:
+    """Spearman's coefficients on the tasks on which both judges have one."""
+    if by_task is None or len(names) < 2:
+        return []
+    pairs = compare_all(names, by_task, seed=draws.seed, permutations=draws.resamples)
+    number = {name: i for i, name in enumerate(names)}
+    differences = np.stack([by_task[:, number[c.first]] - by_task[:, number[c.second]] for c in pairs], axis=1)
+    intervals = task_intervals(differences, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    return [
+        JudgeComparison("spearman", c.first, c.second, c.difference, i.low, i.high, c.p, c.p_holm, c.n, c.n)
+        for c, i in zip(pairs, intervals, strict=True)
+    ]
+
+
+def _signature(study: Study, found: Sequence[CriterionAgreement], convention: Convention, draws: Draws) -> Signature:
+    rows = [
+        (label.task, label.rater, label.criterion, label.agent, label.score)
+        if isinstance(label, Rating)
+        else (label.task, label.rater, label.criterion, f"{label.first} {label.second}", label.preference)
+        for label in study.labels()
+    ]
+    paper = convention == "paper"
+    settings = {
+        "labels": evidence_hash(rows),
+        "pairs": f"sign-of-medians,then-votes-beyond-0.5-ahead-by-{found[0].labels.margin:g}",
+        "ties": "labels-left-out,judges-half",
+        "missing": "half" if paper else "left-out",
+        "undefined": "0" if paper else "left-out",
+        "interval": f"tasks-bootstrap-t-{draws.level:g}(t-under-{FEW_TASKS});agents:percentile",
+        "test": "sign-flip-holm",
+        "resamples": str(draws.resamples),
+        "seed": str(draws.seed),
+        "study": study.fingerprint[:8],
+    }
+    return Signature("agreement", settings)

@@ -1,0 +1,326 @@
+"""The ceiling: how far people agree with each other, which no metric can be asked to exceed by much.
+
+Krippendorff's alpha over all raters; and each rater held against the others as a metric is held against all of them:
+pairwise accuracy against the sign of the others' medians (of preferences: the others' majority), and Spearman's
+coefficient with the others' medians over the responses to a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.meta_evaluation.agreement.correlations import Draws
+from goldless.metrics.label_agreement import rank_correlations
+from goldless.metrics.pair_labels import ROUNDING
+from goldless.metrics.shares import Share, task_shares
+from goldless.records import Preference, Rating
+from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Measured = Literal["auto", "nominal", "ordinal", "interval"]
+
+FEW_VALUES = 20
+"""Ratings of at most so many different values are levels in an order; of more, they are numbers."""
+SURELY_SORTED = 20
+"""Responses with unlike ratings, all of them in the order of the raters' names: no people rate like that."""
+SHUFFLES = 20
+LISTED_RATERS = 50
+"""Up to so many raters are reported one by one."""
+LEAST_PREFERENCE = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class RaterAgreement:
+    """One rater against all others."""
+
+    rater: str
+    accuracy: Share
+    spearman: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ceiling:
+    """How far raters agree with each other."""
+
+    source: Literal["ratings", "preferences"] | None
+    n_raters: int
+    alpha: Reliability | None
+    accuracy: Share | None
+    """Of one rater against the others, over all raters."""
+    tied: int
+    """Comparisons that the others left undecided, so that a rater could not be held against them."""
+    spearman: Interval | None
+    """Mean over tasks of the mean over raters; None: there are no ratings."""
+    undefined: int
+    """Tasks of a rater on which Spearman's coefficient is not defined."""
+    raters: tuple[RaterAgreement, ...]
+    """None where they are more than 50, or where names stand for no people."""
+    named: bool
+    """Whether the raters' names stand for people; else ratings were dealt to names at random."""
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Voices:
+    """One value a rater and unit; a unit is a response, or a pair of them."""
+
+    value: FloatArray
+    unit: IntArray
+    task: IntArray
+    rater: IntArray
+    raters: tuple[str, ...]
+
+
+def human_ceiling(
+    ratings: Sequence[Rating],
+    preferences: Sequence[Preference],
+    *,
+    tasks: Sequence[str],
+    agents: Sequence[str],
+    measurement: Measured = "auto",
+    draws: Draws,
+) -> Ceiling:
+    """The ceiling by ratings, or by preferences where no response was rated twice."""
+    rated, compared = _rated(ratings, tasks, agents), _compared(preferences, tasks, agents)
+    by_ratings = _shared(rated) or not _shared(compared)
+    voices = rated if by_ratings else compared
+    n_raters = len(set(rated.raters) | set(compared.raters))
+    if not _shared(voices):
+        why = "one rater" if n_raters == 1 else "nobody rated what another rated"
+        return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
+    alpha = krippendorff_alpha(
+        voices.value,
+        voices.unit,
+        task=voices.task,
+        measurement=_measurement(voices, measurement, by_ratings=by_ratings),
+        seed=draws.seed,
+        resamples=draws.resamples,
+        level=draws.level,
+    )
+    if not by_ratings:
+        return _by_preferences(voices, alpha, draws)
+    return _by_ratings(voices, alpha, len(agents), draws)
+
+
+def _measurement(voices: _Voices, wanted: Measured, *, by_ratings: bool) -> Measurement:
+    if wanted != "auto":
+        return wanted
+    return "ordinal" if not by_ratings or len(np.unique(voices.value)) <= FEW_VALUES else "interval"
+
+
+def _shared(voices: _Voices) -> bool:
+    return len(np.unique(voices.unit)) < len(voices.unit)
+
+
+# --- ratings -------------------------------------------------------------------------------------------------------
+
+
+def _by_ratings(voices: _Voices, alpha: Reliability, agents: int, draws: Draws) -> Ceiling:
+    named = not _sorted_by_name(voices)
+    dealt = [voices.rater] if named else _dealt(voices, draws.seed)
+    held = [_against_others(voices, rater, agents) for rater in dealt]
+    credit, task = np.concatenate([one.credit for one in held]), np.concatenate([one.task for one in held])
+    rows, row_task = np.concatenate([one.spearman for one in held]), np.concatenate([one.row_task for one in held])
+    share = _shares(credit[None], task, draws)[0]
+    listed = named and len(voices.raters) <= LISTED_RATERS
+    return Ceiling(
+        "ratings",
+        len(voices.raters),
+        alpha,
+        _fewer(share, len(dealt)),
+        tied=sum(one.tied for one in held) // len(dealt),
+        spearman=_mean_over_tasks(rows, row_task, draws),
+        undefined=int(np.isnan(rows).sum()) // len(dealt),
+        raters=_one_by_one(voices, held[0], draws) if listed else (),
+        named=named,
+        note=None
+        if named
+        else "the ratings of every response ascend or descend with the raters' names, so names stand for no people; "
+        f"ratings were dealt to names at random, {SHUFFLES} times",
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Held:
+    """Each rater's ratings against the others'."""
+
+    credit: FloatArray
+    task: IntArray
+    rater: IntArray
+    tied: int
+    spearman: FloatArray
+    """One value a rater and task."""
+    row_task: IntArray
+    row_rater: IntArray
+
+
+def _against_others(voices: _Voices, rater: IntArray, agents: int) -> _Held:
+    others = _medians_of_others(voices.value, voices.unit)
+    n_tasks = int(voices.task.max()) + 1
+    keys, row = np.unique(rater * n_tasks + voices.task, return_inverse=True)
+    own_table, other_table = np.full((2, len(keys), agents), np.nan)
+    own_table[row, voices.unit % agents] = voices.value
+    other_table[row, voices.unit % agents] = others
+    low, high = np.triu_indices(agents, k=1)
+    own, other = (_signs(table[:, low] - table[:, high]) for table in (own_table, other_table))
+    both = ~np.isnan(own + other)
+    place = np.nonzero(both & (other != 0))
+    return _Held(
+        credit=(1 + own[place] * other[place]) / 2,
+        task=(keys % n_tasks)[place[0]],
+        rater=(keys // n_tasks)[place[0]],
+        tied=int(np.sum(both & (other == 0))),
+        spearman=rank_correlations(own_table, other_table),
+        row_task=keys % n_tasks,
+        row_rater=keys // n_tasks,
+    )
+
+
+def _medians_of_others(value: FloatArray, unit: IntArray) -> FloatArray:
+    """For each rating the median of all others of its response; NaN: there are none."""
+    order = np.lexsort((value, unit))
+    ordered, units = value[order], unit[order]
+    _, begin, size = np.unique(units, return_index=True, return_counts=True)
+    start, m = np.repeat(begin, size), np.repeat(size, size)
+    place = np.arange(len(ordered)) - start
+    middle = []
+    for rank in ((m - 2) // 2, (m - 1) // 2):
+        skipped = np.clip(rank + (rank >= place), 0, m - 1)
+        middle.append(ordered[start + skipped])
+    found = np.empty(len(value))
+    found[order] = np.where(m > 1, (middle[0] + middle[1]) / 2, np.nan)
+    return found
+
+
+def _sorted_by_name(voices: _Voices) -> bool:
+    """Whether every response's ratings ascend, or every one's descend, with the raters' names."""
+    names = np.argsort(np.argsort(np.array(voices.raters)))
+    order = np.lexsort((names[voices.rater], voices.unit))
+    steps = np.diff(voices.value[order])
+    steps = steps[np.diff(voices.unit[order]) == 0]
+    unlike = np.abs(steps) > ROUNDING
+    if np.sum(unlike) < SURELY_SORTED:
+        return False
+    return bool((steps[unlike] > 0).all() or (steps[unlike] < 0).all())
+
+
+def _dealt(voices: _Voices, seed: int) -> list[IntArray]:
+    """The raters of each response in random order, several times."""
+    random = np.random.default_rng(seed)
+    by_unit = np.argsort(voices.unit, kind="stable")
+    found = []
+    for _ in range(SHUFFLES):
+        shuffled = np.lexsort((random.random(len(voices.unit)), voices.unit))
+        rater = np.empty_like(voices.rater)
+        rater[by_unit] = voices.rater[shuffled]
+        found.append(rater)
+    return found
+
+
+def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Interval:
+    """The mean over tasks of the mean of their rows."""
+    present = ~np.isnan(rows)
+    counts = np.bincount(task[present], minlength=int(task.max()) + 1)
+    sums = np.bincount(task[present], weights=rows[present], minlength=len(counts))
+    means = np.full(len(counts), np.nan)
+    np.divide(sums, counts, out=means, where=counts > 0)
+    return task_intervals(means[:, None], seed=draws.seed, resamples=draws.resamples, level=draws.level)[0]
+
+
+def _one_by_one(voices: _Voices, held: _Held, draws: Draws) -> tuple[RaterAgreement, ...]:
+    own = np.where(held.rater[None] == np.arange(len(voices.raters))[:, None], held.credit[None], np.nan)
+    shares = _shares(own, held.task, draws)
+    found = []
+    for number, (rater, share) in enumerate(zip(voices.raters, shares, strict=True)):
+        mine = held.row_rater == number
+        found.append(RaterAgreement(rater, share, _mean_over_tasks(held.spearman[mine], held.row_task[mine], draws)))
+    return tuple(found)
+
+
+# --- preferences ---------------------------------------------------------------------------------------------------
+
+
+def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceiling:
+    """Each rater's preference against the majority of the others'; what is not beyond 0.5 is no vote."""
+    _, unit = np.unique(voices.unit, return_inverse=True)
+    net = np.bincount(unit, weights=voices.value)[unit] - voices.value
+    shared = np.bincount(unit)[unit] > 1
+    decided = shared & (np.abs(net) > ROUNDING)
+    credit = (1 + voices.value * np.sign(net))[decided] / 2
+    task, who = voices.task[decided], voices.rater[decided]
+    share = _shares(credit[None], task, draws)[0]
+    raters: tuple[RaterAgreement, ...] = ()
+    if len(voices.raters) <= LISTED_RATERS:
+        own = np.where(who[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
+        shares = _shares(own, task, draws)
+        raters = tuple(RaterAgreement(name, one, None) for name, one in zip(voices.raters, shares, strict=True))
+    tied = int(np.sum(shared & ~decided))
+    return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
+
+
+# --- what was said -------------------------------------------------------------------------------------------------
+
+
+def _rated(ratings: Sequence[Rating], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
+    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    said: dict[tuple[int, str], list[float]] = {}
+    for label in ratings:
+        if label.task in task_number and label.agent in agent_number:
+            unit = task_number[label.task] * len(agents) + agent_number[label.agent]
+            said.setdefault((unit, label.rater), []).append(label.score)
+    return _voices(said, len(agents))
+
+
+def _compared(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
+    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    said: dict[tuple[int, str], list[float]] = {}
+    for label in preferences:
+        first, second = agent_number.get(label.first, -1), agent_number.get(label.second, -1)
+        if label.task in task_number and min(first, second) >= 0:
+            unit = (task_number[label.task] * len(agents) + min(first, second)) * len(agents) + max(first, second)
+            preference = label.preference if first < second else -label.preference
+            said.setdefault((unit, label.rater), []).append(preference)
+    found = _voices(said, len(agents) ** 2)
+    votes = np.where(np.abs(found.value) > LEAST_PREFERENCE + ROUNDING, np.sign(found.value), 0.0)
+    return _Voices(votes, found.unit, found.task, found.rater, found.raters)
+
+
+def _voices(said: dict[tuple[int, str], list[float]], units_a_task: int) -> _Voices:
+    """A rater who said several things of one unit has one voice: their mean."""
+    raters = tuple(dict.fromkeys(rater for _, rater in said))
+    number = _numbers(raters)
+    unit = np.array([unit for unit, _ in said], dtype=np.int64)
+    return _Voices(
+        value=np.array([sum(values) / len(values) for values in said.values()], dtype=np.float64),
+        unit=unit,
+        task=unit // units_a_task,
+        rater=np.array([number[rater] for _, rater in said], dtype=np.int64),
+        raters=raters,
+    )
+
+
+def _numbers(names: Sequence[str]) -> dict[str, int]:
+    return {name: number for number, name in enumerate(names)}
+
+
+def _signs(differences: FloatArray) -> FloatArray:
+    signs: FloatArray = np.where(np.abs(differences) <= ROUNDING, 0.0, np.sign(differences))
+    return signs
+
+
+def _shares(credit: FloatArray, task: IntArray, draws: Draws) -> list[Share]:
+    return task_shares(credit, task, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+
+
+def _fewer(share: Share, times: int) -> Share:
+    """The share with its judgements counted once, however often they were dealt."""
+    return Share(
+        share.value, share.low, share.high, share.n // times, share.n_tasks, share.level, share.method, share.note
+    )

@@ -1,0 +1,286 @@
+"""What holding metrics against people gives: frozen results, and the tables made of them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from rich.table import Table
+
+from goldless.errors import MetricError, nearest
+from goldless.meta_evaluation.agreement.ceiling import Ceiling
+from goldless.meta_evaluation.agreement.correlations import Correlation, Over
+from goldless.meta_evaluation.agreement.judges import Kind
+from goldless.metrics.judgement_table import Convention
+from goldless.metrics.label_agreement import Accuracy
+from goldless.reports.agreement_tables import (
+    ceiling_table,
+    comparison_table,
+    correlation_table,
+    judge_table,
+)
+from goldless.runs.evaluation import Evaluation
+
+COLUMNS = (
+    *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
+    *("missing", "tied", "undefined", "p", "p_holm", "method", "note", "signature"),
+)
+"""Of the long table: one row a number."""
+PEOPLE = "people"
+
+
+@dataclass(frozen=True, slots=True)
+class LabelCounts:
+    """What people said."""
+
+    raters: int
+    ratings: int
+    preferences: int
+    pairs: int
+    """Pairs of responses with a label."""
+    decided: int
+    """Of these, pairs with a better one: the test."""
+    tied: int
+    """Pairs without: they leave the test."""
+    by_preference: int
+    """Decided pairs that preferences decided."""
+    contradicted: int
+    """Pairs on which ratings and preferences say the opposite; ratings hold."""
+    margin: float
+    """Votes that preferences must be ahead by."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeAgreement:
+    """One judge held against people."""
+
+    name: str
+    kind: Kind
+    accuracy: Accuracy
+    correlations: tuple[Correlation, ...]
+    """Empty where people gave no ratings."""
+    signature: str
+    """How its scores were made."""
+
+    def correlation(self, coefficient: str, over: Over = "tasks") -> Correlation | None:
+        """The coefficient ``spearman``, ``kendall_tau_b`` or ``kendall_tau_a`` over that."""
+        return next((c for c in self.correlations if (c.coefficient, c.over) == (coefficient, over)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeComparison:
+    """Two judges on what both have judged."""
+
+    statistic: str
+    """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
+    first: str
+    second: str
+    difference: float | None
+    """First less second; None: nothing in common."""
+    low: float | None
+    high: float | None
+    p: float | None
+    """Two-sided, by flipping signs of tasks' differences."""
+    p_holm: float | None
+    """Corrected for all comparisons on this statistic (Holm)."""
+    n: int
+    """Common pairs, or common tasks."""
+    n_tasks: int
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionAgreement:
+    """All judges held against the labels of one criterion."""
+
+    criterion: str | None
+    """None: the labels name none."""
+    labels: LabelCounts
+    judges: tuple[JudgeAgreement, ...]
+    comparisons: tuple[JudgeComparison, ...]
+    ceiling: Ceiling
+    notes: tuple[str, ...] = ()
+
+    def judge(self, name: str) -> JudgeAgreement:
+        """The judge of that name."""
+        for judge in self.judges:
+            if judge.name == name:
+                return judge
+        known = [judge.name for judge in self.judges]
+        raise MetricError(f"{name!r} was not held against people{nearest(name, known)}. Held: {', '.join(known)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "criterion": self.criterion,
+            "labels": asdict(self.labels),
+            "judges": [
+                {
+                    "name": judge.name,
+                    "kind": judge.kind,
+                    "accuracy": {**asdict(judge.accuracy), "missing": judge.accuracy.missing},
+                    "correlations": [asdict(one) for one in judge.correlations],
+                    "signature": judge.signature,
+                }
+                for judge in self.judges
+            ],
+            "comparisons": [asdict(one) for one in self.comparisons],
+            "ceiling": asdict(self.ceiling),
+            "notes": list(self.notes),
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Agreement:
+    """How far metrics, reviewers and given scores agree with people."""
+
+    study: str
+    fingerprint: str
+    convention: Convention
+    level: float
+    criteria: tuple[CriterionAgreement, ...]
+    """One for each criterion of the labels, or the one asked for."""
+    signature: str
+    """How agreement was measured; each judge has one of its own for how its scores were made."""
+    evaluation: Evaluation | None = None
+    """Of the metrics that were computed."""
+
+    def __repr__(self) -> str:
+        """Study and judges."""
+        return (
+            f"<Agreement of {', '.join(judge.name for judge in self.criteria[0].judges)} with people on {self.study!r}>"
+        )
+
+    def criterion(self, name: str | None = None) -> CriterionAgreement:
+        """The results on a criterion; where none is named, on the first."""
+        for one in self.criteria:
+            if name is None or one.criterion == name:
+                return one
+        known = [one.criterion for one in self.criteria if one.criterion is not None]
+        raise MetricError(f"no results on the criterion {name!r}{nearest(str(name), known)}")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            "study": self.study,
+            "fingerprint": self.fingerprint,
+            "convention": self.convention,
+            "level": self.level,
+            "signature": self.signature,
+            "complete": self.evaluation is None or self.evaluation.complete,
+            "criteria": [one.as_json() for one in self.criteria],
+        }
+
+    def to_json(self) -> str:
+        """One JSON object."""
+        return json.dumps(self.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+
+    def to_csv(self) -> str:
+        """One row a number, with everything that number rests on."""
+        out = io.StringIO()
+        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for one in self.criteria:
+            for row in _long_rows(one):
+                writer.writerow({"criterion": one.criterion, "signature": self.signature, **row})
+        return out.getvalue()
+
+    def to_markdown(self) -> str:
+        """All tables as Markdown, with notes and signatures."""
+        parts: list[str] = []
+        for one in self.criteria:
+            parts += [f"## {one.criterion}\n"] * (len(self.criteria) > 1)
+            parts += [table.to_markdown() for table in self._tables(one)]
+            parts += [f"- {note}" for note in one.notes] + [""] * bool(one.notes)
+        signatures = dict.fromkeys([self.signature, *(judge.signature for judge in self.criteria[0].judges)])
+        return "\n".join([*parts, *(f"`{line}`\n" for line in signatures)])
+
+    def to_rich(self) -> list[Table]:
+        """Tables for the terminal; notes and signatures are not in them."""
+        return [table.to_rich() for one in self.criteria for table in self._tables(one)]
+
+    def _tables(self, one: CriterionAgreement) -> list[Any]:
+        data = one.as_json()
+        name = "" if one.criterion is None else f" on {one.criterion}"
+        tables = [judge_table(data, name, self.level)]
+        if any(judge.correlations for judge in one.judges):
+            tables.append(correlation_table(data, name, self.level))
+        tables.append(ceiling_table(data, name, self.level))
+        if one.comparisons:
+            tables.append(comparison_table(data, name, self.level))
+        return tables
+
+
+def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
+    for judge in one.judges:
+        head = {"judge": judge.name, "kind": judge.kind, "signature": judge.signature}
+        found = judge.accuracy
+        yield head | {
+            "statistic": "accuracy",
+            "over": "pairs",
+            **_numbers(found.accuracy, found.low, found.high, found.used, found.n_tasks),
+            "asked": found.asked,
+            "used": found.used,
+            "missing": found.missing,
+            "tied": found.tied,
+            "method": found.method,
+            "note": found.note,
+        }
+        for c in judge.correlations:
+            yield head | {
+                "statistic": c.coefficient,
+                "over": c.over,
+                **_numbers(c.value, c.low, c.high, c.n, c.n_tasks),
+                "asked": c.asked,
+                "used": c.n,
+                "missing": c.asked - c.n,
+                "undefined": c.undefined,
+                "method": c.method,
+                "note": c.note,
+            }
+    yield from _ceiling_rows(one.ceiling)
+    for pair in one.comparisons:
+        yield {
+            "judge": f"{pair.first} - {pair.second}",
+            "kind": "comparison",
+            "statistic": pair.statistic,
+            "over": "pairs" if pair.statistic == "accuracy" else "tasks",
+            **_numbers(pair.difference, pair.low, pair.high, pair.n, pair.n_tasks),
+            "p": pair.p,
+            "p_holm": pair.p_holm,
+        }
+
+
+def _ceiling_rows(ceiling: Ceiling) -> Iterator[dict[str, Any]]:
+    head = {"judge": PEOPLE, "kind": "ceiling", "note": ceiling.note}
+    if ceiling.alpha is None:
+        yield head | {"statistic": "krippendorff_alpha"}
+        return
+    alpha = ceiling.alpha
+    yield head | {
+        "statistic": f"krippendorff_alpha_{alpha.measurement}",
+        "over": "responses" if ceiling.source == "ratings" else "pairs",
+        **_numbers(alpha.alpha, alpha.low, alpha.high, alpha.n_units, alpha.n_tasks),
+        "used": alpha.n_values,
+        "missing": alpha.unpaired,
+        "method": alpha.method,
+    }
+    rows: Sequence[tuple[str, Any, Any]] = [(PEOPLE, ceiling.accuracy, ceiling.spearman)]
+    rows = [*rows, *((rater.rater, rater.accuracy, rater.spearman) for rater in ceiling.raters)]
+    for name, share, spearman in rows:
+        whole = name == PEOPLE and share is ceiling.accuracy
+        if share is not None:
+            numbers = _numbers(share.value, share.low, share.high, share.n, share.n_tasks)
+            tied = {"tied": ceiling.tied} if whole else {}
+            yield head | {"judge": name, "statistic": "accuracy", "over": "pairs", **numbers, **tied}
+        if spearman is not None:
+            numbers = _numbers(spearman.mean, spearman.low, spearman.high, spearman.n, spearman.n)
+            undefined = {"undefined": ceiling.undefined} if whole else {}
+            yield head | {"judge": name, "statistic": "spearman", "over": "tasks", **numbers, **undefined}
+
+
+def _numbers(value: float | None, low: float | None, high: float | None, n: int, n_tasks: int) -> Mapping[str, Any]:
+    return {"value": value, "low": low, "high": high, "n": n, "n_tasks": n_tasks}

@@ -1,0 +1,131 @@
+"""Reliability: how far raters say the same of the same thing, beyond what chance would give.
+
+Krippendorff's alpha = 1 - D_o / D_e. D_o is the mean squared distance of two values of the same unit, D_e that of any
+two values; units with one value say nothing and are left out (K. Krippendorff, "Computing Krippendorff's
+Alpha-Reliability", 2011). Squared distances: nominal 0 or 1; interval (a - b)²; ordinal the square of the difference of
+their ranks, ties shared, among all values used.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import UserError, nearest
+from goldless.statistics.bootstrap import Method
+from goldless.statistics.left_out import groups_left_out, left_out_intervals
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Measurement = Literal["nominal", "ordinal", "interval"]
+
+
+@dataclass(frozen=True, slots=True)
+class Reliability:
+    """Krippendorff's alpha with its interval: 1 all agree, 0 as by chance, below 0 worse than chance."""
+
+    alpha: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    measurement: Measurement
+    n_units: int
+    """Things that two raters or more gave a value."""
+    n_values: int
+    """Values of these."""
+    unpaired: int
+    """Values left out: nobody else gave one to the same unit."""
+    n_tasks: int
+    level: float
+    method: Method | None = None
+    note: str | None = None
+
+
+def krippendorff_alpha(
+    values: FloatArray,
+    unit: IntArray,
+    *,
+    task: IntArray | None = None,
+    measurement: Measurement = "ordinal",
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> Reliability:
+    """Alpha of values, each of one rater on one unit; ``task`` says what each belongs to, None: units are tasks.
+
+    A rater gives a unit one value. Who gave it does not matter: alpha takes raters to be interchangeable.
+    """
+    if measurement not in get_args(Measurement):
+        known = get_args(Measurement)
+        raise UserError(
+            f"a measurement is one of {', '.join(known)}, not {measurement!r}{nearest(str(measurement), known)}"
+        )
+    values, unit = np.asarray(values, dtype=np.float64), np.asarray(unit)
+    task = unit if task is None else np.asarray(task)
+    if values.ndim != 1 or not len(values) == len(unit) == len(task):
+        raise UserError(
+            f"{values.shape} values came with {unit.shape} units and {task.shape} tasks: one each is needed"
+        )
+    if not np.isfinite(values).all():
+        raise UserError("a value that is not a finite number came; leave out what nobody rated")
+    code = np.unique(unit, return_inverse=True)[1]
+    paired = np.bincount(code)[code] > 1 if len(code) else np.zeros(0, dtype=np.bool_)
+    values, code, task = values[paired], code[paired], task[paired]
+    group, n_tasks = groups_left_out(task)
+    whole = _alpha(values, code, measurement)
+    n_units, unpaired = len(np.unique(code)), int(np.sum(~paired))
+    if np.isnan(whole):
+        note = "no two raters rated the same" if not len(values) else "all values are equal"
+        return Reliability(
+            None, None, None, measurement, n_units, len(values), unpaired, n_tasks, level, note=f"not defined: {note}"
+        )
+    groups = int(group.max()) + 1
+    without = [_alpha(values[group != g], code[group != g], measurement) for g in range(groups)]
+    interval = left_out_intervals(
+        [whole],
+        np.array(without)[:, None],
+        n_tasks=n_tasks,
+        seed=seed,
+        resamples=resamples,
+        level=level,
+        lowest=-np.inf,
+    )[0]
+    return Reliability(
+        whole,
+        interval.low,
+        interval.high,
+        measurement,
+        n_units,
+        len(values),
+        unpaired,
+        n_tasks,
+        level,
+        interval.method,
+        interval.note,
+    )
+
+
+def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> float:
+    """Alpha of values whose units all have two or more; NaN: not defined."""
+    if len(values) == 0 or values.min() == values.max():
+        return np.nan
+    _, level, counts = np.unique(values, return_inverse=True, return_counts=True)
+    size = np.bincount(unit).astype(np.float64)
+    share = np.divide(1.0, size - 1, out=np.zeros_like(size), where=size > 1)
+    n = len(values)
+    if measurement == "nominal":
+        alike = np.unique(unit * len(counts) + level, return_counts=True)
+        same = np.bincount(alike[0] // len(counts), weights=alike[1].astype(np.float64) ** 2, minlength=len(size))
+        observed = float((share * (size**2 - same)).sum())
+        expected = (n**2 - float((counts.astype(np.float64) ** 2).sum())) / (n - 1)
+        return 1 - observed / expected
+    placed = values if measurement == "interval" else (np.cumsum(counts) - counts / 2)[level]
+    placed = placed - placed.mean()  # sums of squares then lose no digits
+    sums, squares = np.bincount(unit, weights=placed), np.bincount(unit, weights=placed**2)
+    observed = float((share * 2 * (size * squares - sums**2)).sum())
+    expected = 2 * (n * float(squares.sum()) - float(placed.sum()) ** 2) / (n - 1)
+    return 1 - observed / expected

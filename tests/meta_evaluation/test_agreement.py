@@ -1,0 +1,366 @@
+"""Agreement with people on small studies, against numbers worked by hand and against scipy."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+
+import anyio
+import numpy as np
+import pytest
+from scipy.stats import kendalltau, rankdata, spearmanr
+
+import goldless
+from goldless.errors import MetricError, StudyError, UserError
+from goldless.meta_evaluation.agreement import agree
+from goldless.runs.options import Options
+
+FAST = {"metrics": (), "resamples": 200}
+AGENTS = ("ann", "bob", "cy")
+
+
+def write(path, name, rows):
+    (path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def study_of(path, labels, *, agents=AGENTS, tasks=None, judgements=()):
+    tasks = tasks or list(dict.fromkeys(label["task"] for label in labels))
+    write(path, "responses", [{"task": t, "agent": a, "text": f"{a} on {t}"} for t in tasks for a in agents])
+    write(path, "labels", labels)
+    if judgements:
+        write(path, "judgements", judgements)
+    return goldless.read_study(path)
+
+
+def rating(task, agent, score, rater="p", **more):
+    return {"task": task, "agent": agent, "rater": rater, "score": score, **more}
+
+
+def held(study, scores=None, **options):
+    given = {key: options.pop(key) for key in list(options) if key in {"metrics", "resamples", "seed", "level"}}
+    return anyio.run(lambda: agree(study, Options(**{**FAST, **given}), scores=scores, **options))
+
+
+HAND = [
+    *(rating("t1", a, s) for a, s in zip(AGENTS, (3, 2, 1), strict=True)),
+    *(rating("t2", a, s) for a, s in zip(AGENTS, (1, 1, 2), strict=True)),
+]
+SCORES = {
+    "mine": {
+        ("t1", "ann"): 0.9,
+        ("t1", "bob"): 0.1,
+        ("t1", "cy"): 0.1,
+        ("t2", "ann"): 0.5,
+        ("t2", "bob"): None,
+        ("t2", "cy"): 0.2,
+    }
+}
+
+
+def test_pairs_are_counted_as_worked_by_hand(tmp_path):
+    """t1: ann-bob and ann-cy right, bob-cy tied: 2.5. t2: ann-bob is a tie of people, ann-cy wrong, bob-cy missing."""
+    found = held(study_of(tmp_path, HAND), SCORES).criteria[0]
+    labels, own = found.labels, found.judges[0].accuracy
+    assert (labels.pairs, labels.decided, labels.tied, labels.raters) == (6, 5, 1, 1)
+    assert own.accuracy == pytest.approx(2.5 / 4)
+    assert (own.asked, own.used, own.missing, own.tied) == (5, 4, 1, 1)
+
+
+def test_with_the_papers_convention_missing_is_half_and_undefined_is_zero(tmp_path):
+    scores = {"flat": {(t, a): 1.0 for t in ("t1", "t2") for a in AGENTS}, **SCORES}
+    found = held(study_of(tmp_path, HAND), scores, convention="paper").criteria[0]
+    own = found.judge("mine").accuracy
+    assert own.accuracy == pytest.approx((2.5 + 0.5) / 5)
+    assert (own.used, own.missing) == (5, 0)
+    flat = found.judge("flat").correlation("spearman")
+    assert (flat.value, flat.n, flat.undefined) == (0, 2, 2)
+    default = held(study_of(tmp_path, HAND), scores).criteria[0].judge("flat").correlation("spearman")
+    assert (default.value, default.n, default.undefined, default.note) == (None, 0, 2, "defined on no task")
+
+
+def random_study(path, *, tasks=30, raters=4, seed=5):
+    random = np.random.default_rng(seed)
+    quality = random.normal(size=(tasks, 3)) + np.array([0.8, 0, -0.8])
+    said = np.round(2.5 + quality[:, :, None] + random.normal(size=(tasks, 3, raters)))
+    labels = [
+        rating(f"t{t}", a, float(said[t, j, r]), rater=f"r{r}")
+        for t in range(tasks)
+        for j, a in enumerate(AGENTS)
+        for r in range(raters)
+    ]
+    score = np.round(quality + random.normal(size=quality.shape), 1)
+    given = {(f"t{t}", a): float(score[t, j]) for t in range(tasks) for j, a in enumerate(AGENTS)}
+    return study_of(path, labels), said, score, given
+
+
+def test_correlations_within_tasks_over_responses_and_over_agents_are_those_of_scipy(tmp_path):
+    study, said, score, given = random_study(tmp_path)
+    judge = held(study, {"mine": given}).criteria[0].judges[0]
+    human = np.median(said, axis=2)
+    for name, other in (("spearman", spearmanr), ("kendall_tau_b", kendalltau)):
+        rows = [other(x, y).statistic for x, y in zip(score, human, strict=True) if np.ptp(x) and np.ptp(y)]
+        within = judge.correlation(name)
+        assert within.value == pytest.approx(np.mean(rows))
+        assert (within.asked, within.n, within.undefined) == (30, len(rows), 30 - len(rows))
+        pooled = judge.correlation(name, "responses")
+        assert pooled.value == pytest.approx(other(score.ravel(), human.ravel()).statistic)
+        assert pooled.n == 90
+        agents = judge.correlation(name, "agents")
+        assert agents.value == pytest.approx(other(score.mean(axis=0), human.mean(axis=0)).statistic)
+        assert (agents.n, agents.method) == (3, "percentile")
+        for one in (within, pooled):
+            assert one.low < one.value < one.high
+    signs = [np.sign(x[:, :, None] - x[:, None, :]) for x in (score, human)]
+    assert judge.correlation("kendall_tau_a").value == pytest.approx((signs[0] * signs[1]).sum() / (30 * 6))
+
+
+def test_the_interval_over_agents_is_the_percentiles_of_resampled_tasks(tmp_path):
+    study, said, score, given = random_study(tmp_path)
+    found = held(study, {"mine": given}, resamples=2000).criteria[0].judges[0].correlation("spearman", "agents")
+    random, human, drawn = np.random.default_rng(1), np.median(said, axis=2), []
+    for _ in range(2000):
+        some = random.integers(30, size=30)
+        x, y = score[some].mean(axis=0), human[some].mean(axis=0)
+        drawn.append(np.corrcoef(rankdata(np.round(x, 9)), rankdata(np.round(y, 9)))[0, 1])
+    assert (found.low, found.high) == pytest.approx(np.quantile(drawn, [0.025, 0.975]), abs=0.02)
+
+
+def test_each_rater_is_held_against_the_median_of_the_others(tmp_path):
+    study, said, _, given = random_study(tmp_path)
+    ceiling = held(study, {"mine": given}).criteria[0].ceiling
+    earned, spearman = {r: [] for r in range(4)}, []
+    for t in range(30):
+        rows = []
+        for r in range(4):
+            own, others = said[t, :, r], np.median(np.delete(said[t], r, axis=1), axis=1)
+            for i, j in ((0, 1), (0, 2), (1, 2)):
+                if others[i] != others[j]:
+                    earned[r].append((1 + np.sign(own[i] - own[j]) * np.sign(others[i] - others[j])) / 2)
+            if np.ptp(own) and np.ptp(others):
+                rows.append(spearmanr(own, others).statistic)
+        spearman += [np.mean(rows)] if rows else []
+    assert ceiling.accuracy.value == pytest.approx(np.mean([c for own in earned.values() for c in own]))
+    assert ceiling.spearman.mean == pytest.approx(np.mean(spearman))
+    assert [r.accuracy.value for r in ceiling.raters] == pytest.approx([np.mean(own) for own in earned.values()])
+    assert ceiling.tied == 30 * 3 * 4 - sum(map(len, earned.values()))
+    assert (ceiling.source, ceiling.n_raters, ceiling.named) == ("ratings", 4, True)
+    assert ceiling.accuracy.low < ceiling.accuracy.value < ceiling.accuracy.high
+
+
+def test_raters_whose_names_only_sort_the_ratings_are_no_people_and_the_ceiling_says_so(tmp_path):
+    """Sorted ratings: with names taken at their word the lowest of five would be one rater throughout."""
+    random = np.random.default_rng(0)
+    said = np.sort(random.integers(1, 6, size=(20, 3, 5)), axis=2)
+    labels = [
+        rating(f"t{t}", a, int(said[t, j, r]), rater=f"r{r}")
+        for t in range(20)
+        for j, a in enumerate(AGENTS)
+        for r in range(5)
+    ]
+    ceiling = held(study_of(tmp_path, labels), {"m": {("t0", "ann"): 1.0}}).criteria[0].ceiling
+    assert not ceiling.named
+    assert ceiling.raters == ()
+    assert "stand for no people" in ceiling.note
+    # ratings at random: people agree as by chance once they are dealt again, not as sorted columns would
+    assert ceiling.accuracy.value == pytest.approx(0.5, abs=0.1)
+    assert ceiling.accuracy.n < 20 * 3 * 5
+
+
+def test_one_rater_is_no_ceiling_and_no_crash(tmp_path):
+    found = held(study_of(tmp_path, HAND), SCORES)
+    ceiling = found.criteria[0].ceiling
+    assert (ceiling.alpha, ceiling.accuracy, ceiling.note) == (None, None, "none: one rater")
+    assert "none: one rater" in found.to_markdown()
+    split = [rating("t1", "ann", 1, rater="p"), rating("t1", "bob", 2, rater="q")]
+    other = held(study_of(tmp_path, split, tasks=["t1", "t2"]), SCORES).criteria[0].ceiling
+    assert other.note == "none: nobody rated what another rated"
+
+
+def preference(task, first, second, value, rater):
+    return {"task": task, "first": first, "second": second, "rater": rater, "preference": value}
+
+
+def test_preferences_alone_give_accuracy_a_majority_ceiling_and_no_correlations(tmp_path):
+    """ann over bob: 2 of 3 beyond 0.5, margin 1, a tie at 2. bob over cy: all three."""
+    labels = [
+        *(preference("t1", "ann", "bob", v, r) for v, r in ((1, "p"), (1, "q"), (-1, "s"))),
+        *(preference("t1", "cy", "bob", v, r) for v, r in ((-1, "p"), (-2, "q"), (-1, "s"))),
+    ]
+    scores = {"mine": {("t1", "ann"): 0.1, ("t1", "bob"): 0.5, ("t1", "cy"): 0.2}}
+    found = held(study_of(tmp_path, labels), scores).criteria[0]
+    assert (found.labels.pairs, found.labels.decided, found.labels.margin) == (2, 1, 2)
+    assert found.judges[0].accuracy.accuracy == 1
+    assert found.judges[0].correlations == ()
+    # ann-bob: p and q each face a split of the other two, s faces two: wrong. cy-bob: each agrees with two
+    assert (found.ceiling.accuracy.value, found.ceiling.accuracy.n, found.ceiling.tied) == (3 / 4, 4, 2)
+    loose = held(study_of(tmp_path, labels), scores, margin=1).criteria[0]
+    assert (loose.labels.decided, loose.judges[0].accuracy.accuracy) == (2, 0.5)
+
+
+def test_one_rater_s_preferences_decide_by_default_and_never_in_the_papers(tmp_path):
+    labels = [preference("t1", "ann", "bob", 1, "p"), preference("t2", "ann", "cy", -1, "p")]
+    scores = {"mine": {(t, a): s for t in ("t1", "t2") for a, s in zip(AGENTS, (3, 2, 1), strict=True)}}
+    found = held(study_of(tmp_path, labels), scores).criteria[0]
+    assert (found.labels.margin, found.judges[0].accuracy.accuracy) == (1, 0.5)
+    paper = held(study_of(tmp_path, labels), scores, convention="paper").criteria[0]
+    assert (paper.labels.decided, paper.judges[0].accuracy.accuracy) == (0, None)
+    assert any("decided no pair" in note for note in paper.notes)
+
+
+def test_every_criterion_is_reported_and_one_can_be_named(tmp_path):
+    turned = [{**row, "score": -row["score"], "criterion": "brevity"} for row in HAND]
+    labels = [{**row, "criterion": "depth"} for row in HAND] + turned
+    study = study_of(tmp_path, labels)
+    both = held(study, SCORES)
+    assert [one.criterion for one in both.criteria] == ["depth", "brevity"]
+    values = [one.judges[0].accuracy.accuracy for one in both.criteria]
+    assert values == [2.5 / 4, 1 - 2.5 / 4]
+    assert held(study, SCORES, criterion="brevity").criteria[0].judges[0].accuracy.accuracy == values[1]
+    with pytest.raises(UserError, match=r"'depht'; did you mean 'depth'\?.*Criteria: depth, brevity"):
+        held(study, SCORES, criterion="depht")
+
+
+def test_judges_are_compared_on_what_both_judged(tmp_path):
+    study, _, _, given = random_study(tmp_path)
+    worse = {key: -value for key, value in given.items()}
+    found = held(study, {"mine": given, "turned": worse}).criteria[0]
+    accuracy, spearman = found.comparisons
+    own, other = (judge.accuracy.accuracy for judge in found.judges)
+    assert accuracy.difference == pytest.approx(own - other)
+    assert (accuracy.first, accuracy.second, accuracy.statistic) == ("mine", "turned", "accuracy")
+    assert accuracy.low < accuracy.difference < accuracy.high
+    assert accuracy.p_holm < 0.05
+    assert spearman.difference == pytest.approx(2 * found.judges[0].correlation("spearman").value)
+
+
+def judged(reviewer, task, scores):
+    return [
+        {"reviewer": reviewer, "format": "5-level", "task": task, "agent": a, "output": s}
+        for a, s in zip(AGENTS, scores, strict=True)
+    ]
+
+
+def test_recorded_reviewers_stand_alone_and_as_a_panel(tmp_path):
+    """one: 2.5 of 3 on t1; two: all wrong. Equal votes of z-scores."""
+    rows = [*judged("one", "t1", "533"), *judged("two", "t1", "123"), *judged("ann", "t1", "531")]
+    study = study_of(tmp_path, HAND[:3], judgements=rows)
+    found = held(study, reviewers=["all"], own_family=True).criteria[0]
+    assert [(j.name, j.kind) for j in found.judges][-1] == ("panel", "panel")
+    assert [j.accuracy.accuracy for j in found.judges[:3]] == pytest.approx([2.5 / 3, 0, 1])
+    ann = held(study, reviewers=["ann"]).criteria[0].judges[0]
+    # its own response is not its to judge
+    assert (ann.accuracy.asked, ann.accuracy.accuracy) == (1, 1)
+    with pytest.raises(UserError, match="name them, or say all"):
+        held(study, SCORES, scale="5-level")
+
+
+def test_names_must_differ_and_something_must_be_named(tmp_path):
+    rows = judged("mine", "t1", "531")
+    study = study_of(tmp_path, HAND, judgements=rows)
+    with pytest.raises(UserError, match="'mine' came more than once"):
+        held(study, SCORES, reviewers=["mine"])
+    with pytest.raises(UserError, match="name what to hold against people"):
+        held(study)
+    with pytest.raises(UserError, match="above 0"):
+        held(study, SCORES, margin=0)
+    with pytest.raises(UserError, match="too few"):
+        held(study, SCORES, resamples=5)
+
+
+def test_a_study_without_labels_is_refused(tmp_path):
+    write(tmp_path, "responses", [{"task": "t", "agent": a, "text": a} for a in AGENTS])
+    with pytest.raises(MetricError, match="nobody to agree with"):
+        held(goldless.read_study(tmp_path), SCORES)
+
+
+def test_scores_for_what_the_study_does_not_have_are_all_named(tmp_path):
+    study = study_of(tmp_path, HAND)
+    with pytest.raises(UserError, match=r"2 of 2 scores .*'t9' and 'ann', 't1' and 'zed'"):
+        held(study, {"mine": {("t9", "ann"): 1.0, ("t1", "zed"): 1.0}})
+
+
+def test_a_file_of_scores_is_read_with_every_problem_named_at_once(tmp_path):
+    study = study_of(tmp_path, HAND)
+    good = tmp_path / "good.csv"
+    good.write_text("task,agent,score\nt1,ann,2\nt1,bob,\nt1,cy,1\n")
+    own = held(study, good).criteria[0].judges[0]
+    assert (own.name, own.accuracy.asked, own.accuracy.used) == ("good", 3, 1)
+    bad = tmp_path / "bad.csv"
+    bad.write_text(
+        "metric,task,agent,score\nm,t1,ann,nan\nm,t1,annn,1\nm,t7,bob,1\nm,t1,cy,1\nm,t1,cy,2\nm,t2,annn,1\n"
+    )
+    with pytest.raises(StudyError) as caught:
+        held(study, bad)
+    messages = [str(problem) for problem in caught.value.problems]
+    assert len(messages) == 4
+    assert "bad.csv:2: score is str 'nan'; a finite number is needed" in messages
+    assert any("agent 'annn' is not in" in m and "2 rows" in m and "did you mean 'ann'" in m for m in messages)
+    assert any("task 't7' is not in" in m for m in messages)
+    assert any("m has scored agent 'cy' on task 't1' already" in m for m in messages)
+    with pytest.raises(StudyError, match="no such table"):
+        held(study, tmp_path / "absent.csv")
+
+
+def test_response_scores_of_a_run_come_back_as_the_metric_itself(tmp_path):
+    """Lengths computed here and given as a file agree with people alike."""
+    study = study_of(tmp_path / ".." / tmp_path.name, HAND)
+    path = tmp_path / "response_scores.csv"
+    rows = [f"length,{t},{a},{len(f'{a} on {t}')},1,1,sig" for t in ("t1", "t2") for a in AGENTS]
+    path.write_text("metric,task,agent,score,asked,used,signature\n" + "\n".join(rows) + "\n")
+    found = held(study, [path]).criteria[0].judges[0]
+    # names of three letters tie, cy is shorter: t1 ann-bob 0.5, ann-cy 1, bob-cy 1; t2 both wrong
+    assert (found.name, found.accuracy.accuracy) == ("length", 2.5 / 5)
+
+
+def test_tables_hold_every_number_with_what_it_rests_on(tmp_path):
+    study, _, _, given = random_study(tmp_path)
+    found = held(study, {"mi|ne": given, "other": {key: -v for key, v in given.items()}})
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    own = [row for row in rows if row["judge"] == "mi|ne"]
+    assert [row["statistic"] for row in own][:2] == ["accuracy", "spearman"]
+    assert len(own) == 1 + 9
+    assert all(row["signature"] and row["n_tasks"] for row in rows)
+    assert {row["kind"] for row in rows} == {"scores", "ceiling", "comparison"}
+    data = json.loads(found.to_json())
+    assert data["criteria"][0]["judges"][0]["accuracy"]["accuracy"] == pytest.approx(float(own[0]["value"]))
+    assert "mi\\|ne" in found.to_markdown()
+    assert found.signature in found.to_markdown()
+    assert [table.title.plain[:12] for table in found.to_rich()] == [
+        "Agreement wi",
+        "Rank correla",
+        "Human ceilin",
+        "First less s",
+    ]
+
+
+def test_labels_for_agents_and_tasks_that_are_not_in_the_study_are_named_once_each(tmp_path):
+    labels = [rating(f"t{t}", a, 1, rater=r) for t in (1, 2) for a in ("ann", "zed", "cyx") for r in "pqs"]
+    labels += [rating("t8", "ann", 1)]
+    with pytest.raises(StudyError) as caught:
+        study_of(tmp_path, labels, tasks=["t1", "t2"])
+    messages = [str(problem) for problem in caught.value.problems]
+    assert len(messages) == 3
+    assert "agent 'zed' is not in responses.jsonl (6 rows from here on)" in messages[0]
+    assert "agent 'cyx' is not in responses.jsonl (6 rows from here on); did you mean 'cy'?" in messages[1]
+    assert "task 't8' is not in responses.jsonl" in messages[2]
+
+
+def test_labels_for_a_response_that_is_not_there_are_one_problem_a_response(tmp_path):
+    write(tmp_path, "agents", [{"agent": a} for a in (*AGENTS, "dee")])
+    labels = [rating(f"t{t}", "dee", 1, rater=r) for t in (1, 2) for r in "pqs"]
+    with pytest.raises(StudyError) as caught:
+        study_of(tmp_path, labels)
+    messages = [problem.message for problem in caught.value.problems]
+    assert messages == [
+        f"a label for a response that is not there: agent 'dee' to task '{t}' (3 labels from here on)"
+        for t in ("t1", "t2")
+    ]
+
+
+def test_what_was_not_held_against_people_is_not_found_by_name(tmp_path):
+    found = held(study_of(tmp_path, HAND), SCORES)
+    with pytest.raises(MetricError, match="'mien' was not held against people; did you mean 'mine'"):
+        found.criterion().judge("mien")
+    with pytest.raises(MetricError, match="no results on the criterion 'depth'"):
+        found.criterion("depth")

@@ -1,0 +1,108 @@
+"""Agreement on the recorded XSum study: the published accuracies, Spearman coefficients and labels.
+
+Accuracies: Auto-PRE, table 3; Spearman: its table 4. Kendall's tau and Spearman of PRE's own table 3 rest on outputs
+that are not recorded: of the six reviewers that both have, none of its cells comes out of these.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import anyio
+import pytest
+
+import goldless
+from goldless.meta_evaluation.agreement import agree
+from goldless.runs.options import Options
+
+pytestmark = pytest.mark.recorded
+FAST = Options(metrics=(), resamples=200, recorded=True)
+
+PUBLISHED = {
+    "pairwise": {"gpt4": (0.7369, None), "chatgpt": (0.6470, None), "fastchat-t5-3b": (0.6921, None)},
+    "5-level": {"gpt4": (0.6893, 0.4801), "chatEval": (0.5694, 0.1767), "chatglm_pro": (0.6553, None)},
+    "100-level": {"gpt4": (0.7005, 0.4701), "chatEval": (0.5747, 0.1942), "vicuna-7b": (0.5215, None)},
+}
+SEVEN = ("vicuna-7b", "chatglm3-6b", "baichuan2-13b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4")
+EQUAL = {"pairwise": (0.7401, None), "5-level": (0.7055, 0.4650), "100-level": (0.7002, 0.4312)}
+
+
+@pytest.fixture(scope="module")
+def study() -> goldless.Study:
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    return goldless.read_study(path)
+
+
+def held(study, **options):
+    return anyio.run(lambda: agree(study, FAST, **options)).criteria[0]
+
+
+@pytest.mark.parametrize("scale", PUBLISHED)
+def test_reviewers_agree_with_people_as_published(study, scale):
+    found = held(study, reviewers=list(PUBLISHED[scale]), scale=scale, convention="paper")
+    for name, (accuracy, spearman) in PUBLISHED[scale].items():
+        judge = found.judge(name)
+        assert round(judge.accuracy.accuracy, 4) == accuracy
+        assert (judge.accuracy.asked, judge.accuracy.used) == (1793, 1793)
+        if spearman is not None:
+            assert round(judge.correlation("spearman").value, 4) == spearman
+
+
+@pytest.mark.parametrize("scale", EQUAL)
+def test_the_equal_vote_of_seven_agrees_as_published(study, scale):
+    panel = held(study, reviewers=SEVEN, scale=scale, convention="paper").judge("panel")
+    accuracy, spearman = EQUAL[scale]
+    assert round(panel.accuracy.accuracy, 4) == accuracy
+    if spearman is not None:
+        assert round(panel.correlation("spearman").value, 4) == spearman
+
+
+def test_the_labels_are_as_published_and_the_raters_names_are_no_people(study):
+    """1793 of 2100 pairs decided; the five ratings of each summary are recorded in ascending order."""
+    found = held(study, reviewers=["gpt4"], scale="5-level")
+    assert (found.labels.pairs, found.labels.decided, found.labels.tied) == (2100, 1793, 307)
+    assert (found.labels.ratings, found.labels.preferences, found.labels.raters) == (3500, 3660, 5)
+    assert not found.ceiling.named
+    assert (found.ceiling.alpha.n_units, found.ceiling.alpha.n_values) == (700, 3500)
+
+
+def test_alpha_of_the_ratings_is_that_of_another_implementation(study):
+    import evalica  # noqa: PLC0415
+    import pandas as pd  # noqa: PLC0415
+
+    rows = pd.DataFrame([(r.rater, f"{r.task} {r.agent}", r.score) for r in study.ratings()], columns=list("rus"))
+    table = rows.pivot_table(index="r", columns="u", values="s")
+    for measurement in ("nominal", "ordinal", "interval"):
+        found = held(study, reviewers=["gpt4"], scale="5-level", measurement=measurement).ceiling.alpha
+        assert found.alpha == pytest.approx(evalica.alpha(table, distance=measurement).alpha)
+        assert found.low < found.alpha < found.high
+
+
+def test_by_default_what_is_missing_is_left_out_and_counted(study):
+    """On task xsum-092 all seven medians are 4, so that no rank correlation is defined there."""
+    judge = held(study, reviewers=["gpt4"], scale="5-level").judges[0]
+    assert (judge.accuracy.asked, judge.accuracy.missing) == (1793, judge.accuracy.asked - judge.accuracy.used)
+    assert judge.accuracy.missing > 0
+    within = judge.correlation("spearman")
+    assert (within.asked, within.n, within.undefined) == (100, 99, 1)
+
+
+def test_readers_preferences_have_a_ceiling_on_every_criterion(study):
+    """100 questions, five clinicians, three criteria; 1,496 preferences. Scores: the model is always better."""
+    path = study.path.parent / "chq_readers"
+    if not path.is_dir():
+        pytest.skip("the readers' labels are not recorded here")
+    readers = goldless.read_study(path)
+    scores = {
+        "model": {(task, agent): float(agent == "model") for task in readers.tasks for agent in ("human", "model")}
+    }
+    found = anyio.run(lambda: agree(readers, FAST, scores=scores))
+    assert [one.criterion for one in found.criteria] == ["completeness", "correctness", "conciseness"]
+    assert sum(one.labels.preferences for one in found.criteria) == 1496
+    for one in found.criteria:
+        assert (one.ceiling.source, one.ceiling.n_raters) == ("preferences", 5)
+        assert one.judges[0].accuracy.used == one.labels.decided

@@ -1,0 +1,43 @@
+"""Intervals from leaving tasks out, against the intervals of means."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goldless.errors import UserError
+from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.left_out import groups_left_out, left_out_intervals
+
+
+def test_of_a_mean_it_is_the_interval_of_the_mean():
+    """n mean - (n - 1) (mean without t) is the value of t, whatever the values are."""
+    values = np.random.default_rng(3).gamma(2, size=(40, 2))
+    without = (values.sum(axis=0) - values) / 39
+    limits = {"lowest": -np.inf, "highest": np.inf}
+    found = left_out_intervals(values.mean(axis=0), without, n_tasks=40, resamples=500, **limits)
+    for one, other in zip(found, task_intervals(values, resamples=500), strict=True):
+        assert (one.mean, one.low, one.high) == pytest.approx((other.mean, other.low, other.high))
+        assert (one.n, one.method) == (40, "bootstrap-t")
+
+
+def test_ends_lie_within_the_limits_and_what_is_not_defined_has_none():
+    without = np.column_stack([np.linspace(0.7, 1, 12), np.full(12, np.nan), np.full(12, 0.5)])
+    found = left_out_intervals([0.99, 0.5, np.nan], without, n_tasks=12, resamples=200)
+    assert found[0].high == 1
+    assert (found[1].mean, found[1].low) == (0.5, None)
+    assert "without one of the tasks" in found[1].note
+    assert (found[2].mean, found[2].low, found[2].note) == (None, None, "not defined")
+
+
+def test_up_to_two_hundred_tasks_are_left_out_one_by_one_and_more_in_a_hundred_groups():
+    group, tasks = groups_left_out(np.repeat(np.arange(200), 3))
+    assert (tasks, len(set(group.tolist()))) == (200, 200)
+    group, tasks = groups_left_out(np.repeat(np.arange(1000), 2))
+    assert (tasks, np.bincount(group).tolist()) == (1000, [20] * 100)
+    assert np.array_equal(group[::2], group[1::2])
+
+
+def test_values_and_their_left_outs_must_fit():
+    with pytest.raises(UserError, match="left out"):
+        left_out_intervals([1.0], np.ones((3, 2)), n_tasks=3)

@@ -1,0 +1,57 @@
+"""Rank correlations of whole columns, against scipy and a bootstrap written out."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import kendalltau, spearmanr
+
+from goldless.errors import UserError
+from goldless.statistics.rank_correlation import pooled_correlations, rank_coefficients
+
+PAIRS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=12)
+
+
+@given(PAIRS)
+def test_spearman_and_tau_b_are_those_of_scipy(pairs):
+    first, second = np.array(pairs, dtype=float).T
+    spearman, tau_b, tau_a = rank_coefficients(first, second)
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
+        assert np.isnan([spearman, tau_b]).all()
+        assert tau_a == 0
+        return
+    assert spearman == pytest.approx(spearmanr(first, second).statistic)
+    assert tau_b == pytest.approx(kendalltau(first, second).statistic)
+    signs = [np.sign(x[:, None] - x[None]) for x in (first, second)]
+    assert tau_a == pytest.approx((signs[0] * signs[1]).sum() / (len(first) * (len(first) - 1)))
+
+
+def test_without_two_values_nothing_is_defined():
+    assert np.isnan(rank_coefficients(np.ones(1), np.ones(1))).all()
+    found = pooled_correlations(np.array([1.0, np.nan]), np.array([1.0, 2.0]), np.array([0, 1]))
+    assert [one.mean for one in found] == [None, None, None]
+    assert [one.mean for one in pooled_correlations(np.zeros(0), np.zeros(0), np.zeros(0, int))] == [None] * 3
+
+
+def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_anew():
+    random = np.random.default_rng(2)
+    level = random.normal(size=(60, 1))
+    first = level + random.normal(size=(60, 5))
+    second = np.round(level + first + random.normal(size=(60, 5)))
+    found = pooled_correlations(first.ravel(), second.ravel(), np.repeat(np.arange(60), 5), resamples=2000)
+    drawn = []
+    for _ in range(500):
+        some = random.integers(60, size=60)
+        x, y = first[some].ravel(), second[some].ravel()
+        drawn.append((spearmanr(x, y).statistic, kendalltau(x, y).statistic))
+    expected = np.quantile(drawn, [0.025, 0.975], axis=0).T
+    for one, ends in zip(found[:2], expected, strict=True):
+        assert (one.low, one.high) == pytest.approx(ends, abs=0.03)
+        assert one.n == 60
+
+
+def test_columns_that_do_not_fit_are_refused():
+    with pytest.raises(UserError, match="equally long"):
+        pooled_correlations(np.ones(2), np.ones(3), np.ones(2, int))

@@ -1,0 +1,196 @@
+"""One measured bias with its interval, and how shares over tasks become one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypedDict
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.metrics.judgement_table import NEITHER
+from goldless.metrics.shares import Share, ShareMethod, task_shares
+from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
+JudgeKind = Literal["reviewer", "panel", "metric", "people", "reviewers"]
+NO_SPREAD = "no interval: all tasks say the same"
+
+
+class Draws(TypedDict):
+    """How tasks are resampled, for functions that take it so."""
+
+    seed: int
+    resamples: int
+    level: float
+
+
+@dataclass(frozen=True, slots=True)
+class BiasRow:
+    """One number about one judge."""
+
+    bias: Bias
+    judge: str
+    kind: JudgeKind
+    measure: str
+    """What the value is, in words."""
+    value: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    """Interval from resampling tasks; None: ``note`` says why."""
+    high: float | None
+    neutral: float | None
+    """The value of a judge without this bias; None: none is known, as where the better response may be the longer."""
+    asked: int
+    """Pairs, verdicts or responses that the measure is about."""
+    used: int
+    n_tasks: int
+    level: float
+    ties: int = 0
+    """Of those used, verdicts that found neither better."""
+    about: str | None = None
+    """The agents it is about, where they are named."""
+    method: ShareMethod | None = None
+    note: str | None = None
+    pair: tuple[str, str] | None = None
+    """Of a preference gap, the two reviewers."""
+
+    @property
+    def missing(self) -> int:
+        """Asked less used: unparsable, refused, or without a score."""
+        return self.asked - self.used
+
+    @property
+    def shown(self) -> bool | None:
+        """Whether the interval lies beside the neutral value.
+
+        None: there is no interval or no neutral value, or there are fewer than ten tasks, too few to trust it.
+        """
+        if self.neutral is None or self.low is None or self.high is None or self.n_tasks < FEW_TASKS:
+            return None
+        return not self.low <= self.neutral <= self.high
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What could not be measured, and why."""
+
+    bias: Bias
+    reason: str
+    judges: tuple[str, ...] = ()
+    """Whom it is about; none: everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what a judge was asked for is there."""
+
+    judge: str
+    kind: JudgeKind
+    of: str
+    """What is counted: judgements, or responses scored."""
+    asked: int
+    used: int
+
+    @property
+    def missing(self) -> int:
+        """Unparsable, refused, failed or without a score."""
+        return self.asked - self.used
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The single values that a share is made of, all of one judge."""
+
+    judge: str
+    kind: JudgeKind
+    values: FloatArray
+    """[items], NaN: missing or not asked."""
+    asked: BoolArray
+    """[items]"""
+    task: IntArray
+    """[items]"""
+    ties: int = 0
+    about: str | None = None
+    note: str | None = None
+    pair: tuple[str, str] | None = None
+
+
+def measured_on_pairs(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray) -> Measured:
+    """Verdicts [tasks, pairs] between 0 and 1 as single values; those of 0.5 are ties."""
+    task = np.repeat(np.arange(len(values)), values.shape[1])
+    kept = np.where(asked, values, np.nan).ravel()
+    return Measured(judge, kind, kept, asked.ravel(), task, ties=int(np.sum(kept == NEITHER)))
+
+
+def share_rows(
+    bias: Bias,
+    measure: str,
+    measured: Sequence[Measured],
+    *,
+    neutral: float | None,
+    draws: Draws,
+    lowest: float = 0.0,
+    highest: float = 1.0,
+) -> list[BiasRow]:
+    """The mean over items of each judge's values, with an interval by tasks."""
+    rows = []
+    for one in measured:
+        used = ~np.isnan(one.values)
+        (share,) = task_shares(one.values[None, used], one.task[used], lowest=lowest, highest=highest, **draws)
+        if share.low is not None and share.low == share.high:
+            share = replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
+        rows.append(row_of(share, bias, measure, one, neutral=neutral))
+    return rows
+
+
+def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: float | None) -> BiasRow:
+    """A share as a row."""
+    return BiasRow(
+        bias=bias,
+        judge=one.judge,
+        kind=one.kind,
+        measure=measure,
+        value=share.value,
+        low=share.low,
+        high=share.high,
+        neutral=neutral,
+        asked=int(one.asked.sum()),
+        used=share.n,
+        n_tasks=share.n_tasks,
+        level=share.level,
+        ties=one.ties,
+        about=one.about,
+        method=share.method,
+        note="; ".join(note for note in (share.note, one.note) if note) or None,
+        pair=one.pair,
+    )
+
+
+def mean_of_shares(first: FloatArray, second: FloatArray, *, draws: Draws) -> Share:
+    """The mean of two shares, each the mean of its own values [tasks, items] but for NaN, with an interval by tasks.
+
+    A share's task values are share + (S_t - share N_t) T / Σ N, as in ``task_shares``: the same mean, and the same
+    spread to first order. Their mean is taken task by task, so that the two are resampled together.
+    """
+    counts = [np.sum(~np.isnan(values), axis=1) for values in (first, second)]
+    n, level = int(sum(count.sum() for count in counts)), draws["level"]
+    if not all(count.any() for count in counts):
+        return Share(None, None, None, n, 0, level, note="one of the two sides has no judgement")
+    on = (counts[0] + counts[1]) > 0
+    tasks = int(on.sum())
+    linear = np.zeros(tasks)
+    for values, count in zip((first, second), counts, strict=True):
+        share = float(np.nansum(values) / count.sum())
+        sums = np.nansum(values, axis=1)
+        linear += (share + (sums - share * count)[on] * tasks / count.sum()) / 2
+    (found,) = task_intervals(linear[:, None], **draws)
+    if found.low is None or found.high is None or found.low == found.high:
+        note = found.note or NO_SPREAD
+        return Share(found.mean, None, None, n, tasks, level, note=note)
+    return Share(found.mean, max(0.0, found.low), min(1.0, found.high), n, tasks, level, found.method)

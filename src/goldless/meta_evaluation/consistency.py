@@ -1,0 +1,344 @@
+"""Consistency over scorers: whether agents come out in the same order whichever model gives the log-probabilities.
+
+GEM, section 5, compares agents' scores under a small and a large scorer. Here: Pearson, Spearman and Kendall's tau-b
+over agents' mean scores, with intervals from resampling tasks for both scorers alike, and the same within each task.
+(The paper's "Spearman" of its tables 6 and 7 is Pearson.)
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError, UserError
+from goldless.metrics.catalogue import Metric
+from goldless.metrics.scores import ResponseScore
+from goldless.models.interface import Scorer
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.options import Options, check_options
+from goldless.runs.pipeline import evaluate_study
+from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.draws import draw_counts
+from goldless.studies import Study
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Coefficient = Literal["pearson", "spearman", "kendall"]
+"""``kendall`` is tau-b."""
+COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
+FEWEST_AGENTS = 3
+"""Of two agents every correlation is 1 or -1."""
+FEWEST_DRAWS = 0.5
+"""Share of resamples in which the coefficient must be defined for an interval."""
+DIGITS = 12
+"""Means that agree to so many digits of the largest are equal: sums in another order differ in the last ones."""
+ELEMENTS_AT_ONCE = 1 << 21
+PERCENTILE = (
+    "Intervals over agents are percentiles over resampled tasks, for these agents; resampled means are noisier than "
+    "the study's own, so they lean low where agents are close."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBy:
+    """One metric's response scores under one scorer."""
+
+    scorer: str
+    """What tells it from the others."""
+    metric: str
+    responses: Sequence[ResponseScore]
+    signature: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ScorerAgreement:
+    """One coefficient of one metric's scores under two scorers."""
+
+    metric: str
+    first: str
+    second: str
+    coefficient: Coefficient
+    value: float | None
+    """Over agents' mean scores; None: not defined, all agents are alike under one scorer."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    n_agents: int
+    n_tasks: int
+    asked: int
+    """Responses that at least one of the two scorers was asked about."""
+    used: int
+    """Of these, responses with a score under both."""
+    within_task: float | None
+    """Mean over tasks of the coefficient over the agents of one task; None: defined on no task."""
+    within_low: float | None
+    within_high: float | None
+    tasks_used: int
+    """Tasks on which it is defined."""
+    level: float
+    note: str | None = None
+
+    def as_row(self) -> dict[str, Cell]:
+        """As one row of a table."""
+        return {**asdict(self), "scorers": f"{self.first} / {self.second}", "missing": self.asked - self.used}
+
+
+@dataclass(frozen=True, slots=True)
+class Consistency:
+    """How far scorers agree about agents."""
+
+    rows: tuple[ScorerAgreement, ...]
+    level: float
+    signatures: Mapping[str, str]
+    """How each score was made, by metric and scorer."""
+    notes: tuple[str, ...]
+    complete: bool = True
+    """Whether another run would find nothing left to ask."""
+
+    def table(self) -> ReportTable:
+        """One row a metric, two scorers and a coefficient."""
+        interval = f"{self.level * 100:g}%"
+        columns = (
+            Column("metric", "metric"),
+            Column("scorers", "scorers"),
+            Column("coefficient", "coefficient"),
+            Column("value", "agents", "number", "-", 3),
+            Column("low high", interval, "interval", decimals=2),
+            Column("within_task", "by task", "number", "-", 3),
+            Column("within_low within_high", interval, "interval", decimals=2),
+            Column("n_agents", "n agents", "count", wide=True),
+            Column("n_tasks", "tasks", "count", wide=True),
+            Column("asked", "asked", "count", wide=True),
+            Column("used", "used", "count", wide=True),
+            Column("missing", "missing", "count", wide=True),
+            Column("tasks_used", "defined on tasks", "count", wide=True),
+        )
+        rows = tuple(row.as_row() for row in self.rows)
+        counted = dict.fromkeys(f"{row.n_agents} agents, {row.n_tasks} tasks" for row in self.rows)
+        title = f"Agents under different scorers ({'; '.join(counted)})"
+        return ReportTable(title, columns, rows, " || ".join(self.signatures.values()))
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "rows": [asdict(row) for row in self.rows],
+            "level": self.level,
+            "signatures": dict(self.signatures),
+            "notes": list(self.notes),
+            "complete": self.complete,
+        }
+
+
+async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
+    """The metrics under each scorer in turn, and how far they agree. Everything asked goes through the journal."""
+    check_options(options)
+    _check_asked(options.chosen_metrics(), scorers)
+    found: list[ScoredBy] = []
+    complete = True
+    for scorer in scorers:
+        evaluation = await evaluate_study(study, replace(options, scorer=scorer))
+        complete &= evaluation.complete
+        name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
+        if any(one.scorer == name for one in found):
+            raise UserError(f"two of the scorers are {name}: name different ones")
+        found += [ScoredBy(name, o.metric, o.responses, o.signature) for o in evaluation.outcomes.values()]
+    return compare_scorers(
+        found, seed=options.seed, resamples=options.resamples, level=options.level, complete=complete
+    )
+
+
+def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> None:
+    problems = []
+    if len(scorers) < 2:
+        problems.append(f"{len(scorers)} scorer came; name at least two with --scorer A --scorer B")
+    without = [metric.name for metric in metrics if metric.kind != "likelihood"]
+    if without:
+        problems.append(
+            f"{', '.join(without)}: asks no scorer, so it is the same under each; score the study twice with what you "
+            "want to compare and name the two run folders"
+        )
+    if problems:
+        raise UserError("; ".join(problems))
+
+
+def compare_scorers(
+    scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95, complete: bool = True
+) -> Consistency:
+    """The agreement of every two scorers on every metric that both have, tasks resampled for both alike."""
+    rows: list[ScorerAgreement] = []
+    compared: list[ScoredBy] = []
+    for first, second in itertools.combinations(scored, 2):
+        if first.metric == second.metric:
+            rows += _agreement(first, second, seed=seed, resamples=resamples, level=level)
+            compared += [first, second]
+    if not rows:
+        by: dict[str, list[str]] = {}
+        for one in scored:
+            by.setdefault(one.scorer, []).append(one.metric)
+        held = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by.items())
+        raise MetricError(f"no metric was computed under two scorers ({held}); compute the same one under both")
+    order = {metric: i for i, metric in enumerate(dict.fromkeys(one.metric for one in scored))}
+    rows.sort(key=lambda row: order[row.metric])
+    signatures = {f"{one.metric} by {one.scorer}": one.signature for one in compared if one.signature}
+    return Consistency(tuple(rows), level, signatures, (PERCENTILE, *_other_differences(compared)), complete)
+
+
+OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", "evidence", "goldless"}
+
+
+def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
+    """What beside the scorer differs between signatures of the same metric."""
+    notes: dict[str, None] = {}
+    for first, second in itertools.combinations(compared, 2):
+        if first.metric != second.metric or first.scorer == second.scorer:
+            continue
+        if first.signature and first.signature == second.signature:
+            notes[
+                f"{first.metric}: {first.scorer} and {second.scorer} have the same signature: the same was compared"
+            ] = None
+        mine, theirs = (dict(_parts(one.signature)) for one in (first, second))
+        for key in {**mine, **theirs}:
+            if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
+                told = f"{mine.get(key, 'none')} against {theirs.get(key, 'none')}"
+                notes[
+                    f"{first.metric}: {first.scorer} and {second.scorer} differ in more than the scorer: {key} {told}"
+                ] = None
+    return list(notes)
+
+
+def _parts(signature: str) -> list[tuple[str, str]]:
+    return [(key, value) for key, colon, value in (part.partition(":") for part in signature.split("|")[1:]) if colon]
+
+
+# --- two scorers ---------------------------------------------------------------------------------------------------
+
+
+def _agreement(first: ScoredBy, second: ScoredBy, *, seed: int, resamples: int, level: float) -> list[ScorerAgreement]:
+    tables = _tables(first.responses, second.responses)
+    both: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
+    kept: BoolArray = np.asarray(both.any(axis=0))
+    if int(kept.sum()) < FEWEST_AGENTS:
+        raise MetricError(
+            f"{first.metric}: {int(kept.sum())} agents have scores under both {first.scorer} and {second.scorer}; a "
+            f"correlation over agents needs at least {FEWEST_AGENTS}"
+        )
+    tables, both = tables[:, :, kept], both[:, kept]
+    rows = []
+    for coefficient in COEFFICIENTS:
+        low, high, note = _interval(tables, both, coefficient, seed=seed, resamples=resamples, level=level)
+        there = np.where(both, tables, np.nan)
+        by_task = correlations(there[0], there[1], coefficient)
+        within = task_intervals(by_task[:, None], seed=seed, resamples=resamples, level=level)[0]
+        value = correlations(*_means(tables, both, np.ones((1, tables.shape[1]))), coefficient)[0]
+        rows.append(
+            ScorerAgreement(
+                metric=first.metric,
+                first=first.scorer,
+                second=second.scorer,
+                coefficient=coefficient,
+                value=None if np.isnan(value) else float(value),
+                low=low,
+                high=high,
+                n_agents=int(kept.sum()),
+                n_tasks=int(both.any(axis=1).sum()),
+                asked=len({(r.task, r.agent) for r in (*first.responses, *second.responses)}),
+                used=int(both.sum()),
+                within_task=within.mean,
+                within_low=None if within.low is None else max(-1.0, within.low),
+                within_high=None if within.high is None else min(1.0, within.high),
+                tasks_used=within.n,
+                level=level,
+                note=note,
+            )
+        )
+    return rows
+
+
+def _tables(first: Sequence[ResponseScore], second: Sequence[ResponseScore]) -> FloatArray:
+    """Scores [2, tasks, agents], NaN where there is none."""
+    tasks = list(dict.fromkeys(row.task for row in (*first, *second)))
+    agents = list(dict.fromkeys(row.agent for row in (*first, *second)))
+    at, whom = {task: i for i, task in enumerate(tasks)}, {agent: i for i, agent in enumerate(agents)}
+    tables = np.full((2, len(tasks), len(agents)), np.nan)
+    for table, rows in zip(tables, (first, second), strict=True):
+        for row in rows:
+            if row.score is not None:
+                table[at[row.task], whom[row.agent]] = row.score
+    return tables
+
+
+def _means(tables: FloatArray, both: BoolArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Agents' means over drawn tasks that have both scores: [draws, agents] for each scorer; NaN: no such task."""
+    drawn = counts @ both
+    means = []
+    for table in np.where(both, tables, 0.0):
+        mean = np.full(drawn.shape, np.nan)
+        np.divide(counts @ table, drawn, out=mean, where=drawn > 0)
+        means.append(mean)
+    return means[0], means[1]
+
+
+def _interval(
+    tables: FloatArray,
+    both: BoolArray,
+    coefficient: Coefficient,
+    *,
+    seed: int,
+    resamples: int,
+    level: float,
+) -> tuple[float | None, float | None, str | None]:
+    """Percentiles over resampled tasks; without them where too few tasks or draws are left."""
+    n = int(both.any(axis=1).sum())
+    if n < 2:
+        return None, None, f"no interval: n = {n} task{'s' * (n != 1)}"
+    used = both.any(axis=1)
+    found = [
+        correlations(*_means(tables[:, used], both[used], counts), coefficient)
+        for counts in draw_counts(n, seed=seed, resamples=resamples)
+    ]
+    drawn = np.concatenate(found)
+    drawn = drawn[~np.isnan(drawn)]
+    if len(drawn) < FEWEST_DRAWS * resamples:
+        return None, None, f"no interval: defined in {len(drawn)} of {resamples} resamples"
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
+    return float(low), float(high), None
+
+
+def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
+    """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
+    if coefficient not in COEFFICIENTS:
+        raise UserError(f"a coefficient is one of {', '.join(COEFFICIENTS)}, not {coefficient!r}")
+    found = np.full(len(first), np.nan)
+    step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
+    for begin in range(0, len(first), step):
+        some = slice(begin, begin + step)
+        both = ~(np.isnan(first[some]) | np.isnan(second[some]))
+        left, right = (_levelled(np.where(both, table[some], 0.0), both) for table in (first, second))
+        if coefficient == "pearson":
+            x, y = left, right
+        else:
+            inside = both[:, :, None] & both[:, None, :]
+            signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (left, right)]
+            # the sum of signs is twice the rank with ties shared, less n + 1: centred already
+            x, y = (s.sum(axis=2) if coefficient == "spearman" else s.reshape(len(s), -1) for s in signs)
+        above, below = (x * y).sum(axis=1), np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+        defined = (below > 0) & (both.sum(axis=1) >= FEWEST_AGENTS)
+        np.divide(above, below, out=found[some], where=defined)
+    clipped: FloatArray = np.clip(found, -1.0, 1.0)
+    return clipped
+
+
+def _levelled(values: FloatArray, both: BoolArray) -> FloatArray:
+    """Rows less their mean on the scale of their largest, to twelve digits; 0 where a value is missing."""
+    size = np.maximum(np.abs(values).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
+    scaled = np.round(values / size, DIGITS)
+    mean = scaled.sum(axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
+    deviation = np.where(both, scaled - mean, 0.0)
+    flat = np.abs(deviation).max(axis=1, keepdims=True) <= 10.0**-DIGITS
+    levelled: FloatArray = np.where(flat, 0.0, deviation)
+    return levelled

@@ -1,0 +1,1 @@
+"""What a metric or a panel of reviewers costs, and what accuracy the money buys."""

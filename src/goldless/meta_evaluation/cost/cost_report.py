@@ -1,0 +1,148 @@
+"""What metrics and reviewers cost on a study and on more tasks, as tables and as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+from goldless.meta_evaluation.cost.journal_pace import Pace
+from goldless.reports.report_table import Cell, Column, ReportTable
+
+Source = Literal["spent", "planned", "estimated", "no model", "not known"]
+"""``spent``: a run was charged this. ``planned``: it would be. ``estimated``: tokens of judgements by the length of the
+text or as given. ``no model``: nobody is asked. ``not known``: a metric of the user's own, which may ask anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class ScaledCost:
+    """What the same would cost on another number of tasks like these."""
+
+    tasks: int
+    calls: float
+    tokens: float
+    tokens_low: float | None
+    """Interval of the mean over tasks; None: too few tasks, or they do not matter."""
+    tokens_high: float | None
+    usd: float | None
+    """None: price unknown."""
+    usd_low: float | None
+    usd_high: float | None
+    seconds: float | None
+    """None: not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What one model costs for one metric, or for all metrics of a run."""
+
+    metrics: tuple[str, ...]
+    """Several where a run computed them together."""
+    part: str
+    """What the model does; empty: no model is asked."""
+    model: str
+    source: Source
+    run: str | None = None
+    """The folder it was read from."""
+    calls: int = 0
+    reused: int = 0
+    """Replies that came from the journal: paid for before, and not in the other numbers."""
+    tokens: int = 0
+    usd: float | None = 0.0
+    """None: price unknown."""
+    seconds: float | None = None
+    """None: not known."""
+    growth: str = ""
+    """How calls grow, in words."""
+    fixed: bool = False
+    """Whether more tasks change nothing, as with a budget of calls."""
+    even: bool = False
+    """Whether tokens are taken as equal on every task, so that an interval over tasks would say nothing."""
+    pace: Pace | None = None
+    """What the journal knows of the model."""
+    scaled: ScaledCost | None = None
+    """None: nothing is known to reckon from."""
+
+    def as_row(self) -> dict[str, Cell]:
+        """The cost as one row of a table."""
+        own = {k: v for k, v in asdict(self).items() if k not in {"metrics", "scaled", "fixed", "even", "pace"}}
+        scaled = {} if self.scaled is None else {f"scaled_{k}": v for k, v in asdict(self.scaled).items()}
+        shares: dict[str, Cell] = {}
+        if self.scaled is not None and self.scaled.tokens and self.scaled.tokens_low and self.scaled.tokens_high:
+            shares["share_low"] = self.scaled.tokens_low / self.scaled.tokens
+            shares["share_high"] = self.scaled.tokens_high / self.scaled.tokens
+        return {"metric": ", ".join(self.metrics), **own, **scaled, **shares}
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What metrics cost on a study, and would cost on more tasks."""
+
+    study: str
+    n_tasks: int
+    """Tasks that at least two agents answered."""
+    n_agents: int
+    tasks: int
+    """Number of tasks that costs are scaled to."""
+    level: float
+    rows: tuple[Cost, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def total(self) -> ScaledCost | None:
+        """All rows on the larger number of tasks; a price that is unknown makes the sum unknown. None: no rows."""
+        rows = [row.scaled for row in self.rows if row.scaled is not None]
+        if not rows:
+            return None
+        usd = [None if row.scaled is None else row.scaled.usd for row in self.rows]
+        asked = [row.scaled for row in self.rows if row.source != "no model"]
+        seconds = [None if scaled is None else scaled.seconds for scaled in asked]
+        return ScaledCost(
+            self.tasks,
+            calls=sum(row.calls for row in rows),
+            tokens=sum(row.tokens for row in rows),
+            tokens_low=None,
+            tokens_high=None,
+            usd=None if any(one is None for one in usd) else sum(one or 0.0 for one in usd),
+            usd_low=None,
+            usd_high=None,
+            seconds=None if any(one is None for one in seconds) else sum(one or 0.0 for one in seconds),
+        )
+
+    def table(self) -> ReportTable:
+        """What it costs on this study."""
+        columns = (
+            Column("metric", "metric"),
+            Column("part", "asks the", absent=""),
+            Column("model", "model", wide=True),
+            Column("source", "known by"),
+            Column("calls", "calls", "count"),
+            Column("reused", "reused", "count", wide=not any(row.reused for row in self.rows)),
+            Column("tokens", "tokens", "count"),
+            Column("usd", "USD", "usd", "unknown"),
+            Column("seconds", "time", "seconds", "?"),
+        )
+        title = f"Cost on {self.study}: {self.n_tasks} tasks, {self.n_agents} agents"
+        return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
+
+    def scaled_table(self) -> ReportTable:
+        """What it would cost on more tasks."""
+        interval = f"{self.level * 100:g}% interval"
+        columns = (
+            Column("metric", "metric"),
+            Column("part", "asks the", absent=""),
+            Column("scaled_calls", "calls", "large"),
+            Column("scaled_tokens", "tokens", "large"),
+            Column("scaled_usd", "USD", "usd", "unknown"),
+            Column("share_low share_high", interval, "shares", decimals=1),
+            Column("scaled_seconds", "time", "seconds", "?"),
+            Column("scaled_tokens_low scaled_tokens_high", "tokens", "interval", decimals=0, wide=True),
+            Column("scaled_usd_low scaled_usd_high", "USD", "interval", decimals=2, wide=True),
+            Column("growth", "grows with", wide=True),
+        )
+        title = f"The same on {self.tasks:,} tasks like these, with {self.n_agents} agents"
+        return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        total = self.total
+        return {**asdict(self), "total": None if total is None else asdict(total)}

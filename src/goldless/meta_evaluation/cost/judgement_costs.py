@@ -1,0 +1,309 @@
+"""What a reviewer's judgements cost: tokens, where they are known from, and the price of each.
+
+Tokens are those a user gives, else those the study or the run has counted, else estimated from the text of the
+question that is really asked, with the reply, at four characters a token. A price that nobody knows stays unknown: a
+panel with such a reviewer has no cost, rather than one of 0.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import polars as pl
+
+from goldless.errors import UserError, nearest
+from goldless.evidence import JudgementEvidence
+from goldless.judging.exams.pairs import all_pairs, both_orders
+from goldless.judging.reviewing import ReviewQuestion
+from goldless.models.interface import ModelIdentity
+from goldless.models.usage import FREE_PROVIDERS, MILLION, Price, parse_price, price_of
+from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.asking_reviewers import named_reviewers
+from goldless.runs.planning import CHARACTERS_A_TOKEN
+from goldless.runs.review_evidence import reviewer_family
+from goldless.runs.review_options import ReviewOptions
+from goldless.runs.review_results import Review
+from goldless.studies import Study
+
+TokensFrom = Literal["given", "recorded", "measured", "estimated"]
+"""``given``: by the user; ``recorded``: counted in the study's judgements; ``measured``: what the run was charged for;
+``estimated``: from the text, at four characters a token."""
+PriceFrom = Literal["given", "price table", "on this machine", "unknown"]
+REPLY_TOKENS = 1
+"""Of a verdict that is not there to be measured: one word."""
+Asked = tuple[str, str, str | None]
+"""Task, first agent, second agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewerCost:
+    """What one reviewer's judgements cost."""
+
+    reviewer: str
+    judgements: int
+    """Asked for; with both orders each pair counts twice."""
+    input_tokens: float
+    """Of all judgements together."""
+    output_tokens: float
+    tokens_from: TokensFrom
+    price: Price | None
+    """None: unknown."""
+    price_from: PriceFrom
+
+    @property
+    def tokens(self) -> float:
+        """Read and written."""
+        return self.input_tokens + self.output_tokens
+
+    @property
+    def tokens_a_judgement(self) -> float:
+        """Mean over the judgements."""
+        return self.tokens / self.judgements if self.judgements else 0.0
+
+    @property
+    def usd(self) -> float | None:
+        """Of all judgements together; None: price unknown."""
+        if self.price is None:
+            return None
+        return (self.input_tokens * self.price.input_usd + self.output_tokens * self.price.output_usd) / MILLION
+
+    def as_row(self) -> dict[str, Any]:
+        """The cost as plain data."""
+        price = self.price
+        return {
+            "reviewer": self.reviewer,
+            "judgements": self.judgements,
+            "tokens": self.tokens,
+            "tokens_a_judgement": self.tokens_a_judgement,
+            "tokens_from": self.tokens_from,
+            "input_usd_per_million": None if price is None else price.input_usd,
+            "output_usd_per_million": None if price is None else price.output_usd,
+            "price_from": self.price_from,
+            "usd": self.usd,
+        }
+
+
+def reviewer_table(costs: Iterable[ReviewerCost]) -> ReportTable:
+    """One row a reviewer."""
+    columns = (
+        Column("reviewer", "reviewer"),
+        Column("judgements", "judgements", "count"),
+        Column("tokens_a_judgement", "tokens each", "count"),
+        Column("tokens_from", "tokens are"),
+        Column("input_usd_per_million", "USD/M in", "usd", "?"),
+        Column("output_usd_per_million", "out", "usd", "?"),
+        Column("price_from", "price is"),
+        Column("usd", "USD", "usd", "unknown", wide=True),
+    )
+    return ReportTable("Reviewers' judgements", columns, tuple(cost.as_row() for cost in costs))
+
+
+# --- of judgements that are there ----------------------------------------------------------------------------------
+
+
+def reviewer_costs(
+    study: Study,
+    review: Review,
+    options: ReviewOptions,
+    *,
+    prices: Mapping[str, Price] | None = None,
+    tokens_a_judgement: float | None = None,
+) -> dict[str, ReviewerCost]:
+    """What the judgements of a review cost, by reviewer. ``prices``: by reviewer, before any price table."""
+    names = [reviewer.name for reviewer in review.reviewers]
+    prices = prices or {}
+    check_priced(prices, names)
+    check_tokens(tokens_a_judgement)
+    rows: dict[str, list[JudgementEvidence]] = {name: [] for name in names}
+    for row in review.judgements:
+        rows[row.reviewer].append(row)
+    counted = _recorded_tokens(study, options) if options.recorded else _measured_tokens(review)
+    sizes: dict[tuple[str, Asked], int] = {}
+    found = {}
+    for name in names:
+        own = rows[name]
+        written = sum(REPLY_TOKENS if not r.output else len(r.output) // CHARACTERS_A_TOKEN + 1 for r in own)
+        source: TokensFrom
+        if tokens_a_judgement is not None:
+            whole = tokens_a_judgement * len(own)
+            source, tokens = "given", (max(0.0, whole - written), min(whole, float(written)))
+        elif name in counted:
+            source = "recorded" if options.recorded else "measured"
+            tokens = (counted[name][0] * len(own), counted[name][1] * len(own))
+        else:
+            asked = [(r.task, r.first, r.second) for r in own]
+            source, tokens = "estimated", (float(_read(study, options, name, asked, sizes)), float(written))
+        price, price_from = _price(name, prices, options)
+        found[name] = ReviewerCost(name, len(own), *tokens, tokens_from=source, price=price, price_from=price_from)
+    return found
+
+
+def _recorded_tokens(study: Study, options: ReviewOptions) -> dict[str, tuple[float, float]]:
+    """Tokens read and written a judgement as the study counts them, of reviewers with both on every row."""
+    table = study.table("judgements")
+    columns = ("input_tokens", "output_tokens")
+    if table is None or not set(columns) <= set(table.columns):
+        return {}
+    rows = table.filter(pl.col("format") == options.chosen_scale.name)
+    sums = rows.group_by("reviewer").agg(
+        *(pl.col(name).cast(pl.Float64, strict=False).mean() for name in columns),
+        pl.any_horizontal(pl.col(*columns).is_null()).any().alias("lacking"),
+    )
+    return {
+        row["reviewer"]: (row["input_tokens"], row["output_tokens"])
+        for row in sums.iter_rows(named=True)
+        if not row["lacking"]
+    }
+
+
+def _measured_tokens(review: Review) -> dict[str, tuple[float, float]]:
+    """Tokens read and written a judgement by what the run was charged for.
+
+    Replies from the journal are taken to be like those paid for now. A model that plays several reviewers is charged
+    once for all of them: each has its share by judgements.
+    """
+    spent = {row.model: row for row in review.spending if row.calls}
+    asked = {r.name: r.asked for r in review.reviewers}
+    played: dict[str, list[str]] = {}
+    for reviewer in review.reviewers:
+        if reviewer.model in spent and reviewer.asked:
+            played.setdefault(str(reviewer.model), []).append(reviewer.name)
+    found: dict[str, tuple[float, float]] = {}
+    for model, names in played.items():
+        row = spent[model]
+        share = (row.calls + row.reused) / row.calls / sum(asked[name] for name in names)
+        found |= dict.fromkeys(names, (row.usage.input_tokens * share, row.usage.output_tokens * share))
+    return found
+
+
+# --- of judgements that are still to be asked for --------------------------------------------------------------------
+
+
+def planned_reviewer_costs(
+    study: Study,
+    options: ReviewOptions,
+    *,
+    prices: Mapping[str, Price] | None = None,
+    tokens_a_judgement: float | None = None,
+) -> dict[str, ReviewerCost]:
+    """What asking the reviewers about everything would cost, by the text of the questions. Nothing is asked."""
+    named, prices = named_reviewers(options.reviewers), prices or {}
+    check_priced(prices, list(named))
+    check_tokens(tokens_a_judgement)
+    sizes: dict[tuple[str, Asked], int] = {}
+    found = {}
+    for name, given in named.items():
+        asked = [(q.task, q.first, q.second) for q in _questions(study, options, name, _identity(given))]
+        written = float(len(asked) * REPLY_TOKENS)
+        source: TokensFrom = "estimated" if tokens_a_judgement is None else "given"
+        if tokens_a_judgement is None:
+            read = float(_read(study, options, name, asked, sizes))
+        else:
+            read = max(0.0, tokens_a_judgement * len(asked) - written)
+        price, price_from = _price(name, prices, options)
+        found[name] = ReviewerCost(name, len(asked), read, written, source, price, price_from)
+    return found
+
+
+def _questions(
+    study: Study, options: ReviewOptions, name: str, identity: ModelIdentity | None
+) -> Sequence[ReviewQuestion]:
+    """What a reviewer is asked: everything but what is of its own family."""
+    families = {agent.agent: agent.family or agent.agent for agent in study.agents}
+    own = reviewer_family(name, None if identity is None else identity.name, options.families, families)
+    kept = {agent for agent, family in families.items() if options.judges_own_family or family != own}
+    answered = {task.task: [r.agent for r in responses if r.agent in kept] for task, responses in study}
+    if options.chosen_scale.pairwise:
+        return both_orders(all_pairs({task: agents for task, agents in answered.items() if agents}))
+    return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
+
+
+# --- sizes and prices ----------------------------------------------------------------------------------------------
+
+
+def _read(
+    study: Study,
+    options: ReviewOptions,
+    reviewer: str,
+    asked: Sequence[Asked],
+    sizes: dict[tuple[str, Asked], int],
+) -> int:
+    """Tokens of the questions at four characters each; ``sizes`` keeps those asked of several reviewers."""
+    described = options.descriptions.get(reviewer, options.task_description)
+    scale = options.chosen_scale
+    texts: dict[str, dict[str, str]] = {}
+    total = 0
+    for key in asked:
+        size = sizes.get((described, key))
+        if size is None:
+            task, first, second = key
+            if task not in texts:
+                texts[task] = {response.agent: response.text for response in study.responses(task)}
+            shown = texts[task].get(first, ""), None if second is None else texts[task].get(second, "")
+            messages = scale.messages(*shown, prompt=study.task(task).prompt, task_description=described)
+            size = sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
+            sizes[described, key] = size
+        total += size
+    return total
+
+
+def _price(name: str, prices: Mapping[str, Price], options: ReviewOptions) -> tuple[Price | None, PriceFrom]:
+    if name in prices:
+        return prices[name], "given"
+    given = name if options.recorded else named_reviewers(options.reviewers).get(name, name)
+    identity = ModelIdentity("openai", name) if options.recorded else _identity(given)
+    if identity is None:
+        return Price(0.0, 0.0), "on this machine"  # says who it is only once it is loaded
+    found = price_of(identity)
+    if found is not None:
+        return found, "on this machine" if identity.provider in FREE_PROVIDERS else "price table"
+    return (options.price, "given") if options.price is not None else (None, "unknown")
+
+
+def _identity(given: Any) -> ModelIdentity | None:
+    """Who a reviewer is, as far as its specification tells; None: a model on this machine."""
+    if not isinstance(given, str):
+        identity: ModelIdentity = given.identity
+        return identity
+    if given.startswith("openai:"):
+        return ModelIdentity("openai", given.partition(":")[2])
+    if given.startswith(("http://", "https://")):
+        server, _, name = given.partition("#")
+        return ModelIdentity("http", name, settings={"server": server})
+    return None
+
+
+def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
+    """Prices by reviewer from ``NAME=USD`` or ``NAME=IN,OUT``, in US dollars per million tokens."""
+    found, problems = {}, []
+    for item in given:
+        name, equals, price = item.rpartition("=")
+        try:
+            if not equals or not name.strip():
+                raise UserError("a name is missing")  # noqa: TRY301 - told with the others
+            found[name.strip()] = parse_price(price if "," in price else f"{price},{price}")
+        except UserError:
+            problems.append(repr(item))
+    if problems:
+        raise UserError(
+            f"--reviewer-price {', '.join(problems)}: give NAME=USD or NAME=IN,OUT in US dollars per million tokens, "
+            "not negative, such as gpt4=40 or open-model=0"
+        )
+    return found
+
+
+def check_priced(prices: Mapping[str, Price], names: Sequence[str]) -> None:
+    """Refuse prices of reviewers that are not there."""
+    strange = [name for name in prices if name not in names]
+    if strange:
+        hints = "; ".join(f"{name!r}{nearest(name, names)}" for name in strange)
+        raise UserError(f"a price came for {hints}, and the reviewers are {', '.join(names)}")
+
+
+def check_tokens(tokens: float | None) -> None:
+    """Refuse a number of tokens that no judgement has."""
+    if tokens is not None and not 0 < tokens < math.inf:
+        raise UserError(f"{tokens} tokens a judgement came; give a number above 0, such as 1000, or leave it out")

@@ -1,0 +1,334 @@
+"""What metrics cost: as runs have spent it, as planned where no run is there, and scaled to another number of tasks.
+
+A run's spending is read from its folder: calls, tokens and US dollars by model, for all metrics of the run together,
+because metrics of one run share evidence. Replies that came from the journal were paid for before and are counted
+apart. What no run covers is planned, as if nothing were in the journal.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from goldless.errors import UserError
+from goldless.judging.judges import find_judge
+from goldless.meta_evaluation.cost.cost_report import Cost, CostReport, ScaledCost
+from goldless.meta_evaluation.cost.journal_pace import Pace, journal_paces
+from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
+from goldless.models.cache import default_journal
+from goldless.models.interface import ModelIdentity
+from goldless.runs.collecting import with_peers
+from goldless.runs.options import Options
+from goldless.runs.planning import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
+from goldless.statistics.bootstrap import task_intervals
+from goldless.studies import Study
+
+YOUR_OWN = ("python:", "command:")
+BLOCKS = 20
+"""Blocks of tasks over which the spread of tokens is measured."""
+TASKS_A_BLOCK = 2
+COUNTED = "openai:counted-only"
+"""Stands for a model of which only the length of what it reads is wanted. It is never opened."""
+
+
+async def find_costs(
+    study: Study,
+    options: Options,
+    *,
+    tasks: int = 10_000,
+    runs: Sequence[Path | str] = (),
+    reviewers: Mapping[str, ReviewerCost] | None = None,
+    scale: str = "pairwise",
+) -> CostReport:
+    """What the metrics and reviewers cost on the study, and on so many tasks. Asks no model.
+
+    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: what
+    their judgements on ``scale`` cost, from ``reviewer_costs`` or ``planned_reviewer_costs``.
+    """
+    if tasks < 1:
+        raise UserError(f"costs on {tasks} tasks were asked for; give at least 1, such as --tasks 10000")
+    options = replace(options, recorded=False)
+    paces = journal_paces(options.journal or default_journal()) if runs else {}
+    found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
+    covered = {name for row in found for name in row.metrics}
+    left = [name for name in dict.fromkeys(options.metrics) if name not in covered]
+    notes: list[str] = []
+    if left:
+        planned, said = await _planned(study, replace(options, metrics=tuple(left)))
+        found += planned
+        notes += said
+    for name, cost in (reviewers or {}).items():
+        found.append(_reviewer(name, cost, scale))
+    n_tasks = sum(1 for _ in with_peers(study))
+    spread = await _spread(
+        study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
+    )
+    rows = tuple(replace(row, scaled=_scaled(row, n_tasks, tasks, spread.get(row.metrics))) for row in found)
+    return CostReport(study.name, n_tasks, len(study.agents), tasks, options.level, rows, (*notes, *_said(rows)))
+
+
+def _said(rows: Sequence[Cost]) -> list[str]:
+    """What a reader of the tables must know."""
+    notes = [
+        f"calls of {part} grow with {growth}"
+        for growth in dict.fromkeys(row.growth for row in rows if row.growth)
+        for part in [", ".join(dict.fromkeys(row.part for row in rows if row.growth == growth))]
+    ]
+    if any(row.reused for row in rows):
+        notes.append(
+            "reused: from the journal, paid for before; more tasks are reckoned as if everything were asked anew"
+        )
+    if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
+        notes.append("metrics of one run share evidence, so their spending is given together")
+    if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
+        notes.append(
+            "intervals: Student's t or bootstrap over blocks of tasks, of the mean tokens a task by length of text at "
+            f"{CHARACTERS_A_TOKEN} characters a token"
+        )
+    if any(row.source == "spent" and row.seconds is not None for row in rows):
+        notes.append("time of what was spent: calls of the run at the pace the journal noted for the model")
+    return notes
+
+
+# --- what runs have spent ------------------------------------------------------------------------------------------
+
+
+def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pace]) -> list[Cost]:
+    """The spending of a run or review, by model."""
+    results = next((folder / name for name in ("leaderboard.json", "review.json") if (folder / name).is_file()), None)
+    if results is None or not (folder / "made_by.json").is_file():
+        raise UserError(
+            f"{folder}: no run folder: leaderboard.json or review.json, and made_by.json, are expected, as "
+            "goldless score --out or goldless review --out write them"
+        )
+    try:
+        told = json.loads(results.read_text(encoding="utf-8"))
+        spending = json.loads((folder / "made_by.json").read_text(encoding="utf-8"))["spending"]
+        fingerprint, review = told["fingerprint"], results.name == "review.json"
+        parts = {r["name"]: r["model"] for r in told["reviewers"]} if review else _parts(told["models"])
+        metrics = (f"review[{told['scale']}]",) if review else tuple(told["metrics"])
+        rows = [_spent_row(row, metrics, parts, str(folder), options) for row in spending]
+        rows = [_with_pace(row, paces.get(row.model)) for row in rows]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder}: its files cannot be read as those of a run ({error!r}); run it again") from error
+    if fingerprint != study.fingerprint:
+        raise UserError(
+            f"{folder}: a run of another study ({told['study']}), or of this one before it was changed; give runs of "
+            f"{study.name}, or leave it out to have the cost planned"
+        )
+    return rows or [Cost(metrics=metrics, part="", model="", source="no model", run=str(folder))]
+
+
+def _with_pace(row: Cost, pace: Pace | None) -> Cost:
+    seconds = None if pace is None or pace.seconds is None else pace.seconds / pace.calls * row.calls
+    return replace(row, pace=pace, seconds=seconds)
+
+
+def _parts(models: Mapping[str, Any]) -> dict[str, str]:
+    return {part: ModelIdentity(**identity).short for part, identity in models.items()}
+
+
+def _spent_row(
+    row: Mapping[str, Any], metrics: tuple[str, ...], parts: Mapping[str, str], run: str, options: Options
+) -> Cost:
+    played = [part for part, model in parts.items() if model == row["model"]]
+    usage = row["usage"]
+    return Cost(
+        metrics=metrics,
+        part=", ".join(played) or "model",
+        model=row["model"],
+        source="spent",
+        run=run,
+        calls=row["calls"],
+        reused=row["reused"],
+        tokens=usage["input_tokens"] + usage["output_tokens"],
+        usd=row["cost_usd"],
+        growth="; ".join(dict.fromkeys(_growth(part, options, metrics[0]) for part in played)),
+        fixed=played == ["critic"] and options.budget_calls is not None,
+    )
+
+
+# --- what is planned -----------------------------------------------------------------------------------------------
+
+
+async def _planned(study: Study, options: Options) -> tuple[list[Cost], tuple[str, ...]]:
+    """The plan of each metric alone, as if the journal were empty."""
+    with tempfile.TemporaryDirectory() as aside:
+        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
+    asked = {row.metric for row in plan.rows}
+    rows = [_planned_row(row, options) for row in plan.rows]
+    rows += [_unasked(metric) for metric in options.metrics if metric not in asked]
+    order = {name: i for i, name in enumerate(options.metrics)}
+    notes = list(plan.notes)
+    if len(asked) > 1:
+        notes.append("planned metrics are each counted alone; in one run what they share is asked once (goldless plan)")
+    return sorted(rows, key=lambda row: order[row.metrics[0]]), tuple(notes)
+
+
+def _unasked(metric: str) -> Cost:
+    """A metric that asks no model of ours; what a user's own one asks cannot be seen."""
+    if metric.startswith(YOUR_OWN):
+        return Cost(metrics=(metric,), part="", model="", source="not known", usd=None)
+    return Cost(metrics=(metric,), part="", model="", source="no model")
+
+
+def _planned_row(row: PlannedCalls, options: Options) -> Cost:
+    return Cost(
+        metrics=(row.metric or "",),
+        part=row.part,
+        model=row.model,
+        source="planned",
+        calls=row.calls,
+        tokens=row.tokens,
+        usd=row.cost_usd,
+        seconds=row.seconds,
+        growth=_growth(row.part, options, row.metric or ""),
+        fixed=row.part == "critic" and options.budget_calls is not None,
+    )
+
+
+def _reviewer(name: str, cost: ReviewerCost, scale: str) -> Cost:
+    return Cost(
+        metrics=(f"review[{scale}]",),
+        part=name,
+        model=name,
+        source="spent" if cost.tokens_from in {"recorded", "measured"} else "estimated",
+        calls=cost.judgements,
+        tokens=round(cost.tokens),
+        usd=cost.usd,
+        growth=_reviewing(scale),
+        even=cost.tokens_from == "given",
+    )
+
+
+def _reviewing(scale: str) -> str:
+    return "tasks times agents² (every pair in both orders)" if find_judge(scale).pairwise else "tasks times agents"
+
+
+def _growth(part: str, options: Options, metric: str) -> str:
+    """How the calls of a part grow with tasks and agents, in words."""
+    chosen = options.panel is not None or options.peers is not None
+    if part == "critic" and options.budget_calls is not None:
+        return "nothing: the budget of calls holds"
+    if part == "scorer":
+        return "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
+    if part == "critic":
+        pairs = "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
+        return f"{pairs} times (1 + shuffles)"
+    if part.startswith("rewriter"):
+        return "tasks times agents (each response once)"
+    if part == "synopsis writer":
+        return "tasks"
+    return _reviewing(_scale_of(metric)) if metric.startswith("review[") else "tasks"
+
+
+def _scale_of(metric: str) -> str:
+    return metric.removeprefix("review[").removesuffix("]")
+
+
+# --- more tasks ----------------------------------------------------------------------------------------------------
+
+
+def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | None) -> ScaledCost | None:
+    """The row on another number of tasks; None: there is nothing to reckon from."""
+    if row.source == "no model":
+        return ScaledCost(tasks, 0.0, 0.0, None, None, 0.0, None, None, None)
+    whole = None if row.source == "not known" else _asked_anew(row)
+    if not n_tasks or whole is None:
+        return None
+    times = 1.0 if row.fixed else tasks / n_tasks
+    tokens, usd = whole.tokens * times, None if whole.usd is None else whole.usd * times
+    low, high = (None, None) if spread is None or row.fixed or row.even else spread
+    return ScaledCost(
+        tasks,
+        calls=whole.calls * times,
+        tokens=tokens,
+        tokens_low=None if low is None else tokens * low,
+        tokens_high=None if high is None else tokens * high,
+        usd=usd,
+        usd_low=None if low is None or usd is None else usd * low,
+        usd_high=None if high is None or usd is None else usd * high,
+        seconds=None if whole.seconds is None else whole.seconds * times,
+    )
+
+
+def _asked_anew(row: Cost) -> ScaledCost | None:
+    """The row with what came from the journal asked for again, like the calls made now or else the model's others."""
+    calls = row.calls + row.reused
+    if row.source != "spent" or row.calls:
+        known: tuple[int, float, float | None, float | None] = (row.calls, row.tokens, row.usd, row.seconds)
+    elif row.pace is not None:
+        known = (row.pace.calls, row.pace.tokens, row.pace.usd, row.pace.seconds)
+    else:
+        return None
+    times = calls / max(1, known[0])
+    usd, seconds = (None if one is None else one * times for one in known[2:])
+    return ScaledCost(0, calls, known[1] * times, None, None, usd, None, None, seconds)
+
+
+async def _spread(
+    study: Study, options: Options, asked: Sequence[tuple[str, ...]]
+) -> dict[tuple[str, ...], tuple[float, float]]:
+    """The interval of the mean tokens a task as shares of that mean, by metrics asked together.
+
+    Measured over blocks of tasks spread over the study, by the length of what would be read. Which model reads it does
+    not matter for the share, so none is opened.
+    """
+    names = [task.task for task, _ in with_peers(study)]
+    count = min(BLOCKS, len(names) // TASKS_A_BLOCK)
+    if count < 2:
+        return {}
+    step = len(names) / (count * TASKS_A_BLOCK)
+    some = [names[int(i * step)] for i in range(count * TASKS_A_BLOCK)]
+    blocks = [study.subset(tasks=some[i::count]) for i in range(count)]
+    counting = replace(
+        options,
+        scorer=COUNTED,
+        critic=COUNTED,
+        rewriters=tuple(f"{COUNTED}-{i}" for i, _ in enumerate(options.rewriters)),
+        synopsis_writer=None if options.synopsis_writer is None else COUNTED,
+        budget_calls=None,
+        shuffles=1,
+        compare_groups=None,
+    )
+    found = {}
+    for metrics in dict.fromkeys(asked):
+        if metrics[0].startswith("review["):
+            pairwise = find_judge(_scale_of(metrics[0])).pairwise
+            tokens = [_characters_read(block, pairwise=pairwise) for block in blocks]
+        else:
+            tokens = [await _planned_tokens(block, replace(counting, metrics=metrics)) for block in blocks]
+        mean = float(np.mean(tokens))
+        if mean <= 0:
+            continue
+        shares = np.array(tokens)[:, None] / mean
+        interval = task_intervals(shares, seed=options.seed, resamples=options.resamples, level=options.level)[0]
+        if interval.low is not None and interval.high is not None:
+            found[metrics] = (max(0.0, interval.low), interval.high)
+    return found
+
+
+async def _planned_tokens(study: Study, options: Options) -> int:
+    """Tokens of a plan of all metrics together, with nothing in the journal."""
+    with tempfile.TemporaryDirectory() as aside, warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said of the whole study already
+        plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
+    return sum(row.tokens for row in plan.together)
+
+
+def _characters_read(study: Study, *, pairwise: bool) -> int:
+    """Characters of questions and responses that a reviewer of everything reads."""
+    total = 0
+    for task, responses in study:
+        times = 2 * (len(responses) - 1) if pairwise else 1
+        lengths = sum(len(response.text) for response in responses)
+        questions = len(responses) * (len(responses) - 1) if pairwise else len(responses)
+        total += lengths * times + questions * len(task.prompt or "")
+    return total

@@ -1,0 +1,222 @@
+"""Correlations of agents' scores under two scorers against the GEM paper's tables and SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import goldless
+from goldless.errors import MetricError, UserError
+from goldless.meta_evaluation.consistency import ScoredBy, compare_scorers, correlations, scorer_consistency
+from goldless.meta_evaluation.run_scores import read_run_scores
+from goldless.metrics.scores import ResponseScore
+from goldless.runs.options import Options
+
+FAST = {"resamples": 200}
+SCIPY = {"pearson": stats.pearsonr, "spearman": stats.spearmanr, "kendall": stats.kendalltau}
+
+# "Benchmarking LLMs' Judgments with No Gold Standard", table 6 (Llama-3.1 70B) and table 7 (8B), the columns GEM,
+# GEM-S (abstract), GEM-S (ASSW) of 18 models, in the order of the tables.
+BY_70B = """
+16.31 5.25 0.52   20.08 7.62 2.82   19.28 6.31 1.40   20.04 7.17 2.27   20.32 7.63 2.50   24.11 9.53 4.25
+25.77 11.52 5.89  14.73 4.09 -0.26  22.76 9.61 4.47   16.68 5.81 1.07   18.35 7.23 3.37   16.86 5.22 1.23
+18.94 5.82 1.64   18.74 7.60 2.40   19.95 8.00 3.47   20.40 7.44 2.72   18.08 6.70 1.28   17.21 4.11 0.15
+"""
+BY_8B = """
+42.55 14.44 10.25 48.01 18.73 12.78 45.62 15.86 10.72 55.94 24.29 17.22 49.77 19.58 13.34 56.49 24.16 16.52
+60.94 27.94 20.21 40.65 12.86 9.49  52.94 22.43 16.06 43.50 15.49 11.24 46.39 18.60 13.68 45.18 15.61 11.25
+47.29 17.03 11.85 46.51 18.33 12.69 48.29 19.59 13.91 47.84 17.84 12.52 45.01 15.90 11.10 43.90 13.34 9.94
+"""
+METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
+PEARSON = {"gem": 0.931, "gem-s[abstract]": 0.915, "gem-s[assw]": 0.899}
+SPEARMAN = {"gem": 0.942, "gem-s[abstract]": 0.905, "gem-s[assw]": 0.895}
+
+
+def published(text: str, scorer: str) -> list[ScoredBy]:
+    table = np.array(text.split(), dtype=float).reshape(18, 3)
+    return [
+        ScoredBy(scorer, metric, [ResponseScore("all papers", f"model {i}", s, 1, 1) for i, s in enumerate(column)])
+        for metric, column in zip(METRICS, table.T, strict=True)
+    ]
+
+
+def rows_of(found, coefficient):
+    return {row.metric: row for row in found.rows if row.coefficient == coefficient}
+
+
+def test_tables_6_and_7_of_the_gem_paper_give_its_three_correlations_which_are_pearsons():
+    """The paper calls .93, .92 and .90 Spearman; they are Pearson, with two labels swapped."""
+    found = compare_scorers([*published(BY_70B, "70b"), *published(BY_8B, "8b")], **FAST)
+    for metric, value in PEARSON.items():
+        assert round(rows_of(found, "pearson")[metric].value, 3) == value
+    for metric, value in SPEARMAN.items():
+        assert round(rows_of(found, "spearman")[metric].value, 3) == value
+
+
+def test_one_task_gives_no_interval_and_says_why():
+    found = compare_scorers([*published(BY_70B, "70b"), *published(BY_8B, "8b")], **FAST)
+    assert {(row.low, row.high, row.n_tasks, row.n_agents) for row in found.rows} == {(None, None, 1, 18)}
+    assert {row.note for row in found.rows} == {"no interval: n = 1 task"}
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])
+def test_correlations_are_scipys_with_ties_and_missing_values(coefficient):
+    random = np.random.default_rng(3)
+    first, second = random.integers(0, 4, (2, 40, 7)).astype(float)
+    first[random.random(first.shape) < 0.2] = np.nan
+    found = correlations(first, second, coefficient)
+    for value, x, y in zip(found, first, second, strict=True):
+        kept = ~np.isnan(x)
+        varied = kept.sum() >= 3 and np.ptp(x[kept]) > 0 and np.ptp(y[kept]) > 0
+        if varied:
+            assert value == pytest.approx(SCIPY[coefficient](x[kept], y[kept]).statistic)
+        else:
+            assert np.isnan(value)
+
+
+def two_scorers(tasks=12, agents=5, seed=0, missing=0.0):
+    """A table of true scores seen through the noise of two scorers."""
+    random = np.random.default_rng(seed)
+    true = np.arange(agents) + random.normal(size=(tasks, 1))
+    tables = {}
+    for scorer in ("small", "large"):
+        table = true + random.normal(size=true.shape)
+        table[random.random(true.shape) < missing] = np.nan
+        tables[scorer] = table
+    scored = [
+        ScoredBy(
+            scorer,
+            "gem-raw",
+            [
+                ResponseScore(f"t{t}", f"a{a}", None if np.isnan(x) else float(x), 1, int(not np.isnan(x)))
+                for (t, a), x in np.ndenumerate(table)
+            ],
+        )
+        for scorer, table in tables.items()
+    ]
+    return tables, scored
+
+
+@pytest.mark.parametrize("coefficient", ["pearson", "spearman", "kendall"])
+def test_the_interval_is_the_percentiles_over_tasks_drawn_for_both_scorers_alike(coefficient):
+    tables, scored = two_scorers()
+    row = rows_of(compare_scorers(scored, seed=2, resamples=300), coefficient)["gem-raw"]
+    drawn = np.random.default_rng(2).integers(12, size=(300, 12))
+    values = [
+        SCIPY[coefficient](tables["small"][tasks].mean(axis=0), tables["large"][tasks].mean(axis=0)).statistic
+        for tasks in drawn
+    ]
+    assert (row.low, row.high) == pytest.approx(tuple(np.quantile(values, [0.025, 0.975])))
+    whole = SCIPY[coefficient](tables["small"].mean(axis=0), tables["large"].mean(axis=0)).statistic
+    assert row.value == pytest.approx(whole)
+
+
+def test_the_correlation_by_task_is_the_mean_over_tasks():
+    tables, scored = two_scorers()
+    row = rows_of(compare_scorers(scored, **FAST), "spearman")["gem-raw"]
+    by_task = [stats.spearmanr(x, y).statistic for x, y in zip(tables["small"], tables["large"], strict=True)]
+    assert row.within_task == pytest.approx(np.mean(by_task))
+    assert row.within_low <= row.within_task <= row.within_high
+    assert row.tasks_used == 12
+
+
+def test_only_responses_scored_under_both_count_and_the_others_are_counted_missing():
+    tables, scored = two_scorers(missing=0.2)
+    row = rows_of(compare_scorers(scored, **FAST), "pearson")["gem-raw"]
+    both = ~np.isnan(tables["small"]) & ~np.isnan(tables["large"])
+    means = [np.nanmean(np.where(both, tables[name], np.nan), axis=0) for name in ("small", "large")]
+    assert row.value == pytest.approx(stats.pearsonr(*means).statistic)
+    assert (row.asked, row.used) == (60, int(both.sum()))
+
+
+def test_three_scorers_are_compared_two_by_two():
+    _, scored = two_scorers()
+    third = ScoredBy("third", "gem-raw", scored[0].responses)
+    found = compare_scorers([*scored, third], **FAST)
+    assert [(row.first, row.second) for row in found.rows if row.coefficient == "kendall"] == [
+        ("small", "large"),
+        ("small", "third"),
+        ("large", "third"),
+    ]
+    same = next(row for row in found.rows if (row.first, row.second) == ("small", "third"))
+    assert (same.value, same.low, same.high) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_agents_that_are_all_alike_have_no_correlation():
+    flat = ScoredBy("flat", "m", [ResponseScore(f"t{t}", f"a{a}", 0.1 * 3, 1, 1) for t in range(5) for a in range(4)])
+    other = ScoredBy(
+        "other", "m", [ResponseScore(f"t{t}", f"a{a}", float(a), 1, 1) for t in range(5) for a in range(4)]
+    )
+    for row in compare_scorers([flat, other], **FAST).rows:
+        assert (row.value, row.low, row.within_task, row.tasks_used) == (None, None, None, 0)
+
+
+def test_what_differs_beside_the_scorer_is_said():
+    _, scored = two_scorers()
+    first = ScoredBy("small", "gem-raw", scored[0].responses, "gem-raw|scorer:small|template:general|goldless:1")
+    second = ScoredBy("large", "gem-raw", scored[1].responses, "gem-raw|scorer:large|template:reviews|goldless:1")
+    notes = compare_scorers([first, second], **FAST).notes
+    assert any("template general against reviews" in note for note in notes)
+
+
+# --- by evaluating, and from run folders ---------------------------------------------------------------------------
+
+
+@pytest.mark.anyio
+async def test_two_scorers_that_see_the_same_words_put_agents_in_the_same_order(study_file, toy_scorer):
+    study = goldless.read_study(study_file())
+    found = await scorer_consistency(study, Options(resamples=200), [toy_scorer(name="one"), toy_scorer(name="two")])
+    assert [(row.first, row.second) for row in found.rows] == [("scripted:one", "scripted:two")] * 3
+    assert [row.value for row in found.rows] == pytest.approx([1.0, 1.0, 1.0])
+    assert found.complete
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("metrics", "scorers", "words"),
+    [
+        (("gem-raw",), ["one"], "at least two"),
+        (("tvd-mi",), ["one", "two"], "asks no scorer"),
+        (("gem-raw",), ["one", "one"], "two of the scorers are scripted:one"),
+    ],
+)
+async def test_one_scorer_the_same_twice_or_a_metric_without_one_is_refused(
+    study_file, toy_scorer, metrics, scorers, words
+):
+    study = goldless.read_study(study_file())
+    with pytest.raises(UserError, match=words):
+        await scorer_consistency(
+            study, Options(metrics=metrics, resamples=200), [toy_scorer(name=name) for name in scorers]
+        )
+
+
+def test_run_folders_of_one_study_are_compared_by_their_folders_names(study_file, toy_scorer, tmp_path):
+    for name in ("first", "second"):
+        goldless.save_run(goldless.evaluate(study_file(), scorer=toy_scorer(name=name), resamples=200), tmp_path / name)
+    found = compare_scorers(read_run_scores([tmp_path / "first", tmp_path / "second"]), **FAST)
+    assert {(row.first, row.second, row.n_agents, row.n_tasks) for row in found.rows} == {("first", "second", 3, 3)}
+    with pytest.raises(UserError, match="did you mean 'gem-raw'"):
+        read_run_scores([tmp_path / "first", tmp_path / "second"], metrics=["gem-row"])
+
+
+def test_runs_of_different_studies_and_folders_without_a_run_are_refused_together(study_file, toy_scorer, tmp_path):
+    other = {"t1": {"ann": "x", "bob": "y", "cy": "z"}}
+    goldless.save_run(goldless.evaluate(study_file(), scorer=toy_scorer(), resamples=200), tmp_path / "a")
+    goldless.save_run(
+        goldless.evaluate(study_file(other, "other.jsonl"), scorer=toy_scorer(), resamples=200), tmp_path / "b"
+    )
+    with pytest.raises(UserError, match="different studies"):
+        read_run_scores([tmp_path / "a", tmp_path / "b"])
+    with pytest.raises(UserError) as told:
+        read_run_scores([tmp_path / "no", tmp_path / "nothing"])
+    assert str(told.value).count("no run folder") == 2
+
+
+def test_no_common_metric_and_two_agents_are_refused():
+    _, scored = two_scorers()
+    with pytest.raises(MetricError, match="no metric was computed under two scorers"):
+        compare_scorers([scored[0], ScoredBy("large", "mi", scored[1].responses)])
+    few = [ScoredBy(s.scorer, s.metric, [r for r in s.responses if r.agent in {"a0", "a1"}]) for s in scored]
+    with pytest.raises(MetricError, match="at least 3"):
+        compare_scorers(few)

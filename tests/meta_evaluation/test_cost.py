@@ -1,0 +1,315 @@
+"""What metrics and reviewers cost: as spent, as planned, scaled to more tasks; a price nobody knows is not 0."""
+
+from __future__ import annotations
+
+import json
+import math
+from contextlib import closing
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import UserError
+from goldless.judging.scales import SCALES
+from goldless.meta_evaluation.cost.journal_pace import journal_paces
+from goldless.meta_evaluation.cost.judgement_costs import (
+    parse_reviewer_prices,
+    planned_reviewer_costs,
+    reviewer_costs,
+)
+from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.models.interface import ModelIdentity, Usage
+from goldless.models.journal import Entry, Journal
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Price
+from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
+from goldless.runs.options import Options
+from goldless.runs.review_options import ReviewOptions
+from goldless.runs.reviewing import review_study
+from goldless.studies.sample_study import sample_study
+
+pytestmark = pytest.mark.anyio
+SERVER = "http://127.0.0.1:1/v1#model"
+"""Nobody answers there: a plan asks no server."""
+
+
+@pytest.fixture
+def study(study_file):
+    return goldless.read_study(study_file())
+
+
+# --- planned -------------------------------------------------------------------------------------------------------
+
+
+async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_the_tasks(study, toy_scorer):
+    """Three tasks of three agents: 18 conditionals and 9 marginals, of which cy's "quex" is asked for once."""
+    report = await find_costs(study, Options(scorer=toy_scorer()), tasks=3000)
+    (row,) = report.rows
+    assert (row.metrics, row.part, row.source) == (("gem-raw",), "scorer", "planned")
+    assert row.calls == 18 + 9 - 1
+    assert row.scaled.calls == pytest.approx(26 * 1000)
+    assert row.scaled.tokens == pytest.approx(row.tokens * 1000)
+    assert row.usd == 0.0
+    assert "agents²" in row.growth
+
+
+async def test_what_is_in_the_journal_already_still_counts_as_a_cost(study, toy_scorer, tmp_path):
+    options = Options(scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
+    before = await find_costs(study, options)
+    goldless.evaluate(study, scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", resamples=200)
+    assert (await find_costs(study, options)).rows == before.rows
+
+
+async def test_a_price_that_is_given_is_paid_for_every_token(study):
+    report = await find_costs(study, Options(scorer=SERVER, price=Price(2.0, 2.0)), tasks=30)
+    (row,) = report.rows
+    assert row.usd == pytest.approx(row.tokens * 2 / 1e6)
+    assert row.scaled.usd == pytest.approx(10 * row.usd)
+    assert report.total.usd == pytest.approx(10 * row.usd)
+
+
+async def test_a_price_that_is_unknown_is_said_to_be_and_makes_the_sum_unknown(study, toy_scorer):
+    report = await find_costs(study, Options(metrics=("gem-raw", "tvd-mi"), scorer=toy_scorer(), critic=SERVER))
+    scorer, critic = report.rows
+    assert (scorer.usd, critic.usd) == (0.0, None)
+    assert (critic.scaled.usd, report.total.usd) == (None, None)
+    assert "unknown" in report.table().to_markdown()
+
+
+async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
+    report = await find_costs(study, Options(metrics=("tvd-mi",), critic=SERVER, budget_calls=12), tasks=10_000)
+    (row,) = report.rows
+    assert row.calls == 12
+    assert row.scaled.calls == 12
+    assert row.growth.startswith("nothing")
+
+
+async def test_chosen_peers_take_the_square_out(study):
+    report = await find_costs(study, Options(scorer=SERVER, panel=1))
+    assert "agents²" not in report.rows[0].growth
+
+
+async def test_a_metric_that_asks_no_model_costs_nothing_and_says_so():
+    report = await find_costs(goldless.read_study(sample_study()), Options(metrics=("tvd-mi[labels]",)))
+    (row,) = report.rows
+    assert (row.source, row.calls, row.usd, row.scaled.usd) == ("no model", 0, 0.0, 0.0)
+
+
+async def test_what_a_metric_of_your_own_asks_is_not_known_rather_than_nothing(study, toy_scorer, tmp_path):
+    (tmp_path / "mine.py").write_text("def words(response):\n    return float(len(response.split()))\n")
+    metrics = ("gem-raw", f"python:{tmp_path / 'mine.py'}:words", "length")
+    report = await find_costs(study, Options(metrics=metrics, scorer=toy_scorer()))
+    assert [(row.source, row.usd) for row in report.rows] == [
+        ("planned", 0.0),
+        ("not known", None),
+        ("no model", 0.0),
+    ]
+    assert report.total.usd is None
+
+
+async def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_ones_do(study_file):
+    def texts(lengths):
+        return {
+            f"t{i}": {agent: f"{agent}{i:02d}" + "x" * length for agent in ("ann", "bob", "cyd")}
+            for i, length in enumerate(lengths)
+        }
+
+    even = goldless.read_study(study_file(texts([400] * 12), "even.jsonl"))
+    (row,) = (await find_costs(even, Options(scorer=SERVER, price=Price(1.0, 1.0)))).rows
+    assert row.scaled.tokens_low == pytest.approx(row.scaled.tokens)
+    assert row.scaled.tokens_high == pytest.approx(row.scaled.tokens)
+    uneven = goldless.read_study(study_file(texts([100, 4000] * 3 + [700] * 6), "uneven.jsonl"))
+    (row,) = (await find_costs(uneven, Options(scorer=SERVER, price=Price(1.0, 1.0)))).rows
+    assert row.scaled.tokens_low < 0.9 * row.scaled.tokens < 1.1 * row.scaled.tokens < row.scaled.tokens_high
+    assert row.scaled.usd_high / row.scaled.usd == pytest.approx(row.scaled.tokens_high / row.scaled.tokens)
+
+
+# --- spent ---------------------------------------------------------------------------------------------------------
+
+
+async def test_a_run_folder_tells_what_was_spent_on_its_metrics_and_the_rest_is_planned(study, toy_scorer, tmp_path):
+    result = goldless.evaluate(study, metrics=["gem-raw", "mi"], scorer=toy_scorer(), resamples=200)
+    folder = goldless.save_run(result, tmp_path / "run")
+    spent = json.loads((folder / "made_by.json").read_text())["spending"][0]
+    options = Options(metrics=("gem-raw", "mi", "bartscore"), scorer=toy_scorer())
+    joint, planned = (await find_costs(study, options, runs=[folder], tasks=300)).rows
+    assert (joint.metrics, joint.source, joint.part) == (("gem-raw", "mi"), "spent", "scorer")
+    assert (joint.calls, joint.reused) == (spent["calls"], spent["reused"])
+    assert joint.tokens == spent["usage"]["input_tokens"] + spent["usage"]["output_tokens"]
+    assert joint.seconds is not None
+    assert (planned.metrics, planned.source) == (("bartscore",), "planned")
+
+
+async def test_replies_from_the_journal_are_reckoned_anew_for_more_tasks(study, toy_scorer, tmp_path):
+    """The second run pays for nothing; on more tasks the same calls would be paid for."""
+    folders = []
+    for name in ("first", "second"):
+        result = goldless.evaluate(study, scorer=toy_scorer(), resamples=200)
+        folders.append(goldless.save_run(result, tmp_path / name))
+    first, second = [(await find_costs(study, Options(), runs=[folder], tasks=300)).rows[0] for folder in folders]
+    assert (second.calls, second.tokens) == (0, 0)
+    assert second.reused == first.calls + first.reused
+    assert second.scaled.calls == pytest.approx(first.scaled.calls)
+    assert second.scaled.tokens == pytest.approx(first.scaled.tokens)
+
+
+async def test_a_review_folder_tells_what_reviewers_spent(study, tmp_path):
+    reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
+    review = goldless.review(study, reviewers={"lazy": reviewer}, resamples=200)
+    folder = goldless.save_review(review, tmp_path / "review")
+    (row,) = (await find_costs(study, Options(metrics=()), runs=[folder], tasks=30)).rows
+    assert row.metrics == ("review[pairwise]",)
+    assert row.part == "lazy"
+    # three pairs in both orders on three tasks
+    assert row.calls == 18
+    assert row.scaled.calls == pytest.approx(180)
+    assert "both orders" in row.growth
+
+
+async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(study, study_file, toy_scorer, tmp_path):
+    other = study_file({"t1": {"ann": "x", "bob": "y"}}, "other.jsonl")
+    folder = goldless.save_run(goldless.evaluate(other, scorer=toy_scorer(), resamples=200), tmp_path / "other")
+    with pytest.raises(UserError, match="another study"):
+        await find_costs(study, Options(), runs=[folder])
+    with pytest.raises(UserError, match="no run folder"):
+        await find_costs(study, Options(), runs=[tmp_path / "nothing"])
+    (folder / "made_by.json").write_text("{}")
+    with pytest.raises(UserError, match="cannot be read"):
+        await find_costs(study, Options(), runs=[folder])
+    with pytest.raises(UserError, match="at least 1"):
+        await find_costs(study, Options(), tasks=0)
+
+
+def test_the_journal_tells_the_time_in_which_at_least_one_call_was_under_way(tmp_path):
+    """Calls from 0 to 10 s, from 5 to 20 s and from 30 to 31 s: 21 s."""
+    path = tmp_path / "journal.sqlite"
+    identity = ModelIdentity("http", "busy")
+    with closing(Journal(path)) as journal:
+        for i, (begin, end) in enumerate([(0, 10), (5, 20), (30, 31)]):
+            journal.record(identity, [Entry(f"k{i}", "chat", "{}", "{}", Usage(100, 5), 0.25)])
+            journal._connection.execute("insert into attempts values (?, ?)", (f"k{i}", begin))
+            journal._connection.execute("update calls set created_at = ? where key = ?", (end, f"k{i}"))
+    (pace,) = journal_paces(path).values()
+    assert (pace.calls, pace.tokens, pace.usd, pace.seconds) == (3, 315, 0.75, 21.0)
+    assert journal_paces(tmp_path / "none.sqlite") == {}
+
+
+# --- reviewers -----------------------------------------------------------------------------------------------------
+
+
+def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_token(study):
+    cost = planned_reviewer_costs(study, ReviewOptions(reviewers=(f"far={SERVER}",)), prices={"far": Price(1.0, 10.0)})[
+        "far"
+    ]
+    asked = [
+        sum(len(message.content) for message in SCALES["pairwise"].messages(one.text, other.text, prompt=None)) // 4 + 1
+        for _, responses in study
+        for one in responses
+        for other in responses
+        if one.agent != other.agent
+    ]
+    assert cost.judgements == 18
+    assert cost.input_tokens == sum(asked)
+    assert cost.usd == pytest.approx((sum(asked) * 1.0 + 18 * 10.0) / 1e6)
+    assert cost.tokens_from == "estimated"
+
+
+def test_a_reviewer_is_not_planned_for_agents_of_its_own_family(study):
+    own = planned_reviewer_costs(study, ReviewOptions(reviewers=("ann=embedded",)))["ann"]
+    assert own.judgements == 6
+    assert (own.usd, own.price_from) == (0.0, "on this machine")
+
+
+def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
+    names = ("openai:gpt-4o-mini", f"far={SERVER}", "near=openai:gpt-4o-mini")
+    found = planned_reviewer_costs(study, ReviewOptions(reviewers=names), prices={"near": Price(3.0, 3.0)})
+    # OpenAI's list price of gpt-4o-mini: 0.15 and 0.60 dollars a million tokens
+    assert found["openai:gpt-4o-mini"].price == Price(0.15, 0.6)
+    assert found["openai:gpt-4o-mini"].price_from == "price table"
+    assert (found["far"].usd, found["far"].price_from) == (None, "unknown")
+    assert (found["near"].price, found["near"].price_from) == (Price(3.0, 3.0), "given")
+
+
+def recorded_study(tmp_path, study, **columns):
+    folder = tmp_path / "recorded"
+    goldless.write_study(study, folder)
+    rows = [
+        {"reviewer": "r", "format": "pairwise", "task": task, "first": a, "second": b, "output": "one", **columns}
+        for task in study.tasks
+        for a in ("ann", "bob", "cy")
+        for b in ("ann", "bob", "cy")
+        if a != b
+    ]
+    pl.DataFrame(rows).write_parquet(folder / "judgements.parquet")
+    return goldless.read_study(folder)
+
+
+async def test_tokens_that_the_study_counts_are_used_and_those_given_go_before_them(study, tmp_path):
+    recorded = recorded_study(tmp_path, study, input_tokens=500, output_tokens=2)
+    options = ReviewOptions(recorded=True, resamples=200)
+    review = await review_study(recorded, options)
+    prices = {"r": Price(10.0, 30.0)}
+    cost = reviewer_costs(recorded, review, options, prices=prices)["r"]
+    assert (cost.tokens_from, cost.input_tokens, cost.output_tokens) == ("recorded", 18 * 500, 18 * 2)
+    assert cost.usd == pytest.approx(18 * (500 * 10 + 2 * 30) / 1e6)
+    given = reviewer_costs(recorded, review, options, prices=prices, tokens_a_judgement=1000)["r"]
+    assert (given.tokens_from, given.tokens) == ("given", 18_000)
+
+
+async def test_what_a_run_was_charged_is_used_for_reviewers_that_were_asked(study):
+    """The scripted model is charged one token for its answer and one for each word of the question."""
+    reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
+    options = ReviewOptions(reviewers={"lazy": reviewer}, resamples=200)
+    review = await review_study(study, options)
+    cost = reviewer_costs(study, review, options)["lazy"]
+    assert cost.tokens_from == "measured"
+    assert cost.output_tokens == pytest.approx(18)
+    read = sum(len(call.messages[-1].content.split()) for call in reviewer.calls)
+    assert cost.input_tokens == pytest.approx(read)
+
+
+@pytest.mark.parametrize("given", ["gpt4", "=3", "gpt4=much", "gpt4=-1", "gpt4=1,2,3", "gpt4=nan"])
+def test_a_price_that_is_none_is_refused_with_what_is_allowed(given):
+    with pytest.raises(UserError, match="NAME=USD or NAME=IN,OUT"):
+        parse_reviewer_prices([given])
+
+
+def test_prices_are_one_number_or_two():
+    found = parse_reviewer_prices(["a=b=1", "c=2,3"])
+    assert found == {"a=b": Price(1.0, 1.0), "c": Price(2.0, 3.0)}
+
+
+def test_prices_of_strangers_and_no_tokens_are_refused(study):
+    options = ReviewOptions(reviewers=("near=embedded",))
+    with pytest.raises(UserError, match="'neer'; did you mean 'near'"):
+        planned_reviewer_costs(study, options, prices={"neer": Price(1.0, 1.0)})
+    for tokens in (0, -5, math.inf):
+        with pytest.raises(UserError, match="tokens a judgement"):
+            planned_reviewer_costs(study, options, tokens_a_judgement=tokens)
+
+
+# --- tables --------------------------------------------------------------------------------------------------------
+
+
+def test_a_table_keeps_numbers_whole_in_csv_and_short_for_people():
+    columns = (
+        Column("name", "name"),
+        Column("usd", "USD", "usd", "unknown"),
+        Column("low high", "interval", "interval", decimals=2),
+    )
+    rows = ({"name": "a|b <i>", "usd": 1 / 3, "low": 0.123456, "high": 0.9}, {"name": "c", "usd": None})
+    table = ReportTable("t", columns, rows, "sig")
+    assert table.to_csv().splitlines() == [
+        "name,usd,low,high,signature",
+        "a|b <i>,0.3333333333333333,0.123456,0.9,sig",
+        "c,,,,sig",
+    ]
+    assert "| a\\|b &lt;i&gt; | 0.33 | 0.12 … 0.90 |" in table.to_markdown()
+    assert "| c | unknown | - |" in table.to_markdown()
+
+
+def test_amounts_times_and_large_numbers_are_written_in_their_usual_units():
+    assert [usd_text(x) for x in (0.0, 0.0123, 4.2, 168.0, 16800.0)] == ["0.00", "0.012", "4.20", "168", "16,800"]
+    assert [seconds_text(x) for x in (5, 600, 7200, 864_000)] == ["5 s", "10 min", "2.0 h", "10.0 days"]
+    assert [large_text(x) for x in (812, 12_300, 4.2e6, 2.94e9)] == ["812", "12.3k", "4.2M", "2.94G"]

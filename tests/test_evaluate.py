@@ -508,7 +508,7 @@ def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(
 def test_results_cannot_be_changed(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), scorer=toy_scorer())
     board = result.leaderboard()
-    for thing, name in ((result, "study"), (board, "rows"), (board.rows[0], "score"), (result.logprobs[0], "task")):
+    for thing, name in ((result, "source"), (board, "rows"), (board.rows[0], "score"), (result.logprobs[0], "task")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
     assert isinstance(board.rows, tuple)

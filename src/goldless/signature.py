@@ -18,5 +18,5 @@ class Signature:
     def __str__(self) -> str:
         """The line."""
         # a name may hold the sign that parts the line
-        parts = [self.metric, *(f"{key}:{value}".replace("|", "/") for key, value in self.settings.items())]
-        return "|".join([*parts, f"goldless:{version.__version__}"])
+        parts = [self.metric, *(f"{key}:{value}" for key, value in self.settings.items())]
+        return "|".join([*(part.replace("|", "/") for part in parts), f"goldless:{version.__version__}"])

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError, StudyError, UserError
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.review_results import review_as_json
@@ -409,7 +409,7 @@ def test_recorded_values_off_the_scale_and_strange_names_are_not_taken(tmp_path)
     found = goldless.review(folder, recorded=True, resamples=200)
     assert dict(found.failures) == {"unparsable": 36}
     (folder / "agents.jsonl").write_text('{"agent": "ann"}\n{"agent": "bob"}\n')
-    with pytest.raises(MetricError, match="what the study does not have: cy"):
+    with pytest.raises(StudyError, match="agent 'cy' is not in agents"):
         goldless.review(folder, recorded=True)
 
 

@@ -26,6 +26,8 @@ ALWAYS = {
     "made_by.json",
     "pair_scores.parquet",
     "response_scores.csv",
+    "responses.parquet",
+    "tasks.parquet",
 }
 
 

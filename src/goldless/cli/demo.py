@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
-from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.console import out, say
+from goldless.cli.metric_options import run_on_study
 from goldless.cli.review import print_review, tell_review
 from goldless.cli.score import print_leaderboards, tell_rest
 from goldless.runs.options import Options
@@ -16,7 +16,7 @@ from goldless.runs.pipeline import evaluate_study
 from goldless.runs.review_options import ReviewOptions
 from goldless.runs.review_store import save_review
 from goldless.runs.reviewing import review_study
-from goldless.runs.store import check_writable, save_run
+from goldless.runs.store import save_run
 from goldless.studies import Study, read_study, sample_study
 
 READING = """\
@@ -53,11 +53,7 @@ def demo(
         f"Sample study: {len(study)} tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
     )
-    if out_folder is not None:
-        check_writable(out_folder)
-    with ProgressBars() as bars:
-        options = Options(progress=bars, say=say, journal=journal)
-        evaluation = anyio.run(evaluate_study, study, options)
+    evaluation = run_on_study(evaluate_study, study, Options(say=say, journal=journal), out_folder=out_folder)
     if out_folder is not None:
         save_run(evaluation, out_folder)
     print_leaderboards(evaluation, "rich")
@@ -68,9 +64,8 @@ def demo(
 def _review(study: Study, out_folder: Path | None, journal: Path | None) -> None:
     """The exam of the embedded model, which is too small to be a reviewer."""
     say("The embedded model sits the automatic exam: consistency, pertinence and self-confidence.")
-    with ProgressBars() as bars:
-        options = ReviewOptions(reviewers=("embedded",), exams=("auto",), journal=journal, progress=bars, say=say)
-        review = anyio.run(review_study, study, options)
+    options = ReviewOptions(reviewers=("embedded",), exams=("auto",), journal=journal, say=say)
+    review = run_on_study(review_study, study, options, out_folder=out_folder)
     if out_folder is not None:
         save_review(review, out_folder)
     print_review(review, "rich", options.level)

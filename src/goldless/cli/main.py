@@ -1,7 +1,7 @@
 """``goldless``: the verbs together, and how errors end.
 
 Exit codes: 0 done; 1 a model misbehaves, or nothing could be scored; 2 the input or command is wrong; 3 incomplete,
-run it again; 4 no reviewer passed the exam; 130 interrupted.
+run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -12,7 +12,23 @@ from typing import Annotated
 import typer
 
 from goldless._version import __version__
-from goldless.cli import demo, doctor, explain, models, plan, review, score, serve_jury, study
+from goldless.cli import (
+    agree,
+    bias,
+    consistency,
+    cost,
+    crashtest,
+    demo,
+    doctor,
+    explain,
+    models,
+    perturb,
+    plan,
+    review,
+    score,
+    serve_jury,
+    study,
+)
 from goldless.cli.console import say, warnings_as_messages
 from goldless.errors import GoldlessError, UserError
 
@@ -36,6 +52,12 @@ app.command()(score.score)
 app.command()(plan.plan)
 app.command()(explain.explain)
 app.command()(review.review)
+app.command()(crashtest.crashtest)
+app.command()(agree.agree)
+app.command()(bias.bias)
+app.command()(cost.cost)
+app.command()(consistency.consistency)
+app.command()(perturb.perturb)
 app.command(name="serve-jury")(serve_jury.serve_jury)
 app.command()(doctor.doctor)
 app.add_typer(study.app, name="study")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable, Collection
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -20,9 +21,12 @@ from goldless.cli.console import ProgressBars, say
 from goldless.judging.critic_prompts import CRITIC_PROMPTS
 from goldless.metrics.catalogue import METRICS
 from goldless.models.usage import parse_budget, parse_price
-from goldless.runs.options import Options, metric_names
-from goldless.studies import as_study
+from goldless.runs.options import Options, Progress, metric_names
+from goldless.runs.progress_file import ProgressFile
+from goldless.runs.store import check_writable
+from goldless.studies import Study, as_study
 from goldless.templates import TEMPLATES
+from goldless.user_metrics.catalogue import USER_METRICS
 
 Result = TypeVar("Result")
 Format = Literal["rich", "csv", "json", "markdown"]
@@ -41,7 +45,10 @@ StudyArgument = Annotated[
 MetricOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--metric", "-m", help=f"Repeat it or separate by commas: {escape(', '.join(METRICS))}.", rich_help_panel=ASKED
+        "--metric",
+        "-m",
+        help=f"Repeat it or separate by commas: {escape(', '.join((*METRICS, *USER_METRICS)))}.",
+        rich_help_panel=ASKED,
     ),
 ]
 ScorerOption = Annotated[
@@ -127,6 +134,16 @@ JournalOption = Annotated[
     Path | None,
     typer.Option(help="Journal file; by default one for all your runs.", show_default=False, rich_help_panel=COST),
 ]
+TimeoutOption = Annotated[
+    float | None,
+    typer.Option(
+        "--metric-timeout",
+        metavar="SECONDS",
+        help="Longest that a metric of yours may take; 600 for a command by default.",
+        show_default=False,
+        rich_help_panel=ASKED,
+    ),
+]
 SeedOption = Annotated[int, typer.Option(help="Seed of draws, resampling and tests.", rich_help_panel=STATISTICS)]
 
 RecordedOption = Annotated[
@@ -187,6 +204,7 @@ def _options(
     panel: PanelOption = None,
     on_too_long: TooLongOption = "error",
     recorded: RecordedOption = False,
+    metric_timeout: TimeoutOption = None,
     critic: CriticOption = "embedded",
     critic_prompt: CriticPromptOption = "same-source",
     verdicts: VerdictsOption = "auto",
@@ -205,6 +223,7 @@ def _options(
         rewriters=names(rewriter),
         synopsis_writer=synopsis_writer,
         templates=names(template),
+        metric_timeout_seconds=metric_timeout,
         critic=critic,
         critic_prompt=critic_prompt,
         verdicts=verdicts,
@@ -230,7 +249,22 @@ def names(given: list[str] | None, default: str | None = None) -> tuple[str, ...
     return tuple(dict.fromkeys(name.strip() for item in items for name in item.split(",") if name.strip()))
 
 
-def run_on_study(work: Callable[..., Awaitable[Result]], study: str, options: Options, **more: Any) -> Result:
-    """What the work gives for a study, with a bar for every stage on standard error."""
-    with ProgressBars() as bars:
-        return anyio.run(functools.partial(work, as_study(study), replace(options, progress=bars), **more))
+def run_on_study(
+    work: Callable[..., Awaitable[Result]],
+    study: str | Study,
+    options: Any,
+    *,
+    out_folder: Path | None = None,
+    **more: Any,
+) -> Result:
+    """What the work gives for a study, with a bar for every stage on standard error.
+
+    Where results will go into a folder, that is checked first, and how far the work is stands there in a file.
+    """
+    source = as_study(study)
+    with ExitStack() as stack:
+        tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
+        if out_folder is not None:
+            check_writable(out_folder, source)
+            tell = stack.enter_context(ProgressFile(out_folder, work.__name__, tell))
+        return anyio.run(functools.partial(work, source, replace(options, progress=tell), **more))

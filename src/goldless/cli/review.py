@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import anyio
 import typer
 
-from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.console import out, say
 from goldless.cli.metric_options import (
     OUTPUT,
     STATISTICS,
@@ -21,6 +19,7 @@ from goldless.cli.metric_options import (
     StudyArgument,
     Verdicts,
     names,
+    run_on_study,
 )
 from goldless.cli.score import INCOMPLETE
 from goldless.errors import UserError
@@ -32,8 +31,6 @@ from goldless.runs.review_options import TRAITS, ReviewOptions
 from goldless.runs.review_results import Review, review_as_json
 from goldless.runs.review_store import save_review
 from goldless.runs.reviewing import review_study
-from goldless.runs.store import check_writable
-from goldless.studies import as_study
 
 NOBODY_PASSED = 4
 EXAM = "Exam"
@@ -231,10 +228,7 @@ def review(
         journal=journal,
         say=say,
     )
-    if out_folder is not None:
-        check_writable(out_folder)
-    with ProgressBars() as bars:
-        found = anyio.run(review_study, as_study(study), replace(options, progress=bars))
+    found = run_on_study(review_study, study, options, out_folder=out_folder)
     if out_folder is not None:
         save_review(found, out_folder)
     print_review(found, "json" if json_only else table, level)

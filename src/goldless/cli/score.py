@@ -26,7 +26,7 @@ from goldless.reports.rater_table import RaterTable
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.store import as_json, check_writable, save_run
+from goldless.runs.store import as_json, save_run
 
 INCOMPLETE = 3
 NOTHING_SCORED = 1
@@ -58,9 +58,8 @@ def score(
 
     Example: goldless score answers.jsonl --metric gem-raw,tvd-mi --scorer embedded --out runs/first
     """
-    if out_folder is not None:
-        check_writable(out_folder)
-    evaluation = run_on_study(evaluate_study, study, replace(options, compare_groups=compare_groups))
+    options = replace(options, compare_groups=compare_groups)
+    evaluation = run_on_study(evaluate_study, study, options, out_folder=out_folder)
     if out_folder is not None:
         save_run(evaluation, out_folder)
     print_leaderboards(evaluation, "json" if json_only else table)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from goldless.errors import MetricError, nearest
+from goldless.metrics.baselines import BASELINES, EMBEDDED, baseline
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
 from goldless.metrics.text_metrics import ItemMetric, TextPairMetric
 from goldless.metrics.tvd_mi import Direction
@@ -25,6 +26,12 @@ METRICS = {
     "bartscore-recall": "log p of the peer's response given this one, summed",
     "bartscore-precision": "log p of this response given the peer's, summed",
     "gptscore": "log p per token of this response given the peer's",
+    "bleu": "words in common with the peers' responses; also bleu-1, bleu-2",
+    "rouge-l": "longest common run of words with the peers' responses; also rouge-1, rouge-2",
+    "bertscore": "sentences like the peers', by embeddings; also bertscore-precision, bertscore-recall",
+    "bertscore[MODEL]": "the same by another model of sentence-transformers",
+    "rouge-l[reference]": "any of these against the task's reference instead of the peers' responses",
+    "length": "words of the response, to hold the others against",
     "judge[TABLE]": "win rate in recorded comparisons judge_TABLE, both orders",
     "judge-first[TABLE]": "the same from the first position only, for parity",
 }
@@ -86,7 +93,7 @@ def find_metric(name: str) -> Metric:
         )
     if metric is None:
         known = "\n".join(f"  {form:20} {text}" for form, text in METRICS.items())
-        raise MetricError(f"unknown metric {name!r}{nearest(name, METRICS)}\nKnown metrics:\n{known}")
+        raise MetricError(f"unknown metric {name!r}{nearest(name, (*METRICS, *BASELINES))}\nKnown metrics:\n{known}")
     return metric
 
 
@@ -99,20 +106,28 @@ def _plain(name: str, base: str) -> Metric | None:
         return Metric(name, "critic")
     if base in RELATIVES:
         return Metric(name, "likelihood", likelihood=RELATIVES[base])
+    if base in BASELINES:
+        return Metric(name, "texts", pairs=baseline(base), against="nothing" if base == "length" else "peers")
     return None
 
 
 def _with_option(name: str, base: str, option: str) -> Metric | None:
+    if base in BASELINES:
+        return _baseline_with(name, base, option)
     if base == "gem-s":
         column = option.removeprefix("synopsis_")
         return Metric(name, "likelihood", text="rewrites if any", synopsis=column, likelihood=GEM)
     if base == "tvd-mi" and option == "labels":
         return Metric(name, "labels")
-    if base == "tvd-mi" and option == "given":
-        return Metric(name, "critic", direction="given")
-    if base == "tvd-mi" and option == "about":
-        return Metric(name, "critic", direction="about")
+    if base == "tvd-mi" and option in {"given", "about"}:
+        return Metric(name, "critic", direction="given" if option == "given" else "about")
     if base in {"judge", "judge-first"}:
         table = f"judge_{option.removeprefix('judge_')}"
         return Metric(name, "wins", table=table, direction="both" if base == "judge" else "given")
     return None
+
+
+def _baseline_with(name: str, base: str, option: str) -> Metric | None:
+    if option == "reference" and base != "length":
+        return Metric(name, "texts", pairs=baseline(base), against="reference")
+    return Metric(name, "texts", pairs=baseline(f"{base}[{option}]")) if base in EMBEDDED else None

@@ -20,6 +20,7 @@ from goldless.reports.rater_table import RaterRow, RaterTable
 from goldless.runs.opening import Spending
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
+from goldless.studies import Study
 
 OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
 """Failures that another run of the same command would try again."""
@@ -82,9 +83,8 @@ class Evidence:
 class Evaluation:
     """The results of one evaluation."""
 
-    study: str
-    fingerprint: str
-    agents: tuple[Agent, ...]
+    source: Study
+    """The study that was evaluated."""
     outcomes: Mapping[str, MetricOutcome]
     """By metric."""
     raters: RaterOutcome | None
@@ -96,6 +96,21 @@ class Evaluation:
     spending: tuple[Spending, ...]
     tasks_without_peers: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.source.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its tasks and responses."""
+        return self.source.fingerprint
+
+    @property
+    def agents(self) -> tuple[Agent, ...]:
+        """Its agents."""
+        return self.source.agents
 
     def __repr__(self) -> str:
         """Study and metrics; never all the evidence."""

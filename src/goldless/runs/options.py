@@ -14,6 +14,7 @@ from goldless.metrics.catalogue import METRICS, Metric, find_metric
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
 from goldless.templates import Template, find_template
+from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric
 
 OnTooLong = Literal["error", "skip"]
 
@@ -39,6 +40,8 @@ class Options:
     """Chat models that preprocess; several are averaged over."""
     synopsis_writer: str | ChatModel | None = None
     """Chat model that writes abstracts and ASSW summaries where the study has none."""
+    metric_timeout_seconds: float | None = None
+    """Longest that a metric of somebody else's may take for all responses; None: its own limit."""
     templates: Sequence[str] = ()
     """Wordings; several are averaged over. None: ``general``, and of recorded evidence all there are."""
     critic: str | ChatModel = "embedded"
@@ -72,8 +75,13 @@ class Options:
     def chosen_metrics(self) -> list[Metric]:
         """The metrics asked for, each once."""
         if not self.metrics or not all(isinstance(name, str) for name in self.metrics):
-            raise MetricError(f"no metric was named. Known: {', '.join(METRICS)}.")
-        return [find_metric(name) for name in dict.fromkeys(self.metrics)]
+            raise MetricError(f"no metric was named. Known: {', '.join((*METRICS, *USER_METRICS))}.")
+        return [self._metric(name) for name in dict.fromkeys(self.metrics)]
+
+    def _metric(self, name: str) -> Metric:
+        """The metric of that name: somebody else's, or ours."""
+        theirs = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
+        return find_metric(name) if theirs is None else Metric(name, "texts", items=theirs)
 
     def chosen_templates(self) -> list[Template]:
         """The templates asked for, each once."""

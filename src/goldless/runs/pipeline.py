@@ -76,9 +76,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     found = scored.found
     raters = [rater_outcome(metric, study, options) for metric in work.metrics if metric.kind == "labels"]
     return Evaluation(
-        study=study.name,
-        fingerprint=study.fingerprint,
-        agents=study.agents,
+        source=study,
         outcomes={name: metric_outcome(scores, scored.context) for name, scores in scored.scores.items()},
         raters=raters[0] if raters else None,
         evidence=found.evidence,

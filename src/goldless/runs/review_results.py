@@ -16,6 +16,7 @@ from goldless.metrics.ranking import Ranking
 from goldless.records import FailureKind
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import Spending
+from goldless.studies import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +95,8 @@ class ReviewerResult:
 class Review:
     """The results of one review."""
 
-    study: str
-    fingerprint: str
+    source: Study
+    """The study that was reviewed."""
     scale: str
     exams: tuple[str, ...]
     convention: str
@@ -115,6 +116,16 @@ class Review:
     notes: tuple[str, ...] = ()
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.source.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its tasks and responses."""
+        return self.source.fingerprint
 
     def __repr__(self) -> str:
         """Study, scale and panel; never all the evidence."""

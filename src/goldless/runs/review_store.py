@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from pathlib import Path
 
 import polars as pl
 
 from goldless.reports.review_tables import review_markdown
 from goldless.runs.review_results import Review, review_as_json
-from goldless.runs.store import check_writable, write_text, write_whole
+from goldless.runs.store import check_writable, note_made_by, write_text, write_whole
+from goldless.studies.writing import write_texts
 
 COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure")
 
@@ -18,7 +18,7 @@ COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "
 def save_review(review: Review, folder: Path | str) -> Path:
     """Write results and evidence. Every file is whole or not there."""
     folder = Path(folder)
-    check_writable(folder)
+    check_writable(folder, review.source)
     rows = [
         (
             row.reviewer,
@@ -42,6 +42,6 @@ def save_review(review: Review, folder: Path | str) -> Path:
     data = review_as_json(review)
     write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
     write_text(folder / "review.md", review_markdown(data))
-    spending = [asdict(row) for row in review.spending]
-    write_text(folder / "made_by.json", json.dumps({"spending": spending}, indent=2) + "\n")
+    note_made_by(folder, "review", review.source, review.spending)
+    write_texts(review.source, folder)
     return folder

@@ -212,8 +212,7 @@ def _result(
     )
     spending: tuple[Spending, ...] = () if asked is None else asked.spending
     review = Review(
-        study=study.name,
-        fingerprint=study.fingerprint,
+        source=study,
         scale=options.scale,
         exams=tuple(options.exams),
         convention=options.convention,

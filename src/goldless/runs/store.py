@@ -9,6 +9,7 @@ import platform
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,9 @@ from goldless.metrics.label_information import Information
 from goldless.metrics.scores import pair_matrix
 from goldless.records import CallFailure
 from goldless.runs.evaluation import Evaluation, Evidence, MetricOutcome, RaterOutcome, response_frame
+from goldless.runs.opening import Spending
+from goldless.studies import Study
+from goldless.studies.writing import write_texts
 
 LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "scorer": pl.String,
@@ -40,13 +44,25 @@ LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task", "value", "label", "read_from")
 
 
-def check_writable(folder: Path) -> None:
-    """Find out before anything is paid for whether results can be written there, without writing over a study."""
+MADE_BY = "made_by.json"
+
+
+def check_writable(folder: Path, study: Study | None = None) -> None:
+    """Find out before anything is paid for whether results can be written there.
+
+    A study is not written over, nor are results of another study than this one mixed with its own.
+    """
+    made_by = _made_by(folder)
     for table in ("tasks", "responses", "labels"):
-        if any(folder.glob(f"{table}.*")):
+        if not made_by and any(folder.glob(f"{table}.*")):
             raise UserError(
                 f"{folder}: holds a study ({table}), which results would be mixed with. Give another folder."
             )
+    if study is not None and made_by.get("fingerprint", study.fingerprint) != study.fingerprint:
+        raise UserError(
+            f"{folder}: holds results of another study ({made_by.get('study')}), or of this one before it was changed. "
+            "Give another folder, or remove that one."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
@@ -63,7 +79,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     ``--recorded``, by these metrics or by others over the same evidence, without a model.
     """
     folder = Path(folder)
-    check_writable(folder)
+    check_writable(folder, evaluation.source)
     evidence = evaluation.evidence
     for name, frame, wanted in (
         ("logprobs", _logprobs, evidence.logprobs),
@@ -89,14 +105,35 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         tables.append(f"## {evaluation.raters.metric}\n\n{evaluation.raters.table.to_markdown()}")
     write_text(folder / "leaderboard.md", "\n".join(tables))
     write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
-    made_by = {
+    note_made_by(folder, "score", evaluation.source, evaluation.spending)
+    write_texts(evaluation.source, folder)
+    return folder
+
+
+def note_made_by(folder: Path, verb: str, study: Study, spending: Sequence[Spending]) -> None:
+    """Note when and with what results were made, beside what other verbs noted there."""
+    made = _made_by(folder).get("made", {})
+    rows = [asdict(row) for row in spending]
+    made[verb] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "spending": rows}
+    noted = {
         "goldless": __version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "spending": [asdict(row) for row in evaluation.spending],
+        "study": study.name,
+        "fingerprint": study.fingerprint,
+        "made": made,
+        "spending": [row for one in made.values() for row in one["spending"]],
     }
-    write_text(folder / "made_by.json", json.dumps(made_by, ensure_ascii=False, indent=2) + "\n")
-    return folder
+    write_text(folder / MADE_BY, json.dumps(noted, ensure_ascii=False, indent=2) + "\n")
+
+
+def _made_by(folder: Path) -> dict[str, Any]:
+    """What is noted in a run folder; empty where it is none."""
+    try:
+        noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return noted if isinstance(noted, dict) else {}
 
 
 def as_json(evaluation: Evaluation) -> dict[str, Any]:

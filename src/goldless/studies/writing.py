@@ -58,6 +58,20 @@ def write_study(
     return path
 
 
+def write_texts(study: Study, folder: Path) -> None:
+    """Write tasks, responses and labels beside other files of a folder, as Parquet; each file whole or not there."""
+    for table in ("tasks", "responses", "labels"):
+        aside = folder / f".{table}.{uuid.uuid4().hex}.parquet"
+        try:
+            _write_made(study, table, aside)
+            if aside.exists():
+                aside.replace(folder / f"{table}.parquet")
+            else:
+                (folder / f"{table}.parquet").unlink(missing_ok=True)
+        finally:
+            aside.unlink(missing_ok=True)
+
+
 def _check_target(path: Path, *, overwrite: bool) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file; a study is written as a folder")

@@ -1,0 +1,150 @@
+"""``goldless crashtest``: whether a metric falls when content is lost, and stays when responses are dressed up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+from rich.markup import escape
+
+from goldless.cli.console import out, say
+from goldless.cli.metric_options import (
+    OUTPUT,
+    FormatOption,
+    JsonOption,
+    StudyArgument,
+    metric_options,
+    names,
+    run_on_study,
+)
+from goldless.meta_evaluation.crash_design import DEFAULT_REFERENCES, DEFAULT_RESPONSES
+from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN
+from goldless.meta_evaluation.crash_test import CrashOptions, CrashTest, crash_test
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, PERTURBATIONS, split_names
+from goldless.meta_evaluation.rating_card import (
+    card_csv,
+    card_json,
+    card_markdown,
+    metric_table,
+    overview_table,
+    reading,
+    save_crash_test,
+)
+from goldless.runs.options import Options
+
+FAILED = 5
+PERTURB = "Perturbations"
+FailOn = Literal["fail", "not-shown", "never"]
+
+
+@metric_options(leave_out=("peers", "panel", "budget_calls", "recorded"))
+def crashtest(
+    study: StudyArgument,
+    *,
+    options: Options,
+    perturbation: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Repeat it or separate by commas: {escape(', '.join(PERTURBATIONS))}.  "
+            "[dim]\\[default: all that need no model][/dim]",
+            show_default=False,
+            rich_help_panel=PERTURB,
+        ),
+    ] = None,
+    writer: Annotated[
+        str | None,
+        typer.Option(help="Chat model for completion, synopsis-only, rephrase.", rich_help_panel=PERTURB),
+    ] = None,
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="AGENTS", help="Whose responses are perturbed; everybody's by default.", rich_help_panel=PERTURB
+        ),
+    ] = None,
+    references: Annotated[
+        str,
+        typer.Option(
+            metavar="N|AGENTS",
+            help="How many peers a response is held against, or which agents.",
+            rich_help_panel=PERTURB,
+        ),
+    ] = str(DEFAULT_REFERENCES),
+    responses: Annotated[
+        int, typer.Option(help="Most responses that are perturbed, drawn by the seed.", rich_help_panel=PERTURB)
+    ] = DEFAULT_RESPONSES,
+    margin: Annotated[
+        float, typer.Option(help="A standardised difference nearer to 0 than this is none.", rich_help_panel=PERTURB)
+    ] = DEFAULT_MARGIN,
+    fail_on: Annotated[
+        FailOn,
+        typer.Option(
+            help="End with exit code 5 where a metric fails; where a result is not shown, too; or never.",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = "fail",
+    out_folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FOLDER", help="Write card, badges and changed texts here.", rich_help_panel=OUTPUT
+        ),
+    ] = None,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
+) -> None:
+    """Rate metrics: degraded responses must score lower, dressed-up ones must not score higher.
+
+    Any metric can be tested, yours too: --metric python:FILE.py:FUNCTION or --metric 'command:WORDS'.
+
+    Example: goldless crashtest answers.jsonl --metric gem-raw,rouge-l,length --scorer embedded
+    """
+    crash = CrashOptions(
+        perturbations=split_names(perturbation) if perturbation else MODEL_FREE,
+        agents=None if candidates is None else names([candidates]),
+        references=int(references) if references.strip().isdecimal() else names([references]),
+        responses=responses,
+        writer=writer,
+        margin=margin,
+    )
+    test = run_on_study(crash_test, study, options, out_folder=out_folder, crash=crash)
+    if out_folder is not None:
+        save_crash_test(test, out_folder)
+    _print(test, "json" if json_only else table)
+    _tell(test, out_folder)
+    bad = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}[fail_on]
+    if any(result.rating in bad for result in test.results):
+        raise typer.Exit(FAILED)
+
+
+def _print(test: CrashTest, table: str) -> None:
+    if table == "json":
+        typer.echo(json.dumps(card_json(test), ensure_ascii=False, indent=2))
+    elif table == "csv":
+        typer.echo(card_csv(test), nl=False)
+    elif table == "markdown":
+        typer.echo(card_markdown(test))
+    else:
+        for metric in test.metrics:
+            one = metric_table(test, metric)
+            out.print(one.to_rich())
+            out.print(one.signature, markup=False, soft_wrap=True, style="dim")
+            out.print()
+        if len(test.metrics) > 1:
+            out.print(overview_table(test).to_rich())
+        out.print(reading(test), style="dim", markup=False)
+
+
+def _tell(test: CrashTest, folder: Path | None) -> None:
+    for row in test.spending:
+        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
+        say(f"{row.model}: {row.calls} calls now ({cost}), {row.reused} from the journal")
+    if test.candidates.of > len(test.candidates.peers):
+        say(f"{len(test.candidates.peers)} of {test.candidates.of} responses were drawn; --responses takes more")
+    for problem, count in (test.problems or {}).items():
+        say(f"missing: {count} of {problem}", style="yellow")
+    if folder is not None:
+        say(f"card, badges and changed texts: {folder}")
+    failed = {r.metric: test.count(r.metric, "fail") for r in test.results if r.rating == "fail"}
+    if failed:
+        say("failed: " + ", ".join(f"{metric} ({count})" for metric, count in failed.items()), style="red")

@@ -1,0 +1,206 @@
+"""The crash test: what a metric does when responses lose content, or are only dressed up (GEM, Algorithm 1).
+
+Every response is scored as it is and after each perturbation, against the same peers. A degradation must lower the
+score, a manipulation must not raise it. The effect is the standardised mean difference of the paper,
+(mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both scores;
+tasks are what is independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
+
+from goldless.errors import MetricError, UserError
+from goldless.meta_evaluation.crash_design import (
+    DEFAULT_REFERENCES,
+    DEFAULT_RESPONSES,
+    Candidates,
+    choose_candidates,
+    crash_study,
+    needed_responses,
+)
+from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN, CrashResult, Rating, crash_result
+from goldless.meta_evaluation.perturbations.applying import PerturbedText, perturb
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, Perturbation, find_perturbation
+from goldless.models.cache import default_journal
+from goldless.models.interface import ChatModel
+from goldless.models.journal import Journal
+from goldless.runs.collecting import CALLS_AT_ONCE
+from goldless.runs.opening import Part, Spending, open_models, refuse_without_chat
+from goldless.runs.options import Options, Progress, check_options
+from goldless.runs.outcomes import MetricScores
+from goldless.runs.pipeline import score_study
+from goldless.signature import Signature
+from goldless.statistics.comparisons import holm
+from goldless.studies import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CrashOptions:
+    """What is done to which responses, beside the options of the metrics."""
+
+    perturbations: Sequence[str] = MODEL_FREE
+    agents: Sequence[str] | None = None
+    """Whose responses are perturbed; None: everybody's."""
+    references: int | Sequence[str] = DEFAULT_REFERENCES
+    """How many peers a response is held against, or which agents."""
+    responses: int = DEFAULT_RESPONSES
+    """Most responses that are perturbed."""
+    writer: str | ChatModel | None = None
+    """Chat model for the perturbations that need one."""
+    margin: float = DEFAULT_MARGIN
+    """An effect nearer to 0 than this counts as none."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashTest:
+    """What metrics did under perturbations."""
+
+    source: Study
+    """The study that was tested on."""
+    results: tuple[CrashResult, ...]
+    signatures: Mapping[str, str]
+    """By metric."""
+    perturbed: tuple[PerturbedText, ...]
+    candidates: Candidates
+    margin: float
+    level: float
+    spending: tuple[Spending, ...] = ()
+    problems: Mapping[str, int] | None = None
+    """Why texts or scores are missing, with how often."""
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.source.name
+
+    def of(self, metric: str) -> tuple[CrashResult, ...]:
+        """The results of one metric."""
+        return tuple(result for result in self.results if result.metric == metric)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics, in order."""
+        return tuple(self.signatures)
+
+    def count(self, metric: str, rating: Rating) -> int:
+        """How many perturbations a metric passed, failed, or was not shown to do either."""
+        return sum(result.rating == rating for result in self.of(metric))
+
+
+async def crash_test(study: Study, options: Options, *, crash: CrashOptions | None = None) -> CrashTest:
+    """Score responses before and after perturbations with every metric, and rate what happens."""
+    crash = crash or CrashOptions()
+    perturbations = _check(options, crash)
+    candidates = choose_candidates(
+        study, agents=crash.agents, references=crash.references, most=crash.responses, seed=options.seed
+    )
+    perturbed, writing = await _perturbed(study, candidates, perturbations, options, crash)
+    made = crash_study(study, candidates, {name: (perturbations[name], texts) for name, texts in perturbed.items()})
+    scored = await score_study(made.study, replace(options, pairing=made.pairing))
+    results: list[CrashResult] = []
+    for scores in scored.scores.values():
+        rows = [
+            crash_result(scores, perturbation, candidates, perturbed[name], options=options, margin=crash.margin)
+            for name, perturbation in perturbations.items()
+        ]
+        corrected = holm([row.p for row in rows])
+        results += [replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)]
+    signature = {
+        "perturbations": "+".join(perturbations),
+        **({} if not any(p.needs_writer for p in perturbations.values()) else {"writer": writing[0].model}),
+        "responses": f"{len(candidates.peers)}of{candidates.of}",
+        "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
+        "margin": f"{crash.margin:g}",
+    }
+    return CrashTest(
+        source=study,
+        results=tuple(results),
+        signatures={
+            name: f"{Signature('crash-test', signature)}|{scores.signature}" for name, scores in scored.scores.items()
+        },
+        perturbed=tuple(text for texts in perturbed.values() for text in texts),
+        candidates=candidates,
+        margin=crash.margin,
+        level=options.level,
+        spending=(*writing, *scored.spending),
+        problems=_problems(perturbed, scored.scores),
+    )
+
+
+def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
+    """The perturbations by name. Raises where something cannot be crash-tested."""
+    check_options(options)
+    if options.recorded:
+        raise UserError("a crash test scores changed responses, of which nothing is recorded: leave --recorded out")
+    if options.peers is not None or options.panel is not None or options.budget_calls is not None:
+        raise UserError("a crash test pairs responses itself: say with --references what they are held against")
+    for metric in options.chosen_metrics():
+        if metric.kind in {"labels", "wins"}:
+            raise MetricError(
+                f"{metric.name} is computed from recorded labels or comparisons, of which changed responses have none, "
+                "so it cannot be crash-tested"
+            )
+    if not 0 <= crash.margin < 10:
+        raise UserError(f"the margin is a standardised difference such as 0.2, not {crash.margin}")
+    found = {name: find_perturbation(name) for name in dict.fromkeys(crash.perturbations)}
+    if not found:
+        raise UserError("no perturbation was named")
+    needing = [name for name, perturbation in found.items() if perturbation.needs_writer]
+    if needing and crash.writer is None:
+        raise UserError(f"{', '.join(needing)}: written by a chat model; name one with --writer")
+    return found
+
+
+async def _perturbed(
+    study: Study,
+    candidates: Candidates,
+    perturbations: Mapping[str, Perturbation],
+    options: Options,
+    crash: CrashOptions,
+) -> tuple[dict[str, list[PerturbedText]], tuple[Spending, ...]]:
+    """The changed texts by perturbation, and what they cost."""
+    found: dict[str, list[PerturbedText]] = {}
+    journal: Journal | None = None
+    async with AsyncExitStack() as stack:
+        writer = None
+        if any(perturbation.needs_writer for perturbation in perturbations.values()):
+            journal = Journal(options.journal or default_journal())
+            stack.callback(journal.close)
+            parts = [Part("writer", crash.writer, "chat")]
+            writer = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
+            refuse_without_chat(writer, "perturb responses")
+        for name, perturbation in perturbations.items():
+
+            def tell(done: int, total: int, name: str = name) -> None:
+                options.progress(Progress(f"perturbing: {name}", done, total, 0, 0.0))
+
+            found[name] = await perturb(
+                study,
+                perturbation,
+                responses=needed_responses(study, candidates, perturbation),
+                seed=options.seed,
+                writer=None if writer is None else writer.chat,
+                at_once=1 if writer is None or writer.local else CALLS_AT_ONCE,
+                tell=tell if perturbation.needs_writer else _quiet,
+            )
+        return found, () if writer is None else (writer.spending,)
+
+
+def _quiet(_done: int, _total: int) -> None:
+    """Pure perturbations are done before anybody could look."""
+
+
+def _problems(perturbed: Mapping[str, Sequence[PerturbedText]], scores: Mapping[str, MetricScores]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for name, texts in perturbed.items():
+        for text in texts:
+            if text.failure is not None:
+                key = f"{name}: {text.failure.kind}: {text.failure.message}"
+                found[key] = found.get(key, 0) + 1
+    for metric, one in scores.items():
+        for problem, count in one.problems.items():
+            found[f"{metric}: {problem}"] = count
+    return found

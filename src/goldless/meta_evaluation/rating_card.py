@@ -1,0 +1,190 @@
+"""The rating card of a crash test: as tables, as plain data, as a badge, and as a folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
+from goldless.meta_evaluation.crash_test import CrashTest
+from goldless.meta_evaluation.perturbations.catalogue import Must
+from goldless.reports.badge import Colour, badge_svg
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.store import check_writable, note_made_by, write_text, write_whole
+from goldless.studies.writing import write_texts
+
+READING = (
+    "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
+    "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
+    "deviation of the differences. p: sign-flip test over tasks, corrected for the perturbations of a metric (Holm). "
+    "n: pairs, or responses where the metric scores no pairs. same: responses the perturbation left as they were; they "
+    "are in no effect. A degradation passes where the interval lies below 0 and fails where it lies above -{margin:g}; "
+    "a manipulation fails where it lies above 0 and passes where it lies below {margin:g}; else the interval is too "
+    "wide to tell."
+)
+MARKS: Mapping[Must, str] = {"fall": "↓", "not rise": "≤"}
+
+
+def reading(test: CrashTest) -> str:
+    """How to read the card."""
+    return READING.format(level=100 * test.level, margin=test.margin)
+
+
+def metric_table(test: CrashTest, metric: str) -> ReportTable:
+    """Everything about one metric, a row for each perturbation."""
+    results = test.of(metric)
+    columns = (
+        _names_column(test),
+        Column("must", "must", wide=True),
+        Column("smd", "SMD", "number", decimals=2),
+        Column("smd_low smd_high", f"{100 * test.level:g} %", "interval", decimals=2),
+        Column("paired_d", "d", "number", decimals=2),
+        Column("p_holm", "p", "number", decimals=3),
+        Column("samples", "n", "count"),
+        Column("tasks", "tasks", "count", wide=True),
+        *([Column("unchanged", "same", "count")] if any(result.unchanged for result in results) else ()),
+        *([Column("missing", "missing", "count")] if any(result.missing for result in results) else ()),
+        *([Column("not_made", "not made", "count")] if any(result.not_made for result in results) else ()),
+        Column("rating", "rating", least=max(map(len, RATINGS))),
+    )
+    counts = ", ".join(f"{test.count(metric, rating)} {rating}" for rating in RATINGS)
+    return ReportTable(
+        f"{metric}: {counts}",
+        columns,
+        tuple({"marked": _marked(one), **_row(one)} for one in results),
+        test.signatures[metric],
+    )
+
+
+def _names_column(test: CrashTest) -> Column:
+    return Column("marked", "perturbation", least=max(len(result.perturbation) for result in test.results) + 2)
+
+
+def _marked(result: CrashResult) -> str:
+    return f"{MARKS[result.must]} {result.perturbation}"
+
+
+def overview_table(test: CrashTest) -> ReportTable:
+    """All metrics side by side: the effect of each perturbation and its rating."""
+    by_key = {(result.metric, result.perturbation): result for result in test.results}
+    rows: list[Mapping[str, Cell]] = []
+    for result in test.of(test.metrics[0]):
+        cells: dict[str, Cell] = {"marked": _marked(result), "must": result.must}
+        for metric in test.metrics:
+            one = by_key[metric, result.perturbation]
+            value = "" if one.smd.value is None else f"{one.smd.value:+.2f} "
+            cells[metric] = f"{value}{one.rating}"
+        rows.append(cells)
+    columns = (_names_column(test), Column("must", "must", wide=True))
+    return ReportTable(
+        f"Crash test on {test.study}", (*columns, *(Column(name, name) for name in test.metrics)), tuple(rows)
+    )
+
+
+def _row(result: CrashResult) -> dict[str, Cell]:
+    return {
+        "metric": result.metric,
+        "perturbation": result.perturbation,
+        "kind": result.kind,
+        "must": result.must,
+        "rating": result.rating,
+        "reason": result.reason,
+        "mean_before": result.mean_before,
+        "mean_after": result.mean_after,
+        "smd": result.smd.value,
+        "smd_low": result.smd.low,
+        "smd_high": result.smd.high,
+        "paired_d": result.paired.value,
+        "paired_d_low": result.paired.low,
+        "paired_d_high": result.paired.high,
+        "p": result.p,
+        "p_holm": result.p_holm,
+        "samples": result.samples,
+        "tasks": result.smd.n,
+        "responses": result.responses,
+        "unchanged": result.unchanged,
+        "not_made": result.not_made,
+        "missing": result.missing,
+        "note": result.smd.note,
+    }
+
+
+def card_json(test: CrashTest) -> dict[str, Any]:
+    """The crash test as plain data. Nothing in it depends on when or how fast it ran."""
+    return {
+        "study": test.study,
+        "margin": test.margin,
+        "level": test.level,
+        "responses": len(test.candidates.peers),
+        "responses_there_are": test.candidates.of,
+        "problems": dict(test.problems or {}),
+        "metrics": {
+            metric: {
+                "signature": test.signatures[metric],
+                "counts": {rating: test.count(metric, rating) for rating in RATINGS},
+                "perturbations": [_row(result) for result in test.of(metric)],
+            }
+            for metric in test.metrics
+        },
+    }
+
+
+def card_csv(test: CrashTest) -> str:
+    """One row for each metric and perturbation."""
+    names = list(_row(test.results[0]))
+    rows = [{**_row(result), "signature": test.signatures[result.metric]} for result in test.results]
+    return ReportTable("", tuple(Column(name, name) for name in (*names, "signature")), tuple(rows)).to_csv()
+
+
+def badge(test: CrashTest, metric: str) -> tuple[str, Colour]:
+    """What a badge says of a metric: how much it passed, and its colour."""
+    passed, failed = test.count(metric, "pass"), test.count(metric, "fail")
+    colour: Colour = "red" if failed else "green" if passed == len(test.of(metric)) else "grey"
+    return f"{passed}/{len(test.of(metric))} passed{f', {failed} failed' * bool(failed)}", colour
+
+
+def badge_file(metric: str) -> str:
+    """The name of a metric's badge in a folder."""
+    return f"badge_{re.sub(r'[^a-z0-9]+', '-', metric.lower()).strip('-')}.svg"
+
+
+def card_markdown(test: CrashTest) -> str:
+    """The whole card, a badge for each metric first."""
+    badges = [f"![crash test of {m}: {badge(test, m)[0]}]({badge_file(m)})" for m in test.metrics]
+    tables = [metric_table(test, metric).to_markdown() for metric in test.metrics]
+    overview = [overview_table(test).to_markdown()] if len(test.metrics) > 1 else []
+    return "\n".join([*badges, "", *overview, *tables, reading(test), ""])
+
+
+def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
+    """Write the card, its badges, and every changed text; each file is whole or not there."""
+    folder = Path(folder)
+    check_writable(folder, test.source)
+    write_text(folder / "crash_test.json", json.dumps(card_json(test), ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "crash_test.md", card_markdown(test))
+    write_text(folder / "crash_test.csv", card_csv(test))
+    for metric in test.metrics:
+        message, colour = badge(test, metric)
+        write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))
+    rows = [
+        (t.task, t.agent, t.perturbation, t.text, t.unchanged, None if t.failure is None else t.failure.kind)
+        for t in test.perturbed
+    ]
+    schema = {
+        "task": pl.String,
+        "agent": pl.String,
+        "perturbation": pl.String,
+        "text": pl.String,
+        "unchanged": pl.Boolean,
+        "failure": pl.String,
+    }
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    write_whole(folder / "perturbed.parquet", frame.write_parquet)
+    note_made_by(folder, "crashtest", test.source, test.spending)
+    write_texts(test.source, folder)
+    return folder

@@ -1,0 +1,210 @@
+"""BLEU, ROUGE and length: what is known of a response from its words alone.
+
+They stand here as baselines: cheap, exact, and blind to meaning. A candidate without a word scores 0, since it shares
+nothing; a reference without a word gives None, since nothing can be shared with it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeVar
+
+from goldless.metrics.word_tokens import Tokenisation, tokenisation_signature, word_tokenizer
+
+Pairs = Sequence[tuple[str, str]]
+NGrams = Counter[tuple[str, ...]]
+Made = TypeVar("Made")
+
+
+@dataclass(frozen=True, slots=True)
+class Bleu:
+    """Sentence-level BLEU of Papineni et al. (2002), 0 to 1, higher is better.
+
+    brevity penalty · exp(Σ_{n ≤ max_order} ln p_n / max_order), with p_n the clipped share of the candidate's n-grams
+    that stand in the reference. Nothing is smoothed, as NLTK's default and the GEM paper have it: where some order has
+    no match, the score is 0. The arithmetic is sacreBLEU's.
+    """
+
+    name: str = "bleu"
+    max_order: int = 4
+    """Orders up to this one count alike: 4 for BLEU, n for the cumulative BLEU-n."""
+    tokens: Tokenisation = "13a"
+    brevity_penalty: bool = True
+    """False: short candidates are not punished, so BLEU-1 is the precision of words."""
+
+    @property
+    def unit(self) -> str:
+        """A share: 0 to 1, where sacreBLEU prints 0 to 100."""
+        return "BLEU (0 to 1)"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """For the signature."""
+        return {
+            "order": str(self.max_order),
+            "tokens": tokenisation_signature(self.tokens),
+            "smooth": "none",
+            "brevity": "yes" if self.brevity_penalty else "no",
+        }
+
+    def scores(self, pairs: Pairs) -> list[float | None]:
+        """The score of each (candidate, reference)."""
+        from sacrebleu.metrics.bleu import BLEU  # noqa: PLC0415 - only when it is asked for
+
+        cut = word_tokenizer(self.tokens)
+        counted = _once_each(pairs, lambda text: _Counted.of(cut(text), self.max_order))
+
+        def score(candidate: str, reference: str) -> float | None:
+            said, held = counted[candidate], counted[reference]
+            if not held.n_tokens:
+                return None
+            correct = [_shared(one, other) for one, other in zip(said.ngrams, held.ngrams, strict=True)]
+            total = [max(0, said.n_tokens - n) for n in range(self.max_order)]
+            length = held.n_tokens if self.brevity_penalty else said.n_tokens
+            result = BLEU.compute_bleu(correct, total, said.n_tokens, length, "none", None, False, self.max_order)
+            return float(result.score) / 100
+
+        return _of_distinct(pairs, score)
+
+
+@dataclass(frozen=True, slots=True)
+class Rouge:
+    """ROUGE of Lin (2004) between two texts, the F-measure, 0 to 1, higher is better.
+
+    ROUGE-n counts shared n-grams, ROUGE-L the longest common subsequence of the whole texts: precision is its share of
+    the candidate, recall its share of the reference, F their harmonic mean. By default the numbers are those of the
+    package ``rouge_score`` with its stemmer.
+    """
+
+    name: str = "rouge-l"
+    counts: Literal[1, 2, "l"] = "l"
+    """Shared words, shared pairs of words, or the longest common subsequence."""
+    tokens: Tokenisation = "rouge-stems"
+
+    @property
+    def unit(self) -> str:
+        """A share: 0 to 1."""
+        return "ROUGE F (0 to 1)"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """For the signature."""
+        return {"tokens": tokenisation_signature(self.tokens), "measure": "F"}
+
+    def scores(self, pairs: Pairs) -> list[float | None]:
+        """The score of each (candidate, reference)."""
+        cut = word_tokenizer(self.tokens)
+        return self._subsequences(pairs, cut) if self.counts == "l" else self._ngrams(pairs, cut, self.counts)
+
+    def _ngrams(self, pairs: Pairs, cut: Callable[[str], Sequence[str]], order: int) -> list[float | None]:
+        counted = _once_each(pairs, lambda text: _Counted.of(cut(text), order))
+
+        def score(candidate: str, reference: str) -> float | None:
+            said, held = counted[candidate], counted[reference]
+            if not held.n_tokens:
+                return None
+            shared = _shared(said.ngrams[-1], held.ngrams[-1])
+            return _f_measure(shared, said.n_tokens - order + 1, held.n_tokens - order + 1)
+
+        return _of_distinct(pairs, score)
+
+    def _subsequences(self, pairs: Pairs, cut: Callable[[str], Sequence[str]]) -> list[float | None]:
+        tokens = _once_each(pairs, cut)
+        places = {reference: token_places(tokens[reference]) for _, reference in pairs}
+
+        def score(candidate: str, reference: str) -> float | None:
+            said, held = tokens[candidate], tokens[reference]
+            if not held:
+                return None
+            return _f_measure(common_subsequence(said, places[reference], len(held)), len(said), len(held))
+
+        return _of_distinct(pairs, score)
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """Words of the candidate, split at white space; the reference is not looked at.
+
+    No measure of quality: whatever correlates with it as well as with people may be measuring length.
+    """
+
+    name: str = "length"
+
+    @property
+    def unit(self) -> str:
+        """Words."""
+        return "words"
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """For the signature."""
+        return {"tokens": "white space"}
+
+    def scores(self, pairs: Pairs) -> list[float | None]:
+        """The number of words of each candidate."""
+        return [float(len(candidate.split())) for candidate, _ in pairs]
+
+
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """A text's n-grams."""
+
+    n_tokens: int
+    ngrams: tuple[NGrams, ...]
+    """Of the orders 1, 2, …"""
+
+    @classmethod
+    def of(cls, tokens: Sequence[str], orders: int) -> _Counted:
+        shifted = [tokens[n:] for n in range(orders)]
+        return cls(len(tokens), tuple(Counter(zip(*shifted[:n], strict=False)) for n in range(1, orders + 1)))
+
+
+def _shared(one: NGrams, other: NGrams) -> int:
+    """How many n-grams two texts share, each as often as it stands in both."""
+    if len(other) < len(one):
+        one, other = other, one
+    return sum(min(count, other[ngram]) for ngram, count in one.items() if ngram in other)
+
+
+def _f_measure(shared: int, candidate: int, reference: int) -> float:
+    """Harmonic mean of the two shares; 0 where nothing is shared."""
+    if not shared:
+        return 0.0
+    precision, recall = shared / candidate, shared / reference
+    return 2 * precision * recall / (precision + recall)
+
+
+def token_places(tokens: Sequence[str]) -> dict[str, int]:
+    """Where each token stands, as the bits of a number: bit i for place i."""
+    places: dict[str, int] = {}
+    for i, token in enumerate(tokens):
+        places[token] = places.get(token, 0) | 1 << i
+    return places
+
+
+def common_subsequence(tokens: Sequence[str], places: Mapping[str, int], length: int) -> int:
+    """Length of the longest common subsequence of tokens and of a text given as ``token_places`` and its length.
+
+    Bit-parallel (Hyyrö 2004): a row of the usual table is one number whose zero bits are the places where the row
+    rises, so a row costs a few operations on whole numbers.
+    """
+    everywhere = (1 << length) - 1
+    flat = everywhere
+    for token in tokens:
+        if here := places.get(token):
+            met = flat & here
+            flat = (flat + met | flat - met) & everywhere
+    return length - flat.bit_count()
+
+
+def _once_each(pairs: Pairs, make: Callable[[str], Made]) -> dict[str, Made]:
+    """Something made of each distinct text of the pairs."""
+    return {text: make(text) for text in dict.fromkeys(text for pair in pairs for text in pair)}
+
+
+def _of_distinct(pairs: Pairs, score: Callable[[str, str], float | None]) -> list[float | None]:
+    """The score of every pair, each distinct one computed once."""
+    known = {pair: score(*pair) for pair in dict.fromkeys(map(tuple, pairs))}
+    return [known[candidate, reference] for candidate, reference in pairs]

@@ -1,0 +1,135 @@
+"""Sentence embedders: models loaded when first needed, once a process, that compute each sentence once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from goldless.models.sentence_embedding import packaged
+
+if TYPE_CHECKING:
+    from goldless.models.sentence_embedding.bert_graph import FloatArray
+
+KEPT = 1 << 16
+"""Sentences whose vectors are remembered (about 100 MB at 384 numbers each)."""
+AROUND = 8
+"""More tokens than any model puts around a text."""
+LONG = "cut into pieces at word ends"
+"""What becomes of a sentence beyond the limit: nothing of it is left out."""
+
+
+class Encoder(Protocol):
+    """A loaded model."""
+
+    limit: int
+    """The most tokens it takes, with those it puts around a text."""
+    tokenizer: Any
+    """A ``tokenizers.Tokenizer`` that neither cuts nor fills."""
+
+    def encode(self, texts: Sequence[str]) -> FloatArray:
+        """One vector of length 1 a text."""
+
+
+class SentenceEmbedder:
+    """A model that is loaded when it is first needed."""
+
+    def __init__(self, load: Callable[[], Encoder], *, name: str, settings: Mapping[str, str]) -> None:
+        """``settings`` say which model it is, for a signature; they are known before it is loaded."""
+        self.name = name
+        self.settings = settings
+        self._load = load
+        self._encoder: Encoder | None = None
+        self._known: OrderedDict[str, FloatArray] = OrderedDict()
+        self._long: set[str] = set()
+        self._lock = threading.RLock()
+
+    @property
+    def n_long(self) -> int:
+        """Distinct sentences so far that were longer than the model takes, and were therefore cut into pieces."""
+        return len(self._long)
+
+    def pieces(self, sentence: str) -> tuple[str, ...]:
+        """The sentence; where it is too long for the model, its parts, cut in two until each fits."""
+        with self._lock:
+            parts = self._pieces(sentence)
+            if len(parts) > 1:
+                self._long.add(sentence)
+            return parts
+
+    def embed(self, texts: Sequence[str]) -> FloatArray:
+        """One vector of length 1 a text, [n, width]; every text must be one of ``pieces``."""
+        with self._lock:
+            wanted = {text: self._known.get(text) for text in texts}
+            missing = [text for text, vector in wanted.items() if vector is None]
+            if missing:
+                wanted.update(zip(missing, self._loaded().encode(missing), strict=True))
+            for text, vector in wanted.items():
+                self._remember(text, vector)
+            return np.array([wanted[text] for text in texts], dtype=np.float32)
+
+    def _loaded(self) -> Encoder:
+        if self._encoder is None:
+            self._encoder = self._load()
+        return self._encoder
+
+    def _remember(self, text: str, vector: FloatArray | None) -> None:
+        assert vector is not None
+        self._known[text] = vector
+        self._known.move_to_end(text)
+        if len(self._known) > KEPT:
+            self._known.popitem(last=False)
+
+    def _pieces(self, text: str) -> tuple[str, ...]:
+        encoder = self._loaded()
+        # in plain letters a token is at least one character, so most sentences need no count
+        fits = text.isascii() and len(text) + AROUND <= encoder.limit
+        if fits or len(encoder.tokenizer.encode(text).ids) <= encoder.limit:
+            return (text,)
+        middle = _middle(encoder.tokenizer.encode(text, add_special_tokens=False), len(text))
+        halves = (text[:middle].strip(), text[middle:].strip())
+        return tuple(piece for half in halves if half for piece in self._pieces(half))
+
+
+def _middle(encoding: Any, length: int) -> int:
+    """Where a text is cut in two: the word that begins nearest to the middle token, or the middle character."""
+    words, offsets = encoding.word_ids, encoding.offsets
+    half = len(words) // 2
+    begins = [i for i in range(1, len(words)) if words[i] != words[i - 1] and 0 < offsets[i][0] < length]
+    return int(offsets[min(begins, key=lambda i: abs(i - half))][0]) if begins else length // 2
+
+
+@cache
+def packaged_embedder() -> SentenceEmbedder:
+    """The default: all-MiniLM-L6-v2, fetched when it is first needed, computed without torch."""
+    settings = {
+        "model": packaged.NAME,
+        "weights": packaged.SHA256[packaged.WEIGHTS][:12],
+        "pooling": "mean",
+        "limit": str(packaged.LIMIT),
+        "long": LONG,
+    }
+    return SentenceEmbedder(_load_packaged, name=packaged.NAME, settings=settings)
+
+
+@cache
+def named_embedder(name: str) -> SentenceEmbedder:
+    """A model of the package sentence-transformers, by name or folder."""
+    settings = {"model": name, "by": "sentence-transformers", "long": LONG}
+    return SentenceEmbedder(lambda: _load_named(name), name=name, settings=settings)
+
+
+def _load_packaged() -> Encoder:
+    from goldless.models.sentence_embedding.bert_encoder import BertEncoder  # noqa: PLC0415 - loads the runtime
+
+    return BertEncoder(packaged.locate_packaged())
+
+
+def _load_named(name: str) -> Encoder:
+    from goldless.models.sentence_embedding.library_encoder import LibraryEncoder  # noqa: PLC0415 - loads torch
+
+    return LibraryEncoder(name)

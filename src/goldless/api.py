@@ -1,4 +1,4 @@
-"""The Python entry points: ``goldless.evaluate``, ``goldless.plan``, ``goldless.explain``."""
+"""The Python entry points: ``goldless.evaluate`` and its kin, one for each verb of the command line."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ import asyncio
 import dataclasses
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import anyio
 
 from goldless.errors import UserError, nearest
+from goldless.meta_evaluation.agreement import Agreement
+from goldless.meta_evaluation.agreement import agree as agree_with_people
+from goldless.meta_evaluation.bias import BiasReport, find_bias
+from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
+from goldless.meta_evaluation.cost.cost_report import CostReport
+from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.meta_evaluation.crash_design import DEFAULT_REFERENCES, DEFAULT_RESPONSES
+from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN
+from goldless.meta_evaluation.crash_test import CrashOptions, CrashTest
+from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
@@ -26,6 +38,7 @@ from goldless.runs.reviewing import review_study
 from goldless.studies import as_study
 
 Result = TypeVar("Result")
+BIAS_OPTIONS = ("favours", "families", "weights", "orders", "convention", "criterion", "task_description")
 
 
 def evaluate(
@@ -97,20 +110,105 @@ def evaluate(
 
 def plan(study: Any, **options: Any) -> Plan:
     """What ``evaluate`` would ask with these arguments, in calls, tokens, US dollars and seconds. Asks no server."""
-    given = dict(options)
-    price = given.pop("price_usd_per_million", None)
+    return _run(plan_study, study, _options("plan", options))
+
+
+def crash_test(
+    study: Any,
+    *,
+    perturbations: str | Sequence[str] = MODEL_FREE,
+    agents: str | Sequence[str] | None = None,
+    references: int | str | Sequence[str] = DEFAULT_REFERENCES,
+    responses: int = DEFAULT_RESPONSES,
+    writer: str | ChatModel | None = None,
+    margin: float = DEFAULT_MARGIN,
+    **options: Any,
+) -> CrashTest:
+    """What metrics do when responses lose content or are only dressed up, rated.
+
+    ``options`` are those of ``evaluate``, ``metrics`` first of all. ``agents``: whose responses are perturbed.
+    ``references``: how many peers, or which agents, a response is held against. ``writer``: a chat model for the
+    perturbations that need one.
+    """
+    crash = CrashOptions(
+        perturbations=_several(perturbations),
+        agents=None if agents is None else _several(agents),
+        references=references if isinstance(references, int) else _several(references),
+        responses=responses,
+        writer=writer,
+        margin=margin,
+    )
+    return _run(partial(run_crash_test, crash=crash), study, _options("crash_test", options))
+
+
+def agree(
+    study: Any,
+    *,
+    reviewers: str | Sequence[str] = (),
+    scale: str | None = None,
+    scores: Any = None,
+    convention: Literal["default", "paper"] = "default",
+    criterion: str | None = None,
+    **options: Any,
+) -> Agreement:
+    """How far metrics, recorded reviewers or given scores say what the study's human labels say.
+
+    ``reviewers``: names whose judgements the study carries, on ``scale``. ``scores``: a file, or a mapping of metrics
+    to scores by (task, agent). ``options`` are those of ``evaluate``; without ``metrics`` none is computed.
+    """
+    work = partial(
+        agree_with_people,
+        reviewers=_several(reviewers),
+        scale=scale,
+        scores=scores,
+        convention=convention,
+        criterion=criterion,
+    )
+    return _run(work, study, _options("agree", {"metrics": (), **options}))
+
+
+def bias(study: Any, *, reviewers: str | Sequence[str] = (), scale: str = "pairwise", **options: Any) -> BiasReport:
+    """What reviewers and metrics favour besides quality: place, length, markup, their own kind, an agent.
+
+    ``options``: ``favours``, ``families``, ``weights``, ``orders``, ``convention``, ``criterion`` and
+    ``task_description`` as in ``goldless bias``, and those of ``evaluate``; without ``metrics`` none is computed.
+    """
+    own = {name: options.pop(name) for name in BIAS_OPTIONS if name in options}
+    work = partial(find_bias, reviewers=_several(reviewers), scale=scale, **own)
+    return _run(work, study, _options("bias", {"metrics": (), **options}))
+
+
+def cost(study: Any, *, tasks: int = 10_000, runs: Sequence[Path | str] = (), **options: Any) -> CostReport:
+    """Calls, tokens, US dollars and seconds of metrics, on this study and on ``tasks`` tasks like its own.
+
+    ``runs``: folders of runs whose spending is used instead of a plan. ``options`` are those of ``evaluate``.
+    """
+    work = partial(find_costs, tasks=tasks, runs=tuple(Path(run) for run in runs))
+    return _run(work, study, _options("cost", options))
+
+
+def consistency(study: Any, *, scorers: Sequence[str | Scorer], **options: Any) -> Consistency:
+    """How far agents' scores agree under two or more scorers. ``options`` are those of ``evaluate``."""
+    return _run(partial(scorer_consistency, scorers=tuple(scorers)), study, _options("consistency", options))
+
+
+def _options(verb: str, given: Mapping[str, Any]) -> Options:
+    """The options of metrics from the arguments of ``evaluate``."""
+    rest = dict(given)
+    price, journal, rewriter = (rest.pop(name, None) for name in ("price_usd_per_million", "journal", "rewriter"))
     settings = {
-        "metrics": metric_names(_several(given.pop("metrics", "gem-raw"))),
-        "templates": _several(given.pop("template", ())),
-        "rewriters": () if given.get("rewriter") is None else _several(given["rewriter"]),
+        "metrics": metric_names(_several(rest.pop("metrics", "gem-raw"))),
+        "templates": _several(rest.pop("template", ())),
+        "rewriters": () if rewriter is None else _several(rewriter),
         "price": None if price is None else Price(*price),
-        **{name: value for name, value in given.items() if name != "rewriter"},
+        "journal": None if journal is None else Path(journal),
+        **rest,
     }
     known = {field.name for field in dataclasses.fields(Options)}
     for name in settings:
         if name not in known:
-            raise UserError(f"plan takes the arguments of evaluate; {name!r} is none of them{nearest(name, known)}")
-    return _run(plan_study, study, Options(**settings))
+            raise UserError(f"{verb} takes the arguments of evaluate; {name!r} is none of them{nearest(name, known)}")
+    return Options(**settings)
 
 
 def review(study: Any, *, reviewers: Any = (), **options: Any) -> Review:

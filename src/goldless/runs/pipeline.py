@@ -15,6 +15,7 @@ from goldless.errors import MetricError
 from goldless.evidence import LogprobEvidence, SynopsisEvidence, VerdictEvidence
 from goldless.judging.critic import CriticStage, reads_by_scoring
 from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.metrics.embedding_similarity import SentenceSimilarity
 from goldless.metrics.scores import PairScore
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
@@ -102,6 +103,9 @@ async def _scored(work: Work) -> Scored:
         found = await _collect(work)
     else:
         found = Found(evidence=Evidence())
+    for metric in work.texts:
+        if isinstance(metric.pairs, SentenceSimilarity):
+            metric.pairs.fetch(options.say)
     items = list(text_items(study, work.peers, options.pairing)) if work.texts else []
     texts = {metric.name: await text_scores(metric, items) for metric in work.texts}
     context = Context(study, options, found.evidence, work.peers, work.partners, found.described, texts)

@@ -9,8 +9,7 @@ import polars as pl
 
 from goldless.reports.review_tables import review_markdown
 from goldless.runs.review_results import Review, review_as_json
-from goldless.runs.store import check_writable, note_made_by, write_text, write_whole
-from goldless.studies.writing import write_texts
+from goldless.runs.store import check_writable, finish_folder, write_text, write_whole
 
 COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure")
 
@@ -42,6 +41,4 @@ def save_review(review: Review, folder: Path | str) -> Path:
     data = review_as_json(review)
     write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
     write_text(folder / "review.md", review_markdown(data))
-    note_made_by(folder, "review", review.source, review.spending)
-    write_texts(review.source, folder)
-    return folder
+    return finish_folder(folder, "review", review.source, review.spending)

@@ -7,7 +7,7 @@ import math
 import os
 import platform
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -45,6 +45,7 @@ VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task",
 
 
 MADE_BY = "made_by.json"
+REPORT = "report.html"
 
 
 def check_writable(folder: Path, study: Study | None = None) -> None:
@@ -105,22 +106,62 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         tables.append(f"## {evaluation.raters.metric}\n\n{evaluation.raters.table.to_markdown()}")
     write_text(folder / "leaderboard.md", "\n".join(tables))
     write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
-    note_made_by(folder, "score", evaluation.source, evaluation.spending)
-    write_texts(evaluation.source, folder)
+    return finish_folder(folder, "score", evaluation.source, evaluation.spending)
+
+
+def save_result(
+    study: Study | None,
+    folder: Path | str,
+    *,
+    verb: str,
+    name: str,
+    data: Mapping[str, Any],
+    markdown: str,
+    spending: Sequence[Spending] = (),
+) -> Path:
+    """Write a result as ``NAME.json`` and ``NAME.md``, beside other results of the same study.
+
+    ``study``: None where it is not known, as when only its scores are at hand.
+    """
+    folder = Path(folder)
+    check_writable(folder, study)
+    text = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False)
+    write_text(folder / f"{name}.json", text + "\n")
+    write_text(folder / f"{name}.md", markdown)
+    return finish_folder(folder, verb, study, spending)
+
+
+def finish_folder(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> Path:
+    """Note how results came about, write the study's texts beside them, and the report of all that is there."""
+    # a run whose results go nowhere needs no templates in memory
+    from goldless.reports.html.page import write_report  # noqa: PLC0415
+
+    note_made_by(folder, verb, study, spending)
+    if study is not None:
+        write_texts(study, folder)
+    write_report(folder)
     return folder
 
 
-def note_made_by(folder: Path, verb: str, study: Study, spending: Sequence[Spending]) -> None:
+def report_of(folder: Path) -> Path:
+    """Where the report of a run folder is."""
+    return folder / REPORT
+
+
+def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> None:
     """Note when and with what results were made, beside what other verbs noted there."""
-    made = _made_by(folder).get("made", {})
+    before = _made_by(folder)
+    made = before.get("made", {})
     rows = [asdict(row) for row in spending]
     made[verb] = {"at": datetime.now(UTC).isoformat(timespec="seconds"), "spending": rows}
+    known = {} if study is None else {"study": study.name, "fingerprint": study.fingerprint}
+    # the name it first had: texts read back from a run folder are called like the folder
+    known |= {name: before[name] for name in ("study", "fingerprint") if name in before}
     noted = {
         "goldless": __version__,
         "python": platform.python_version(),
         "machine": platform.machine(),
-        "study": study.name,
-        "fingerprint": study.fingerprint,
+        **known,
         "made": made,
         "spending": [row for one in made.values() for row in one["spending"]],
     }

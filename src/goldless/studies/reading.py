@@ -19,12 +19,14 @@ from goldless.studies.label_table import LabelTable
 from goldless.studies.names import Names
 from goldless.studies.problems import Problems, all_at_once
 from goldless.studies.response_table import ResponseTable
+from goldless.studies.sample_study import sample_study
 from goldless.studies.spool import Spool
 from goldless.studies.study import Study, StudyParts
 from goldless.studies.tables import ALLOWED, FORMATS, Source, is_table
 from goldless.studies.task_table import TaskTable
 
 TABLES = (*frames.MADE, *EVIDENCE)
+SAMPLE = "sample"
 
 
 def read_study(path: str | os.PathLike[str]) -> Study:
@@ -69,9 +71,11 @@ def study_from_frame(
 
 
 def as_study(source: Any) -> Study:
-    """The study itself, or the one read from a path or from a frame."""
+    """The study itself, or the one read from a path or from a frame; ``sample``: the one that comes with goldless."""
     if isinstance(source, Study):
         return source
+    if isinstance(source, str) and source == SAMPLE and not Path(SAMPLE).exists():
+        source = sample_study()
     if isinstance(source, str | os.PathLike):
         return read_study(source)
     return study_from_frame(source)

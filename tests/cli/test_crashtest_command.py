@@ -1,0 +1,133 @@
+"""``goldless crashtest``: what it prints, writes, and ends with."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+import textwrap
+import xml.etree.ElementTree as ET
+
+import polars as pl
+import pytest
+
+QUICK = ("--resamples", 200)
+
+
+def test_the_card_names_what_failed_and_the_exit_code_says_so(goldless):
+    ended = goldless("crashtest", "sample", "--metric", "rouge-l,length", *QUICK)
+    assert ended.code == 5
+    assert "length: " in ended.out
+    assert "elongation" in ended.out
+    assert "failed: " in ended.err
+    assert "length (" in ended.err
+
+
+@pytest.mark.parametrize(("fail_on", "code"), [("fail", 5), ("never", 0)])
+def test_what_ends_with_five_can_be_chosen(goldless, fail_on, code):
+    asked = ("--metric", "length", "--perturbation", "elongation", "--fail-on", fail_on)
+    assert goldless("crashtest", "sample", *asked, *QUICK).code == code
+
+
+def test_a_result_that_is_not_shown_fails_only_where_asked_for(goldless):
+    asked = ("--metric", "bleu", "--perturbation", "deletion")
+    assert goldless("crashtest", "sample", *asked, *QUICK).code == 0
+    assert goldless("crashtest", "sample", *asked, "--fail-on", "not-shown", *QUICK).code == 5
+
+
+def test_json_holds_every_number_of_the_csv(goldless):
+    asked = ("crashtest", "sample", "--metric", "rouge-l", "--perturbation", "null,elongation", *QUICK)
+    data = json.loads(goldless(*asked, "--json").out)
+    rows = list(csv.DictReader(io.StringIO(goldless(*asked, "--format", "csv").out)))
+    found = data["metrics"]["rouge-l"]["perturbations"]
+    assert [row["perturbation"] for row in rows] == [one["perturbation"] for one in found] == ["null", "elongation"]
+    for row, one in zip(rows, found, strict=True):
+        assert float(row["smd"]) == one["smd"]
+        assert row["rating"] == one["rating"]
+    assert sum(data["metrics"]["rouge-l"]["counts"].values()) == 2
+
+
+def test_the_folder_has_card_badges_and_changed_texts(goldless, tmp_path):
+    asked = ("--metric", "length,rouge-l", "--perturbation", "null,deletion", "--out", tmp_path / "run")
+    goldless("crashtest", "sample", *asked, *QUICK)
+    folder = tmp_path / "run"
+    assert {"crash_test.json", "crash_test.md", "crash_test.csv", "badge_length.svg", "badge_rouge-l.svg"} <= {
+        file.name for file in folder.iterdir()
+    }
+    texts = pl.read_parquet(folder / "perturbed.parquet")
+    assert set(texts["perturbation"].unique()) == {"null", "deletion"}
+    badge = ET.fromstring((folder / "badge_length.svg").read_text())
+    assert badge.attrib["aria-label"].startswith("length crash test: ")
+    assert "![crash test of length: " in (folder / "crash_test.md").read_text()
+    assert json.loads((folder / "progress.json").read_text())["state"] == "done"
+
+
+def test_results_of_another_study_are_not_mixed_in(goldless, study_file, tmp_path):
+    asked = ("--metric", "length", "--perturbation", "null", "--out", tmp_path / "run", "--fail-on", "never", *QUICK)
+    assert goldless("crashtest", "sample", *asked).code == 0
+    ended = goldless("crashtest", study_file(), *asked)
+    assert ended.code == 2
+    assert "holds results of another study (sample)" in ended.err
+
+
+# --- metrics that are not ours -------------------------------------------------------------------------------------
+
+
+def script(tmp_path, body):
+    path = tmp_path / "metric.py"
+    path.write_text(textwrap.dedent(body))
+    return f"command:{sys.executable} {path}"
+
+
+def crash(goldless, metric, *more):
+    return goldless("crashtest", "sample", "--metric", metric, "--perturbation", "elongation", *more, *QUICK)
+
+
+def test_a_command_that_counts_characters_fails_elongation(goldless, tmp_path):
+    metric = script(
+        tmp_path,
+        """
+        import json, sys
+        for line in sys.stdin:
+            print(len(json.loads(line)["response"]))
+        """,
+    )
+    ended = crash(goldless, metric)
+    assert ended.code == 5
+    assert "fail" in ended.out
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ("import sys; sys.stdin.read(); sys.exit('out of memory')", "out of memory"),
+        ("import sys\nfor _ in sys.stdin: print('nan')", "nan"),
+        ("import sys; sys.stdin.read(); print(1)", "1 line"),
+        ("import time; print('loading', flush=True); time.sleep(60)", "loading"),
+    ],
+)
+def test_a_command_that_misbehaves_ends_in_one_clear_message(goldless, tmp_path, body, message):
+    ended = crash(goldless, script(tmp_path, body), "--metric-timeout", 3)
+    assert ended.code == 2
+    assert message in ended.err
+    assert "Traceback" not in ended.err
+
+
+def test_a_function_that_cannot_be_found_is_said(goldless, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def informative(response): return 1.0\n")
+    ended = crash(goldless, "python:mine.py:informativ")
+    assert ended.code == 2
+    assert "did you mean 'informative'" in ended.err
+
+
+def test_a_metric_that_is_not_ours_can_be_scored_too(goldless, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.py").write_text("def words(response): return len(response.split())\n")
+    ended = goldless("score", "sample", "--metric", "python:mine.py:words,length", "--json", *QUICK)
+    boards = json.loads(ended.out)["metrics"]
+    mine, ours = (
+        {row["agent"]: row["score"] for row in boards[name]["rows"]} for name in ("python:mine.py:words", "length")
+    )
+    assert mine == ours

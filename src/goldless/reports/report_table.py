@@ -1,23 +1,43 @@
-"""A table of numbers for people and for programs: in the terminal, as Markdown, CSV or plain data."""
+"""A table of values for people and for programs: in the terminal, as Markdown, LaTeX or CSV."""
 
 from __future__ import annotations
 
 import csv
-import html
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
-from rich.text import Text
+
+from goldless.reports.latex import latex_number, latex_table, latex_text
+from goldless.reports.markdown import code_line, markdown_cell, markdown_table
+from goldless.reports.terminal import plain, simple_table
 
 Cell = str | int | float | None
-Kind = Literal["text", "count", "large", "number", "usd", "seconds", "interval", "shares"]
-"""``large``: thousands, millions or billions, such as 4.2M. ``interval``: two numbers. ``shares``: two shares of the
-number they belong to, shown in per cent of it."""
+Kind = Literal[
+    "text",
+    "figure",
+    "count",
+    "large",
+    "number",
+    "signed",
+    "probability",
+    "usd",
+    "seconds",
+    "interval",
+    "signed interval",
+    "shares",
+    "fraction",
+]
+"""``figure``: a text, or a number as it is, that stands on the right. ``large``: thousands, millions or billions, such
+as 4.2M. ``interval``: two numbers. ``shares``: two shares of the number they belong to, shown in per cent of it.
+``fraction``: two counts, such as 3/40. ``signed``: a plus sign is shown."""
+BRACKETED = ("interval", "signed interval", "shares")
+PAIRS = (*BRACKETED, "fraction")
 LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+LEAST_WIDTH = 12
+"""Of a column of words in the terminal, where they need it: the rest is folded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,26 +55,57 @@ class Column:
     least: int | None = None
     """Characters it has at least in the terminal."""
     wide: bool = False
-    """Left out in the terminal, where there is no room for everything."""
+    """Left out in the terminal and on paper, where there is no room for everything."""
+    reason: str = ""
+    """Name of the value that says why there is none; where it is there, it stands for what is absent."""
+    between: str = " … "
+    """What stands between the ends of an interval."""
 
     @property
     def names(self) -> list[str]:
         """Where its values are found."""
-        return self.name.split() if self.kind in {"interval", "shares"} else [self.name]
+        return self.name.split() if self.kind in PAIRS else [self.name]
+
+    @property
+    def left(self) -> bool:
+        """Whether it holds words."""
+        return self.kind == "text"
 
     def text(self, row: Mapping[str, Cell]) -> str:
         """The cell as people read it."""
+        parts = self._parts(row)
+        if parts is None:
+            return str(row.get(self.reason) or self.absent)
+        return ("/" if self.kind == "fraction" else self.between).join(parts)
+
+    def latex(self, row: Mapping[str, Cell]) -> str:
+        """The cell in LaTeX: an interval in brackets."""
+        parts = self._parts(row)
+        if parts is not None and self.kind in BRACKETED:
+            return f"[{', '.join(map(latex_number, parts))}]"
+        if parts is None and self.text(row) == "-":
+            return "--"
+        return latex_text(self.text(row)) if self.left else latex_number(self.text(row))
+
+    def _parts(self, row: Mapping[str, Cell]) -> list[str] | None:
+        """Its values as texts; None: one of them is not there."""
         found = [row.get(name) for name in self.names]
         values = [value for value in found if value is not None]
         if len(values) < len(found):
-            return self.absent
-        return " … ".join(value if isinstance(value, str) else self._number(value) for value in values)
+            return None
+        return [value if isinstance(value, str) else self._number(value) for value in values]
 
     def _number(self, value: float) -> str:
         if self.kind in {"number", "interval"}:
             return f"{value:.{self.decimals}f}"
+        if self.kind in {"signed", "signed interval"}:
+            return f"{value:+.{self.decimals}f}"
         if self.kind == "shares":
             return f"{100 * (value - 1):+.{self.decimals}f}%"
+        if self.kind == "probability":
+            return f"{value:.2g}"
+        if self.kind in {"fraction", "figure"}:
+            return f"{value:.0f}"
         written = {"large": large_text, "usd": usd_text, "seconds": seconds_text}
         return written[self.kind](value) if self.kind in written else f"{value:,.0f}"
 
@@ -67,37 +118,56 @@ class ReportTable:
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Cell], ...]
     signature: str = ""
+    notes: tuple[str, ...] = ()
+    """What a reader must know, a sentence each, to be said below the table."""
+    apart: int = 0
+    """How many of the last rows sum up the others: they are set off."""
+
+    @property
+    def narrow(self) -> tuple[Column, ...]:
+        """The columns for which there is room in the terminal and on paper."""
+        return tuple(column for column in self.columns if not column.wide)
 
     def to_rich(self) -> Table:
-        """A table for the terminal; print the signature below it, where it may be copied."""
-        table = Table(
-            title=Text(self.title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0)
-        )
-        columns = [column for column in self.columns if not column.wide]
-        for column in columns:
-            left = column.kind == "text"
+        """A table for the terminal; print notes and signature below it, where they may be copied."""
+        table = simple_table(self.title)
+        for column in self.narrow:
+            longest = max([len(column.heading), *(len(column.text(row)) for row in self.rows)])
             table.add_column(
-                column.heading,
-                justify="left" if left else "right",
-                no_wrap=not left,
+                plain(column.heading),
+                justify="left" if column.left else "right",
+                no_wrap=not column.left,
                 overflow="fold",
-                min_width=column.least,
+                min_width=column.least or (min(LEAST_WIDTH, longest) if column.left else longest),
             )
-        for row in self.rows:
-            # a name may hold what a terminal takes for a command
-            cells = ("".join(ch for ch in column.text(row) if ch.isprintable()) for column in columns)
-            table.add_row(*map(Text, cells))
+        for place, row in enumerate(self.rows):
+            last = place >= len(self.rows) - self.apart
+            if last and place == len(self.rows) - self.apart:
+                table.add_section()
+            table.add_row(*(plain(column.text(row)) for column in self.narrow), style="bold" if last else "")
         return table
 
     def to_markdown(self) -> str:
-        """A Markdown table, and the signature below it."""
-        lines = [
-            "| " + " | ".join(column.heading for column in self.columns) + " |",
-            "|" + " --- |" * len(self.columns),
-            *("| " + " | ".join(_markdown(column.text(row)) for column in self.columns) + " |" for row in self.rows),
-        ]
-        return "\n".join(
-            [f"### {self.title}", "", *lines, "", *([f"`{self.signature}`", ""] if self.signature else [])]
+        """A Markdown table under its title, with notes and signature below it."""
+        heading = [f"### {markdown_cell(self.title)}", ""] if self.title else []
+        below = [*map(markdown_cell, self.notes), *([code_line(self.signature)] if self.signature else [])]
+        return "\n".join([*heading, *self.markdown_lines(), *(f"\n{line}" for line in below), ""])
+
+    def markdown_lines(self) -> list[str]:
+        """The lines of the Markdown table alone."""
+        rows = ([column.text(row) for column in self.columns] for row in self.rows)
+        return markdown_table([column.heading for column in self.columns], rows)
+
+    def to_latex(self) -> str:
+        """A floating table in the style of booktabs; the signature is a comment and stands in the caption."""
+        return latex_table(
+            caption=self.title,
+            notes=self.notes,
+            signature=self.signature,
+            left=[column.left for column in self.narrow],
+            header=[column.heading for column in self.narrow],
+            rows=[[column.latex(row) for column in self.narrow] for row in self.rows],
+            apart=self.apart,
         )
 
     def to_csv(self) -> str:
@@ -133,8 +203,3 @@ def seconds_text(seconds: float) -> str:
     if seconds < 5400:
         return f"{seconds / 60:.0f} min"
     return f"{seconds / 3600:,.1f} h" if seconds < 48 * 3600 else f"{seconds / 86400:,.1f} days"
-
-
-def _markdown(text: str) -> str:
-    """The text on one line, its bars and HTML taken literally."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|")

@@ -2,89 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
+from goldless.reports.markdown import code_line, markdown_table
+from goldless.reports.report_table import Cell, Column, ReportTable
 
 Row = Mapping[str, Any]
 
 
-def exam_table(reviewers: Sequence[Row]) -> Table:
+def review_tables(review: Row, *, level: float) -> list[ReportTable]:
+    """The exam report, then every ranking; what the panel agrees with people on stands below the last."""
+    tables = [exam_table(review)]
+    rankings = list(review["rankings"].items())
+    for i, (name, ranking) in enumerate(rankings, 1):
+        notes = _panel_notes(review["panel"]) if i == len(rankings) else ()
+        tables.append(ranking_table(ranking, name, level=level, signature=review["signature"], notes=notes))
+    return tables
+
+
+def exam_table(review: Row) -> ReportTable:
     """One row a reviewer and trait: its value with interval and n, the limit; the weight of its vote, agreement."""
-    table = _table("Exam report")
-    judged = [] if all(row.get("accuracy") is None for row in reviewers) else ["accuracy"]
-    right = {"value", "n", "limit", "vote", "accuracy"}
-    table.add_column("reviewer", overflow="fold", min_width=8)
-    for name in ("vote", *judged, "trait", "value", "interval", "n", "limit"):
-        table.add_column(name, justify="right" if name in right else "left", no_wrap=True)
-    for row in reviewers:
-        head = [row["name"], _number(row["weight"], "none")]
-        head += [_number(row.get("accuracy"))] * len(judged)
-        for i, (name, trait) in enumerate(row["traits"].items() or [("-", None)]):
-            cells = [*(head if i == 0 else [""] * len(head)), name, *_trait_cells(trait)]
-            table.add_row(*map(_text, cells), style="" if row["passed"] else "dim")
-    return table
+    reviewers = review["reviewers"]
+    judged = any(row.get("accuracy") is not None for row in reviewers)
+    columns = (
+        Column("reviewer", "reviewer", least=8),
+        Column("passed", "passed", wide=True),
+        Column("weight", "vote", "number", "none"),
+        *[Column("accuracy", "accuracy", "number")] * judged,
+        Column("trait", "trait"),
+        Column("value", "value", "number", "missing", 3),
+        Column("low high", "interval", "interval", "", 2),
+        Column("n", "n", "figure"),
+        Column("threshold", "> limit", "number", decimals=2),
+    )
+    rows = [_exam_row(row, *one) for row in reviewers for one in (row["traits"].items() or [("-", None)])]
+    notes = tuple(f"{row['name']} did not pass: {row['why']}" for row in reviewers if not row["passed"])
+    return ReportTable("Exam report", columns, tuple(rows), review["signature"], notes)
 
 
-def _trait_cells(trait: Row | None) -> tuple[str, str, str, str]:
+def _exam_row(row: Row, name: str, trait: Row | None) -> dict[str, Cell]:
+    found: dict[str, Cell] = {"reviewer": row["name"], "passed": "yes" if row["passed"] else "no", "trait": name}
+    found |= {"weight": row["weight"], "accuracy": row.get("accuracy")}
     if trait is None:
-        return "", "", "", ""
-    limit = "-" if trait["threshold"] is None else f">{trait['threshold']:.2f}"
-    if trait["value"] is None:
-        return "missing", "", str(trait["n"]), limit
-    bounded = trait["low"] is not None and trait["difference"] is None
-    interval = f"{trait['low']:.2f} … {trait['high']:.2f}" if bounded else ""
-    return f"{trait['value']:.3f}", interval, str(trait["n"]), limit
+        return found | {"value": "", "n": "", "threshold": ""}
+    # an interval of the difference between two sets is no interval of the value
+    ends = {end: trait[end] if trait["difference"] is None else None for end in ("low", "high")}
+    return found | {"value": trait["value"], **ends, "n": trait["n"], "threshold": trait["threshold"]}
 
 
-def _trait(trait: Row) -> str:
-    value, interval, n, limit = _trait_cells(trait)
-    return f"{value} ({interval}) n={n} {limit}".replace(" ()", "")
-
-
-def ranking_table(ranking: Row, name: str, level: float) -> Table:
+def ranking_table(ranking: Row, name: str, *, level: float, signature: str, notes: tuple[str, ...] = ()) -> ReportTable:
     """One row an agent."""
-    table = _table(f"{name} ({ranking['unit']}, higher is better)")
-    for column in ("#", "agent", "score", f"{level * 100:g}% interval", "tasks", "missing"):
-        table.add_column(column, justify="left" if column == "agent" else "right")
-    for row in ranking["agents"]:
-        interval = "" if row["low"] is None else f"{row['low']:.3f} … {row['high']:.3f}"
-        rank = "-" if row["rank"] is None else str(row["rank"])
-        missing = f"{row['asked'] - row['used']}/{row['asked']}"
-        cells = (rank, row["agent"], _number(row["score"], "missing"), interval, str(row["n_tasks"]), missing)
-        table.add_row(*map(_text, cells))
-    return table
+    columns = (
+        Column("ranking", "ranking", wide=True),
+        Column("rank", "#", "count"),
+        Column("agent", "agent"),
+        Column("score", "score", "number", "missing"),
+        Column("low high", f"{level * 100:g}% interval", "interval", "", 3),
+        Column("n_tasks", "tasks", "figure"),
+        Column("missing asked", "missing", "fraction"),
+    )
+    rows = tuple({**row, "ranking": name, "missing": row["asked"] - row["used"]} for row in ranking["agents"])
+    return ReportTable(f"{name} ({ranking['unit']}, higher is better)", columns, rows, signature, notes)
+
+
+def _panel_notes(panel: Row) -> tuple[str, ...]:
+    if panel.get("accuracy") is None:
+        return ()
+    ends = ""
+    if panel["accuracy_low"] is not None:
+        ends = f" ({panel['accuracy_low']:.4f} … {panel['accuracy_high']:.4f})"
+    return (f"panel agrees with people on {panel['accuracy']:.4f} of {panel['n_pairs']} pairs{ends}",)
 
 
 def review_markdown(review: Row) -> str:
     """The ranking and the exam report as Markdown, with the signature."""
-    lines = ["| # | agent | score | low | high | tasks |", "|---|---|---|---|---|---|"]
     columns = ("rank", "agent", "score", "low", "high", "n_tasks")
-    lines += [_line(*(row[column] for column in columns)) for row in review["ranking"]]
-    lines += ["", "| reviewer | traits | passed | weight | accuracy |", "|---|---|---|---|---|"]
-    for row in review["reviewers"]:
-        traits = "; ".join(f"{name} {_trait(trait)}" for name, trait in row["traits"].items())
-        passed = "yes" if row["passed"] else "no"
-        lines.append(_line(row["name"], traits or "-", passed, row["weight"], row.get("accuracy")))
-    return "\n".join([*lines, "", f"`{review['signature']}`", ""])
+    agents = ([_shown(row[column]) for column in columns] for row in review["ranking"])
+    reviewers = (
+        (
+            row["name"],
+            "; ".join(f"{name} {_trait(trait)}" for name, trait in row["traits"].items()) or "-",
+            "yes" if row["passed"] else "no",
+            _shown(row["weight"]),
+            _shown(row.get("accuracy")),
+        )
+        for row in review["reviewers"]
+    )
+    lines = [
+        *markdown_table(("#", "agent", "score", "low", "high", "tasks"), agents),
+        "",
+        *markdown_table(("reviewer", "traits", "passed", "weight", "accuracy"), reviewers),
+    ]
+    return "\n".join([*lines, "", code_line(review["signature"]), ""])
 
 
-def _line(*cells: Any) -> str:
-    shown = [_number(cell) if cell is None or isinstance(cell, float) else str(cell) for cell in cells]
-    return "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in shown) + " |"
+def _trait(trait: Row) -> str:
+    limit = "-" if trait["threshold"] is None else f">{trait['threshold']:.2f}"
+    if trait["value"] is None:
+        return f"missing n={trait['n']} {limit}"
+    bounded = trait["low"] is not None and trait["difference"] is None
+    interval = f" ({trait['low']:.2f} … {trait['high']:.2f})" if bounded else ""
+    return f"{trait['value']:.3f}{interval} n={trait['n']} {limit}"
 
 
-def _table(title: str) -> Table:
-    return Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-
-
-def _number(value: float | None, absent: str = "-") -> str:
-    return absent if value is None else f"{value:.4g}"
-
-
-def _text(cell: str) -> Text:
-    # a name may hold what a terminal takes for a command
-    return Text("".join(ch for ch in cell if ch.isprintable()))
+def _shown(value: float | str | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,109 @@
+"""The heat map: a square of cells, rows by name and columns by the number of the same name."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from goldless.reports.html.charts.svg import element, hint, picture, words
+from goldless.reports.html.labels import fitted, text_width
+from goldless.reports.html.palette import HEAT_OPACITY
+
+LABEL_WIDTH = 220
+TOP = 44
+WRITTEN_UP_TO = 12
+"""Names beyond which cells are too small for numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeatCell:
+    """One cell."""
+
+    strength: float
+    """From -1 to 1: how strongly it is coloured, and in which of two colours."""
+    text: str = ""
+    """What stands in it where there is room."""
+    sign: str = ""
+    """What stands in it where there is not."""
+    hint: str = ""
+    sure: bool = True
+    """Whether the text stands out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Legend:
+    """What the colours mean: strength and words."""
+
+    steps: tuple[tuple[float, str], ...]
+
+
+def heat_map(
+    names: Sequence[str],
+    cells: Sequence[Sequence[HeatCell | None]],
+    *,
+    title: str,
+    corner: str,
+    legend: Legend,
+) -> Markup:
+    """The map; None: there is no such cell. ``corner`` says what rows and columns are."""
+    n = len(names)
+    labels = [f"{place} {fitted(name, LABEL_WIDTH - 30)}" for place, name in enumerate(names, 1)]
+    left = min(LABEL_WIDTH, max((text_width(text) for text in labels), default=0)) + 14
+    width, height = (22.0, 20.0) if n > WRITTEN_UP_TO else (58.0 if n <= 9 else 46.0, 28.0)
+    written = n <= WRITTEN_UP_TO
+    parts = [words(corner, 0, 14, class_="tick")]
+    for place, text in enumerate(labels):
+        parts.append(words(text, left - 10, TOP + (place + 0.5) * height + 4, class_="label", anchor="end"))
+        parts.append(words(str(place + 1), left + (place + 0.5) * width, TOP - 8, class_="tick", anchor="middle"))
+    for i, row in enumerate(cells):
+        for j, cell in enumerate(row):
+            if cell is not None:
+                box = (left + j * width, TOP + i * height, width, height)
+                parts.append(_cell(cell, box, written=written))
+    told = sum(39 + text_width(text, 11.5) for _, text in legend.steps)
+    whole = max(left + n * width + 8, told)
+    below = TOP + n * height + 18
+    parts.append(_legend(legend, 0, below))
+    return picture(*parts, width=whole, height=below + 24, title=title)
+
+
+def _cell(cell: HeatCell, box: tuple[float, float, float, float], *, written: bool) -> Markup:
+    x, y, width, height = box
+    parts = [hint(cell.hint)] if cell.hint else []
+    parts.append(
+        element(
+            "rect",
+            x=x + 1,
+            y=y + 1,
+            width=width - 2,
+            height=height - 2,
+            class_="cell " + ("vermilion" if cell.strength < 0 else "blue"),
+            fill_opacity=f"{abs(cell.strength) * HEAT_OPACITY:.2f}",
+        )
+    )
+    text = cell.text if written else cell.sign
+    if text:
+        middle = (x + width / 2, y + height / 2 + 4)
+        parts.append(words(text, *middle, class_="cell-text" if cell.sure else "cell-text faint", anchor="middle"))
+    return element("g", *parts)
+
+
+def _legend(legend: Legend, x: float, y: float) -> Markup:
+    parts = []
+    for strength, text in legend.steps:
+        parts.append(
+            element(
+                "rect",
+                x=x,
+                y=y,
+                width=16,
+                height=12,
+                class_="cell " + ("vermilion" if strength < 0 else "blue"),
+                fill_opacity=f"{abs(strength) * HEAT_OPACITY:.2f}",
+            )
+        )
+        parts.append(words(text, x + 21, y + 10.5, class_="tick"))
+        x += 21 + text_width(text, 11.5) + 18
+    return Markup("").join(parts)

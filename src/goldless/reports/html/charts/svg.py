@@ -1,0 +1,94 @@
+"""SVG elements as escaped markup: the only place where a chart writes angle brackets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from markupsafe import Markup, escape
+
+from goldless.reports.html.labels import excerpt, visible
+
+WIDTH = 760
+"""Of charts in pixels, but for heat maps."""
+NARROW = 370
+"""Of the same charts on a small screen."""
+Child = str | Markup
+LONGEST_HINT = 300
+
+
+def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
+    """One element. Children that are no markup are escaped; attributes that are None are left out.
+
+    An underscore at the end of an attribute's name is dropped, others become hyphens: ``class_``, ``text_anchor``.
+    """
+    written = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(_value(value))}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(str(escape(child)) for child in children)
+    return Markup(f"<{tag}{written}>{inside}</{tag}>")  # noqa: S704 - every part was escaped above
+
+
+def _value(value: str | float) -> str:
+    """Numbers to a tenth of a pixel."""
+    if isinstance(value, str):
+        return value
+    return f"{value:.1f}".removesuffix(".0").replace("-0", "0" if abs(value) < 0.05 else "-0")
+
+
+def words(text: str, x: float, y: float, *, class_: str = "", anchor: str = "start") -> Markup:
+    """A line of text, set apart from its surroundings whichever way it is written."""
+    return element(
+        "text", visible(text), x=x, y=y, class_=class_ or None, text_anchor=None if anchor == "start" else anchor
+    )
+
+
+def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
+    """A straight line."""
+    return element("line", x1=x1, y1=y1, x2=x2, y2=y2, class_=class_)
+
+
+def hint(text: str) -> Markup:
+    """What a pointer that rests on the element is told."""
+    return element("title", excerpt(text, LONGEST_HINT))
+
+
+def label_room(width: float) -> float:
+    """How much of a chart labels may take."""
+    return min(240.0, width * 0.36)
+
+
+def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
+    """The whole chart."""
+    return element(
+        "svg",
+        hint(title),
+        *parts,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"0 0 {width:g} {height:g}",
+        width=width,
+        height=height,
+        role="img",
+        class_="chart",
+    )
+
+
+def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:
+    """A plot in both widths: the usual one, and the one for small screens."""
+    return plot(*given, **options), plot(*given, width=NARROW, **options)
+
+
+def mark(shape: str, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
+    """A mark: dot, ring, cross, square, diamond or triangle."""
+    s = size
+    paths = {
+        "square": f"M{x - s:.1f} {y - s:.1f}h{2 * s:.1f}v{2 * s:.1f}h{-2 * s:.1f}z",
+        "diamond": f"M{x:.1f} {y - 1.3 * s:.1f}l{1.3 * s:.1f} {1.3 * s:.1f}l{-1.3 * s:.1f} {1.3 * s:.1f}"
+        f"l{-1.3 * s:.1f} {-1.3 * s:.1f}z",
+        "triangle": f"M{x:.1f} {y - 1.2 * s:.1f}l{1.15 * s:.1f} {2.1 * s:.1f}h{-2.3 * s:.1f}z",
+        "cross": f"M{x - s:.1f} {y - s:.1f}l{2 * s:.1f} {2 * s:.1f}m0 {-2 * s:.1f}l{-2 * s:.1f} {2 * s:.1f}",
+    }
+    if shape in paths:
+        return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
+    return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{'ring' if shape == 'ring' else 'dot'} {class_}")

@@ -1,0 +1,75 @@
+"""Names and texts that strangers wrote, made fit to be shown: nothing invisible, nothing endless."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+
+LONGEST_LABEL = 48
+"""Characters of a name that are shown; longer ones are cut in the middle and told apart by a hash."""
+LONGEST_TEXT = 600
+"""Characters of an example that are shown."""
+_CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
+_LINES = {ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
+_INVISIBLE = re.compile(
+    "[\u0080-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff"
+    "\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+
+
+def visible(text: object, *, lines: bool = False) -> str:
+    """The text with everything invisible spelt out: control characters, direction marks, lone surrogates.
+
+    ``lines`` keeps line breaks and tabs as they are; else they become spaces.
+    """
+    kept = {} if not lines else {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
+    shown = str(text).translate(_CONTROLS | (_LINES if not lines else {}) | kept)
+    return _INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", shown)
+
+
+def label(name: object, longest: int = LONGEST_LABEL) -> str:
+    """A name on one line: as it is where it is short, else its two ends and four digits of its hash."""
+    shown = visible(name)
+    if len(shown) <= longest:
+        return shown
+    digest = hashlib.sha256(str(name).encode("utf-8", "surrogatepass")).hexdigest()[:4]
+    tail = max(2, longest // 6)
+    return f"{shown[: max(1, longest - tail - 6)]}…{shown[-tail:]}#{digest}"
+
+
+def is_shortened(name: object) -> bool:
+    """Whether a label shows less than the name."""
+    return len(visible(name)) > LONGEST_LABEL
+
+
+def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
+    """The beginning of a text, with how much was left out."""
+    shown = visible(text, lines=True)
+    if len(shown) <= longest:
+        return shown
+    return f"{shown[:longest]}… ({len(shown) - longest:,} more characters)"
+
+
+def text_width(text: str, size: float = 12.5) -> float:
+    """About how many pixels a text takes in a broad sans-serif face of that size."""
+    return sum(_ems(ch) for ch in text) * size
+
+
+def _ems(ch: str) -> float:
+    if ch in "iljtf.,:;'|! ()[]":
+        return 0.38
+    if ch in "mwMW@%<>=+~" or ch.isupper():
+        return 0.95 if ch in "mwMW@%<>=+~" else 0.7
+    return 1.05 if unicodedata.east_asian_width(ch) in "WF" else 0.62
+
+
+def fitted(name: object, width: float, size: float = 12.5) -> str:
+    """The label that fits into so many pixels: what is left out is in the table of the chart."""
+    shown = label(name)
+    kept = len(shown)
+    while kept > 6 and text_width(shown, size) > width:
+        kept -= 1
+        whole = label(name)
+        shown = f"{whole[: kept - kept // 3]}…{whole[len(whole) - kept // 3 :]}"
+    return shown

@@ -1,0 +1,191 @@
+"""The page: sections put together into one HTML file that needs nothing else, and asks nobody for anything."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from goldless.errors import UserError
+from goldless.reports.html.blocks import Figure, Section, Term, terms, warning
+from goldless.reports.html.documents import RunDocuments, read_run
+from goldless.reports.html.labels import label, visible
+from goldless.reports.html.palette import light_css, theme_css
+from goldless.reports.html.sections.agreement import agreement_section
+from goldless.reports.html.sections.asked import asked_section
+from goldless.reports.html.sections.bias import bias_section
+from goldless.reports.html.sections.comparisons import comparisons_section
+from goldless.reports.html.sections.consistency import consistency_section
+from goldless.reports.html.sections.cost import cost_section
+from goldless.reports.html.sections.crash_test import crash_test_section
+from goldless.reports.html.sections.glossary import TERMS, glossary
+from goldless.reports.html.sections.leaderboard import leaderboard_section
+from goldless.reports.html.sections.missing import missing_section
+from goldless.reports.html.sections.pair_scores import pair_scores_section
+from goldless.reports.html.sections.raters import raters_section
+from goldless.reports.html.sections.review import review_section
+from goldless.reports.html.sections.sizes import sizes_section
+from goldless.reports.html.sections.task_scores import task_scores_section
+from goldless.reports.html.sections.verdict import verdict_blocks
+
+REPORT = "report.html"
+HERE = Path(__file__).parent
+SECTIONS: dict[str, Callable[[RunDocuments], Section | None]] = {
+    "Leaderboard": leaderboard_section,
+    "Who is better than whom": comparisons_section,
+    "Scores of pairs": pair_scores_section,
+    "Task by task": task_scores_section,
+    "Score against size": sizes_section,
+    "Raters": raters_section,
+    "Peer review": review_section,
+    "Crash test of the metrics": crash_test_section,
+    "Agreement with people": agreement_section,
+    "Consistency over scorers": consistency_section,
+    "Bias of judges": bias_section,
+    "Cost": cost_section,
+    "What is missing": missing_section,
+    "What was asked, and how": asked_section,
+}
+"""In the order of the page."""
+ANOTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
+"""What comes of a document that another version wrote."""
+
+
+def write_report(folder: Path | str) -> Path:
+    """Write ``report.html`` into a run folder, of all results that it holds; whole or not at all."""
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise UserError(f"{folder}: there is no such folder; give one that goldless score --out or another verb wrote")
+    page = report_page(read_run(folder))
+    path = folder / REPORT
+    aside = path.with_name(f".{REPORT}.{os.getpid()}")
+    try:
+        aside.write_text(page, encoding="utf-8")
+        aside.replace(path)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+    finally:
+        aside.unlink(missing_ok=True)
+    return path
+
+
+def report_page(run: RunDocuments) -> str:
+    """The report as one HTML document."""
+    environment = _environment()
+    verdict = _drawn(environment, run, "Verdict", lambda found: Section("verdict", "Verdict", verdict_blocks(found)))
+    drawn = [_drawn(environment, run, title, make) for title, make in SECTIONS.items()]
+    sections = [section for section in drawn if section is not None]
+    used = [key for section in [verdict, *sections] if section is not None for key in section.terms]
+    styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css")]
+    script = _file("report.js")
+    page = environment.get_template("report.html")
+    return page.render(
+        study=label(run.study),
+        made=_made_at(run),
+        verdict="" if verdict is None else verdict.html,
+        sections=sections,
+        glossary=glossary(used),
+        styles=styles,
+        script=script,
+        policy=_policy(styles, script),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A section as HTML."""
+
+    slug: str
+    title: str
+    html: Markup
+    terms: tuple[str, ...]
+
+
+def _drawn(
+    environment: Environment, run: RunDocuments, title: str, make: Callable[[RunDocuments], Section | None]
+) -> _Drawn | None:
+    """A section, or one that says that its data have another shape than expected; None: it has no data."""
+    try:
+        section = make(run)
+        return None if section is None else _rendered(environment, section)
+    except ANOTHER_SHAPE as error:
+        slug = "unread-" + "".join(ch if ch.isalnum() else "-" for ch in title.lower())
+        said = f"{type(error).__name__}: {error}"
+        text = (
+            "The results for this section have another shape than this version of goldless expects "
+            f"({label(said, 160)}). They may come from an older or newer version: run it again to have it shown."
+        )
+        return _rendered(environment, Section(slug, title, (warning(text),)))
+
+
+def _rendered(environment: Environment, section: Section) -> _Drawn:
+    module: Any = environment.get_template("blocks.html").make_module({"numbered": _numbers(section)})
+    html = Markup("").join(module.block(block) for block in section.blocks)
+    return _Drawn(section.slug, section.title, html, tuple(terms(section.blocks)))
+
+
+def _made_at(run: RunDocuments) -> str:
+    made = (run.get("made_by") or {}).get("made")
+    if not isinstance(made, dict):
+        return ""
+    times = [str(one.get("at")) for one in made.values() if isinstance(one, dict) and one.get("at")]
+    return label(max(times, default="").replace("T", " ").replace("+00:00", " UTC"))
+
+
+def _numbers(section: Section) -> dict[int, str]:
+    """A name for each figure's files, by the figure's identity: its slug and its number."""
+    seen: Counter[str] = Counter()
+    names = {}
+    for block in section.blocks:
+        if isinstance(block, Figure):
+            seen[block.slug] += 1
+            names[id(block)] = f"{block.slug}-{seen[block.slug]}"
+    return names
+
+
+def _policy(styles: list[Markup], script: Markup) -> str:
+    """The content security policy: these styles and this script by their hashes, and nothing from anywhere."""
+    hashes = " ".join(_hash(style) for style in styles)
+    return (
+        f"default-src 'none'; style-src {hashes}; script-src {_hash(script)}; img-src data: blob:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _file(name: str) -> Markup:
+    return _trusted((HERE / name).read_text(encoding="utf-8"))
+
+
+def _trusted(text: str) -> Markup:
+    """Our own styles and script, which hold nothing of anybody else's."""
+    return Markup(text)  # noqa: S704 - written by us, from files of this package
+
+
+@cache
+def _environment() -> Environment:
+    """The templates, read once."""
+    environment = Environment(
+        loader=FileSystemLoader(HERE / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["identity"] = id
+    environment.filters["visible"] = visible
+    environment.tests["term"] = lambda part: isinstance(part, Term)
+    environment.globals["words"] = {key: word for key, (word, _) in TERMS.items()}
+    return environment

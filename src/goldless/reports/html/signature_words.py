@@ -1,0 +1,75 @@
+"""What the parts of a signature mean, in words."""
+
+from __future__ import annotations
+
+MEANINGS = {
+    "against": "What a response is scored against: nothing, the task's reference, or the other agents' responses.",
+    "calls": "Questions put to the critic.",
+    "categories": "What of a label counts: the sign of a preference, or the value of a rating.",
+    "combination": "Whether a reviewer must pass all parts of the exam, or any.",
+    "convention": "How what is missing counts: left out (default), or as in the paper.",
+    "critic": "The model that said whether two responses belong together.",
+    "debate": "How reviewers discussed before they judged.",
+    "dialect": "The way a server was asked for log-probabilities.",
+    "direction": "Whether an agent's score counts pairs in which it came first, second, or both.",
+    "evidence": "Where judgements or log-probabilities came from; a hash tells two sets apart.",
+    "exam": "What reviewers had to pass.",
+    "families": "Which reviewers and agents count as of one family.",
+    "fusion": "How reviewers' ratings were brought onto one scale.",
+    "goldless": "Version of goldless.",
+    "interval": "How intervals were made: tasks are resampled; with few tasks Student's t is used.",
+    "items": "On which items raters were compared: those all of them labelled, or those two of them did.",
+    "kernel": "Arithmetic of the scorer.",
+    "labels": "Hash of the human labels.",
+    "layout": "Whether texts were put into the model's chat format.",
+    "level": "Confidence level of intervals.",
+    "limits": "What a reviewer had to exceed in each part of the exam.",
+    "margin": "An effect nearer to 0 than this counts as none.",
+    "missing": "What was done about missing evidence.",
+    "noise": "How far the same sum came out apart in different batches: numeric noise, in nats.",
+    "null": "How chance was measured.",
+    "orders": "Whether pairs were shown in both orders.",
+    "own-family": "Whether reviewers judged agents of their own family.",
+    "pairs": "How labels decided which response of a pair is better.",
+    "peers": "Whose responses served as references.",
+    "permutations": "Shuffles that chance was measured by.",
+    "perturbations": "What was done to responses.",
+    "positions": "Which tokens were scored: those of the target, with or without the end of text.",
+    "prompt": "Wording of the question to the critic.",
+    "prompts": "Whether reviewers saw the task's prompt.",
+    "questioners": "Agents whose labelled responses the exam was made of.",
+    "references": "How many peers a response was held against, or which.",
+    "resamples": "Resamples behind each interval and test.",
+    "responses": "How many responses were used.",
+    "reviewers": "Models that judged.",
+    "rewriter": "The model that rewrote responses into plain points, so that style counts for nothing.",
+    "scale": "What reviewers were asked: which of two is better, or a rating.",
+    "scorer": "The model whose log-probabilities the score is made of.",
+    "seed": "Seed of all draws.",
+    "shuffles": "How many shuffled pairs each matched pair was held against.",
+    "splits": "How often tasks were halved to choose on one half and measure on the other.",
+    "study": "First digits of the hash of the study's tasks and responses.",
+    "synopsis": "The synopsis of the task that scores are conditioned on.",
+    "template": "Wording under which a second response was predicted.",
+    "test": "How differences between agents were tested: signs of tasks' differences flipped, corrected by Holm.",
+    "ties": "What was done about ties.",
+    "tokens": "How a text was cut into tokens.",
+    "verdicts": "How a verdict was read: from probabilities of the answers, or from the reply.",
+    "vote": "Weights of the reviewers' votes.",
+    "weights": "Weight of each reviewer's vote.",
+    "wording": "Hash of the question's wording.",
+    "writer": "The model that wrote changed responses.",
+    "written-by": "The model that wrote the synopsis.",
+}
+
+
+def signature_parts(signature: str) -> list[tuple[str, str, str]]:
+    """Key, value and meaning of each part; the first has no key."""
+    found = []
+    for place, part in enumerate(signature.split("|")):
+        key, colon, value = part.partition(":")
+        if not colon:
+            found.append(("" if place else "metric", part, "What was computed." if place == 0 else ""))
+        else:
+            found.append((key, value, MEANINGS.get(key, "")))
+    return found

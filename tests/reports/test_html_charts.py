@@ -1,0 +1,240 @@
+"""Charts: where things stand, in numbers that can be reckoned by hand, and colours that can be read."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from markupsafe import Markup
+
+from goldless.reports.html.charts.axis import LogScale, Scale, linear_scale, log_scale, tick_texts
+from goldless.reports.html.charts.bars import Bar, bar_chart
+from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
+from goldless.reports.html.charts.intervals import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.scatter import Point, scatter_plot
+from goldless.reports.html.charts.strips import Numbered, Strip, strip_plot
+from goldless.reports.html.charts.svg import element
+from goldless.reports.html.labels import excerpt, fitted, label, text_width, visible
+from goldless.reports.html.numerals import decimals_for, number, numeral
+from goldless.reports.html.palette import COLOURS, HEAT_OPACITY, SERIES
+
+
+def attributes(svg: str, pattern: str) -> list[dict[str, str]]:
+    """The attributes of every element whose tag matches."""
+    return [dict(re.findall(r'([\w-]+)="([^"]*)"', found)) for found in re.findall(pattern, svg)]
+
+
+# --- scales ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_value_stands_on_a_scale_in_proportion():
+    scale = Scale(0.0, 10.0, 100.0, 300.0)
+    assert [scale(value) for value in (0.0, 2.5, 10.0)] == [100.0, 150.0, 300.0]
+
+
+def test_a_value_beyond_a_scale_stands_at_its_end():
+    assert Scale(0.0, 10.0, 100.0, 300.0)(-5.0) == 100.0
+
+
+@pytest.mark.parametrize(
+    ("least", "most", "wanted", "ticks"),
+    [
+        (0.0, 10.0, 5, [0, 2, 4, 6, 8, 10]),
+        (-1.3, 1.3, 5, [-1.0, -0.5, 0.0, 0.5, 1.0]),
+        (0.71, 0.79, 4, [0.72, 0.74, 0.76, 0.78]),
+        (-30.0, 110.0, 3, [0, 50, 100]),
+    ],
+)
+def test_ticks_are_round_numbers(least, most, wanted, ticks):
+    assert Scale(least, most, 0, 1).ticks(wanted) == pytest.approx(ticks)
+
+
+def test_equal_values_get_a_scale_around_them():
+    scale = linear_scale([5.0, 5.0], 0, 100)
+    assert scale(5.0) == pytest.approx(50.0)
+
+
+def test_ticks_have_as_many_decimals_as_they_need():
+    assert tick_texts([-0.5, 0.0, 0.5]) == ["\u22120.5", "0.0", "0.5"]
+    assert tick_texts([0.0, 200_000.0]) == ["0", "200k"]
+
+
+def test_a_factor_of_ten_is_as_long_everywhere_on_a_logarithmic_scale():
+    scale = LogScale(1.0, 1000.0, 0.0, 300.0)
+    assert [scale(value) for value in (1, 10, 100, 1000)] == pytest.approx([0, 100, 200, 300])
+
+
+def test_zero_stands_before_all_positive_values_of_a_logarithmic_scale():
+    scale = log_scale([0.0, 5.0, 500.0], 0, 400)
+    assert scale(0.0) < scale(5.0) < scale(500.0)
+    assert scale.ticks()[0] == 0.0
+
+
+# --- charts ---------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_markup_is_escaped_in_elements_and_attributes():
+    made = element("g", "<b>", Markup("<i></i>"), class_='"x"')
+    assert str(made) == '<g class="&#34;x&#34;">&lt;b&gt;<i></i></g>'
+
+
+def test_an_interval_is_drawn_from_its_low_to_its_high_end_with_its_value_between():
+    svg = str(interval_plot([IntervalRow("a", 5.0, 4.0, 7.0), IntervalRow("b", 1.0, 0.0, 10.0)], title="t", axis="x"))
+    whiskers = attributes(svg, r"<line[^>]*whisker[^>]*>")
+    dots = attributes(svg, r"<circle[^>]*>")
+    # both on one scale: b's line of 10 is as long as 10/3 of a's line of 3
+    a, b = (float(w["x2"]) - float(w["x1"]) for w in whiskers)
+    assert b / a == pytest.approx(10 / 3, rel=0.01)
+    assert (float(dots[0]["cx"]) - float(whiskers[0]["x1"])) / a == pytest.approx(1 / 3, abs=0.01)
+
+
+def test_a_row_without_a_value_says_missing_and_has_no_mark():
+    svg = str(interval_plot([IntervalRow("a", None)], title="t", axis="x"))
+    assert "missing</text>" in svg
+    assert "<circle" not in svg
+
+
+def test_a_band_and_a_reference_are_within_the_plot_even_where_no_value_is_near():
+    svg = str(interval_plot([IntervalRow("a", 5.0)], title="t", axis="x", reference=0.0, band=Band(8.0, 9.0, "people")))
+    band = attributes(svg, r'<rect[^>]*class="band"[^>]*>')[0]
+    line = attributes(svg, r'<line[^>]*class="reference"[^>]*>')[0]
+    dot = attributes(svg, r"<circle[^>]*>")[0]
+    assert float(line["x1"]) < float(dot["cx"]) < float(band["x"])
+
+
+def test_a_heat_map_writes_numbers_into_cells_while_they_fit_and_signs_where_they_do_not():
+    def drawn(n: int) -> str:
+        cells = [[HeatCell(0.5, "+1.25", "▲", "hint") for _ in range(n)] for _ in range(n)]
+        return str(heat_map([f"a{i}" for i in range(n)], cells, title="t", corner="c", legend=Legend(())))
+
+    assert drawn(3).count("+1.25") == 9
+    assert drawn(13).count("+1.25") == 0
+    assert drawn(13).count("▲") == 169
+
+
+def test_opposite_strengths_have_different_colours_and_the_same_opacity():
+    cells = [[HeatCell(0.8, "a"), HeatCell(-0.8, "b")], [None, None]]
+    svg = str(heat_map(["x", "y"], cells, title="t", corner="c", legend=Legend(())))
+    first, second = attributes(svg, r"<rect[^>]*>")
+    assert first["fill-opacity"] == second["fill-opacity"] == f"{0.8 * HEAT_OPACITY:.2f}"
+    assert first["class"] != second["class"]
+
+
+def test_a_strip_of_few_tasks_draws_every_task_and_one_of_many_draws_quantiles():
+    few = Strip("a", (1.0, 2.0, 3.0, 4.0, 5.0), points=(1.0, 2.0, 3.0), outliers=(Numbered(1, 9.0, "t9"),))
+    many = Strip("a", (1.0, 2.0, 3.0, 4.0, 5.0))
+    drawn = [str(strip_plot([strip], title="t", axis="x")) for strip in (few, many)]
+    assert drawn[0].count("h0") == 3
+    assert 'class="inner"' not in drawn[0]
+    assert "h0" not in drawn[1]
+    box, bar = (
+        attributes(drawn[1], rf'<rect[^>]*class="{kind}"[^>]*>|<rect class="{kind}"[^>]*>')[0]
+        for kind in ("inner", "outer")
+    )
+    # from 2 to 4 is half as long as from 1 to 5
+    assert float(box["width"]) / float(bar["width"]) == pytest.approx(0.5, abs=0.01)
+
+
+def test_the_label_of_a_point_lies_on_no_other_label():
+    points = [Point("far", 0.0, 0.0), *(Point(f"panel number {i}", 1 + i / 1000, 1 + i / 1000) for i in range(12))]
+    svg = str(scatter_plot(points, title="t", x_axis="x", y_axis="y"))
+    written = re.findall(r'<text x="([\d.]+)" y="([\d.]+)" class="point-label"[^>]*>', svg)
+    assert 1 < len(written) < 13
+    assert len({y for _, y in written}) == len(written)
+
+
+def test_bars_are_as_long_as_their_values_and_begin_together():
+    svg = str(bar_chart([Bar("a", 10, "10"), Bar("b", 4, "4")], title="t"))
+    first, second = attributes(svg, r"<rect[^>]*>")
+    assert first["x"] == second["x"]
+    assert float(second["width"]) / float(first["width"]) == pytest.approx(0.4, abs=0.01)
+
+
+# --- names and numbers ----------------------------------------------------------------------------------------------
+
+
+def test_what_is_invisible_is_spelt_out():
+    assert visible("a\x00b\u202ec\u200bd") == "a\u2400b[U+202E]c[U+200B]d"
+    assert visible("one\ntwo") == "one two"
+    assert visible("one\ntwo", lines=True) == "one\ntwo"
+
+
+def test_two_long_names_that_begin_and_end_alike_are_told_apart():
+    first, second = (label("a" * 50 + middle + "z" * 50) for middle in "xy")
+    assert first != second
+    assert len(first) <= 48
+
+
+def test_a_label_is_shortened_to_the_room_it_has():
+    assert text_width(fitted("a rather long name of an agent", 90)) <= 90
+    assert fitted("short", 90) == "short"
+
+
+def test_an_excerpt_says_how_much_it_leaves_out():
+    assert excerpt("x" * 1000, 600) == "x" * 600 + "… (400 more characters)"
+
+
+def test_numbers_have_a_minus_sign_and_no_negative_zero():
+    assert numeral(-1.5, 1) == "\u22121.5"
+    assert numeral(-0.0004, 2) == "0.00"
+    assert numeral(None) == "missing"
+    assert numeral(1234.5, 1, signed=True) == "+1,234.5"
+
+
+def test_small_scores_are_shown_with_more_decimals():
+    assert [decimals_for([value]) for value in (23.4, 0.8, 0.012, 0.00034)] == [2, 3, 4, 6]
+
+
+def test_an_infinite_number_counts_as_missing_and_a_text_is_refused():
+    assert number({"score": float("inf")}, "score") is None
+    with pytest.raises(TypeError, match="score is str"):
+        number({"score": "1"}, "score")
+
+
+# --- colours: contrast as WCAG 2.1 defines it -----------------------------------------------------------------------
+
+
+def luminance(colour: tuple[float, float, float]) -> float:
+    parts = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
+    return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2]
+
+
+def rgb(colour: str) -> tuple[float, float, float]:
+    red, green, blue = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    return red, green, blue
+
+
+def contrast(first: tuple[float, float, float], second: tuple[float, float, float]) -> float:
+    light, dark = sorted((luminance(first), luminance(second)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def over(colour: str, ground: str, opacity: float) -> tuple[float, float, float]:
+    red, green, blue = (opacity * c + (1 - opacity) * g for c, g in zip(rgb(colour), rgb(ground), strict=True))
+    return red, green, blue
+
+
+def test_contrast_is_reckoned_as_in_the_standard():
+    # WCAG 2.1: black on white is 21:1; #767676 on white is the known borderline of 4.54:1
+    assert contrast(rgb("#000000"), rgb("#ffffff")) == pytest.approx(21.0)
+    assert contrast(rgb("#767676"), rgb("#ffffff")) == pytest.approx(4.54, abs=0.01)
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["ground", "raised"])
+@pytest.mark.parametrize("word", ["ink", "muted", "link"])
+def test_words_stand_out_from_their_ground(theme, ground, word):
+    assert contrast(rgb(COLOURS[word][theme]), rgb(COLOURS[ground][theme])) >= 4.5
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("name", SERIES)
+def test_marks_stand_out_from_their_ground(theme, name):
+    assert contrast(rgb(COLOURS[name][theme]), rgb(COLOURS["ground"][theme])) >= 3.0
+
+
+@pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
+@pytest.mark.parametrize("name", ["blue", "vermilion"])
+def test_numbers_stand_out_from_the_strongest_cell_of_a_heat_map(theme, name):
+    cell = over(COLOURS[name][theme], COLOURS["ground"][theme], HEAT_OPACITY)
+    assert contrast(rgb(COLOURS["ink"][theme]), cell) >= 4.5

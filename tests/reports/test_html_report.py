@@ -1,0 +1,366 @@
+"""The report as a file: what it says, that it needs nothing else, and that nothing it is given can hurt it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import itertools
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from report_folders import (
+    HOSTILE,
+    THREE,
+    agreement,
+    board,
+    every_document,
+    hostile_folder,
+    leaderboard,
+    write_folder,
+)
+
+from goldless.errors import UserError
+from goldless.reports.html import write_report
+from goldless.reports.html.documents import RESULTS
+from goldless.reports.html.signature_words import signature_parts
+
+SECTIONS = {
+    "leaderboard": {"leaderboard", "comparisons", "pairs"},
+    "review": {"review"},
+    "crash_test": {"crash-test"},
+    "agreement": {"agreement"},
+    "bias": {"bias"},
+    "cost": {"cost"},
+    "consistency": {"consistency"},
+}
+
+
+class Page(HTMLParser):
+    """Elements, attributes and text of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.texts: list[str] = []
+        self.raw: dict[str, list[str]] = {"style": [], "script": []}
+        self.sections: set[str] = set()
+        self._in = ""
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append(tag)
+        self.attributes += [(tag, key, value or "") for key, value in attrs]
+        if tag == "section":
+            self.sections |= {value for key, value in attrs if key == "id"}
+        self._in = tag
+
+    def handle_data(self, data):
+        if self._in in self.raw:
+            self.raw[self._in].append(data)
+            self._in = ""
+        else:
+            self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return re.sub(r"[ \n]+", " ", "".join(self.texts))
+
+
+def page_of(folder: Path) -> Page:
+    return Page(write_report(folder).read_text(encoding="utf-8"))
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    return write_folder(tmp_path / "run", every_document())
+
+
+# --- what it says ---------------------------------------------------------------------------------------------------
+
+
+def test_the_report_is_named_report_html_and_lies_in_the_run_folder(whole):
+    assert write_report(whole) == whole / "report.html"
+
+
+def test_a_report_has_a_section_for_each_result_that_is_there(whole):
+    wanted = set().union(*SECTIONS.values())
+    assert wanted <= page_of(whole).sections
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_report_has_no_section_without_data(tmp_path, name):
+    page = page_of(write_folder(tmp_path, {name: every_document()[name]}))
+    assert page.sections - {"asked", "glossary"} == SECTIONS[name] | ({"missing"} if name == "review" else set())
+
+
+def test_the_verdict_names_the_leader_its_interval_and_whom_it_is_not_shown_to_beat(tmp_path):
+    one = board(THREE)
+    one["rows"][0]["better_than"] = ["cy"]
+    text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
+    assert "ann leads under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00 on 4 tasks)." in text
+    assert "It is better than 1 of 2 others, and not shown to be better than bob. Nothing is missing." in text
+
+
+def test_the_verdict_says_when_the_leader_beats_all_others(tmp_path):
+    one = board(THREE)
+    one["rows"][0]["better_than"] = ["bob", "cy"]
+    text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
+    assert "It is better than both others (corrected for many comparisons)." in text
+
+
+def test_an_incomplete_run_is_said_to_be_one(tmp_path):
+    document = leaderboard() | {"complete": False, "open": 7}
+    text = page_of(write_folder(tmp_path, {"leaderboard": document})).text
+    assert "The run is incomplete: 7 answers left open" in text
+
+
+def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path):
+    folder = write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": board({**THREE, "dot": None})})})
+    page = page_of(folder)
+    row = re.search(r"<bdi>dot</bdi></th>(.*?)</tr>", (folder / "report.html").read_text(), re.DOTALL)[1]
+    assert 'class="absent n">missing</td>' in row
+    assert "8 of 32 pair scores are missing." in page.text
+
+
+def test_a_run_that_is_going_on_is_said_to_be(tmp_path):
+    progress = {"state": "running", "stage": "scoring", "done": 3, "total": 9}
+    text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(), "progress": progress})).text
+    assert "The run is still going on: scoring 3 of 9." in text
+
+
+def test_results_of_two_studies_in_one_folder_are_said_to_be_that(tmp_path):
+    documents = {"leaderboard": leaderboard(), "agreement": agreement() | {"fingerprint": "cd" * 32}}
+    assert "The results are of different studies" in page_of(write_folder(tmp_path, documents)).text
+
+
+def test_a_failed_judgement_is_shown_with_its_cause_and_reply(tmp_path):
+    rows = [
+        {"reviewer": "judge-b", "task": "t1", "output": "I <b>cannot</b> say", "failure": "unparsable"},
+        {"reviewer": "judge-b", "task": "t2", "output": "one", "failure": None},
+    ]
+    folder = write_folder(tmp_path, {"review": every_document()["review"]}, failed=rows)
+    text = page_of(folder).text
+    assert "An example: unparsable among judgements Task t1 · asked of judge-b I <b>cannot</b> say" in text
+
+
+def test_every_part_of_a_signature_is_explained(whole):
+    assert "The model whose log-probabilities the score is made of." in page_of(whole).text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        (
+            "gem-raw|scorer:a|template:general|synopsis:none|layout:chat|kernel:float32|positions:target+end|noise:0e+00nats|"
+            "peers:all|missing:left-out|interval:tasks-bootstrap-t-0.95(t-under-10)|test:sign-flip-holm|resamples:1|seed:0|"
+            "study:4cf5c593|goldless:0.1.0"
+        ),
+        (
+            "peer-review|scale:pairwise|wording:5bcb2aef|reviewers:a,b|exam:auto|limits:consistency>0.6|combination:all|"
+            "weights:equal(a=1)|prompts:shown|own-family:left-out|convention:default|evidence:recorded-b8b5e462|level:0.95"
+        ),
+        "tvd-mi|critic:a|prompt:b|verdicts:probabilities|shuffles:off-diagonal-1|direction:both|calls:10",
+        "crash-test|perturbations:deletion|responses:60of6000|references:2|margin:0.2|writer:a",
+        "tvd-mi[labels]|categories:sign|items:complete|labels:01234567|null:permutation|permutations:100",
+    ],
+    ids=lambda line: line.partition("|")[0],
+)
+def test_every_part_of_a_usual_signature_has_a_meaning(line):
+    assert all(meaning for _, _, meaning in signature_parts(line))
+
+
+def test_every_term_that_is_linked_stands_in_the_glossary(whole):
+    page = page_of(whole)
+    links = {value[1:] for _, key, value in page.attributes if key == "href" and value.startswith("#term-")}
+    ids = {value for _, key, value in page.attributes if key == "id"}
+    assert links
+    assert links <= ids
+
+
+# --- what cannot be read --------------------------------------------------------------------------------------------
+
+
+def test_a_folder_without_results_is_refused_with_what_is_expected(tmp_path):
+    with pytest.raises(UserError, match=r"holds no results to report.*leaderboard\.json"):
+        write_report(tmp_path)
+
+
+def test_a_folder_that_does_not_exist_is_refused(tmp_path):
+    with pytest.raises(UserError, match="no such folder"):
+        write_report(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("broken", ["{", "[1, 2]", '"text"', "\xff"])
+def test_a_document_that_cannot_be_read_is_said_in_the_page(tmp_path, broken):
+    folder = write_folder(tmp_path, {"leaderboard": leaderboard()})
+    (folder / "review.json").write_bytes(broken.encode("latin-1"))
+    assert "Review.json" in page_of(folder).text
+
+
+@pytest.mark.parametrize("name", RESULTS)
+@pytest.mark.parametrize(
+    "document", [{"metrics": 3, "reviewers": 3, "rows": 3, "criteria": 3}, {"metrics": {"m": {"rows": [{}]}}}]
+)
+def test_a_document_of_another_shape_is_said_in_the_page_and_the_rest_is_shown(tmp_path, name, document):
+    other = "crash_test" if name != "crash_test" else "leaderboard"
+    page = page_of(write_folder(tmp_path, {name: document, other: every_document()[other]}))
+    assert SECTIONS[other] <= page.sections
+
+
+def test_a_number_that_is_a_text_is_said_to_be_of_another_shape(tmp_path):
+    one = board(THREE)
+    one["rows"][1]["score"] = "high"
+    text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
+    assert (
+        "another shape than this version of goldless expects (TypeError: score is str, and a number is expected)"
+        in text
+    )
+
+
+def test_tables_of_evidence_that_are_broken_are_said_in_the_page(tmp_path):
+    folder = write_folder(tmp_path, {"leaderboard": leaderboard()})
+    (folder / "response_scores.csv").write_text("a,b\n1,2\n")
+    (folder / "logprobs.parquet").write_bytes(b"no parquet")
+    (folder / "agents.jsonl").write_text("{")
+    text = page_of(folder).text
+    assert all(name in text for name in ("Response_scores.csv", "Logprobs.parquet", "Agents.jsonl"))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 5) | st.floats() | st.text(max_size=4),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=60)
+@given(name=st.sampled_from(RESULTS), data=st.data())
+def test_no_change_to_a_document_breaks_the_report(name, data, tmp_path_factory):
+    documents = every_document()
+    at: object = documents[name]
+    while isinstance(at, dict | list) and at:
+        key = data.draw(st.sampled_from(list(at) if isinstance(at, dict) else list(range(len(at)))))
+        if not isinstance(at[key], dict | list) or not at[key] or data.draw(st.booleans()):
+            at[key] = data.draw(JSON)
+            break
+        at = at[key]
+    page = page_of(write_folder(tmp_path_factory.mktemp("run"), documents))
+    assert page.elements.count("script") == 1
+
+
+# --- what it consists of --------------------------------------------------------------------------------------------
+
+
+def test_the_same_results_give_the_same_bytes(whole):
+    first = write_report(whole).read_bytes()
+    assert write_report(whole).read_bytes() == first
+
+
+def test_nothing_but_the_report_is_left_in_the_folder(whole):
+    before = set(whole.iterdir())
+    assert set(write_report(whole).parent.iterdir()) - before == {whole / "report.html"}
+
+
+def test_the_page_refers_to_nothing_outside_itself(whole):
+    page = page_of(whole)
+    targets = [value for _, key, value in page.attributes if key in {"href", "src", "action", "data", "srcset"}]
+    assert targets
+    assert all(target.startswith("#") for target in targets)
+    assert not {"img", "link", "iframe", "object", "embed", "form", "base"} & set(page.elements)
+    assert all("url(" not in style and "@import" not in style for style in page.raw["style"])
+
+
+def test_every_style_and_the_script_stand_in_the_policy_by_their_hash(whole):
+    page = page_of(whole)
+    policy = next(value for tag, key, value in page.attributes if tag == "meta" and "default-src" in value)
+    assert policy.startswith("default-src 'none';")
+    assert "unsafe" not in policy
+    found = [*page.raw["style"], *page.raw["script"]]
+    assert len(found) == 5
+    for text in found:
+        assert f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'" in policy
+
+
+def test_no_element_has_a_style_attribute_or_a_handler(whole):
+    page = page_of(whole)
+    assert not [key for _, key, _ in page.attributes if key == "style" or key.startswith("on")]
+
+
+def test_every_number_of_the_leaderboard_stands_in_its_table_to_the_last_digit(tmp_path):
+    one = board({"ann": (1 / 3, 0.1 + 0.2, 2 / 3), "bob": (-1e-7, -1e-6, 0.0)})
+    text = write_report(write_folder(tmp_path, {"leaderboard": leaderboard(m=one)})).read_text()
+    kept = {float(value) for value in re.findall(r'data-v="([^"]+)"', text)}
+    assert {1 / 3, 0.1 + 0.2, 2 / 3, -1e-7, -1e-6} <= kept
+
+
+def test_headings_follow_each_other_without_a_gap(whole):
+    levels = [int(tag[1]) for tag in page_of(whole).elements if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert all(later - earlier <= 1 for earlier, later in itertools.pairwise(levels))
+
+
+def test_every_table_has_a_caption_and_every_heading_of_it_a_scope(whole):
+    page = page_of(whole)
+    assert page.elements.count("caption") == page.elements.count("table") > 5
+    assert sum(tag == "th" and key == "scope" for tag, key, _ in page.attributes) == page.elements.count("th")
+
+
+def test_ids_are_given_once(whole):
+    ids = [value for _, key, value in page_of(whole).attributes if key == "id"]
+    assert len(ids) == len(set(ids))
+
+
+# --- hostile names --------------------------------------------------------------------------------------------------
+
+
+def test_hostile_names_become_text_and_nothing_else(tmp_path):
+    folder = hostile_folder(tmp_path / "run")
+    page = page_of(folder)
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert page.elements.count("script") == 1
+    assert not {"img", "b", "textarea"} & set(page.elements)
+    assert "<script>alert(1)</script>" in page.text
+    assert "{{ 7 * 7 }} {% raw %}" in page.text
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u200e\u200f\u202a-\u202e\u2066-\u2069]", text)
+    assert "nul\u2400bell\u2407\u241b[31mred" in page.text
+
+
+def test_no_hostile_text_reaches_an_attribute(tmp_path):
+    page = page_of(hostile_folder(tmp_path / "run"))
+    allowed = re.compile(r"[-\w #.,:;()%/'=\"*+]*")
+    words = ("alert", "onerror", "HYPERLINK", "xxxxx", "raw %", "right-to-left", "red")
+    assert all(allowed.fullmatch(value) for _, key, value in page.attributes if key != "content")
+    assert not [value for _, _, value in page.attributes for word in words if word in value]
+
+
+def test_a_name_of_ten_thousand_characters_is_shown_whole_once_and_short_elsewhere(tmp_path):
+    folder = hostile_folder(tmp_path / "run")
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert text.count("x" * 10_000) == 1
+    digest = hashlib.sha256(HOSTILE[-1].encode()).hexdigest()[:4]
+    assert f"…xxxxxxxx#{digest}" in text
+
+
+@settings(max_examples=40)
+@given(name=st.text(min_size=1, max_size=60))
+def test_any_text_can_be_the_name_of_an_agent(name, tmp_path_factory):
+    scores = {name: (2.0, 1.0, 3.0), "other agent": (1.0, 0.5, 1.5)}
+    folder = write_folder(tmp_path_factory.mktemp("run"), {"leaderboard": leaderboard(m=board(scores))})
+    page = page_of(folder)
+    assert page.elements.count("script") == 1
+    assert page.elements.count("table") >= 4
+    assert not re.search(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", (folder / "report.html").read_text()
+    )
+
+
+def test_a_lone_surrogate_in_a_document_is_spelt_out(tmp_path):
+    folder = write_folder(tmp_path, {"leaderboard": leaderboard()})
+    (folder / "leaderboard.json").write_text(json.dumps(leaderboard() | {"study": "half \ud83d"}))
+    assert "half [U+D83D]" in page_of(folder).text

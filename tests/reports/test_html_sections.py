@@ -1,0 +1,240 @@
+"""Sections: what they make of documents, in numbers chosen in the documents or reckoned by hand."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import anyio
+import polars as pl
+import pytest
+from report_folders import (
+    THREE,
+    agreement,
+    bias,
+    board,
+    cost,
+    crash_test,
+    leaderboard,
+    review,
+    write_folder,
+)
+
+from goldless.reports.html import write_report
+from goldless.reports.html.blocks import Figure, Table
+from goldless.reports.html.documents import read_run
+from goldless.reports.html.sections.agreement import agreement_section
+from goldless.reports.html.sections.bias import bias_section
+from goldless.reports.html.sections.comparisons import comparisons_section
+from goldless.reports.html.sections.cost import cost_section
+from goldless.reports.html.sections.crash_test import crash_test_section
+from goldless.reports.html.sections.leaderboard import leaderboard_section
+from goldless.reports.html.sections.pair_scores import pair_scores_section
+from goldless.reports.html.sections.review import review_section
+from goldless.reports.html.sections.sizes import sizes_section
+from goldless.reports.html.sections.task_scores import task_scores_section
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study
+from goldless.runs.store import save_run
+from goldless.studies import read_study
+
+
+def run_of(folder: Path, documents, **more):
+    return read_run(write_folder(folder, documents, **more))
+
+
+def figures(section) -> list[Figure]:
+    return [block for block in section.blocks if isinstance(block, Figure)]
+
+
+def rows(table: Table) -> list[dict[str, str]]:
+    return [{column.key: cell.text for column, cell in row} for row in table.cells]
+
+
+# --- scores ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_leaderboard_has_a_figure_for_each_metric(tmp_path):
+    run = run_of(tmp_path, {"leaderboard": leaderboard(one=board(THREE), two=board(THREE))})
+    assert [figure.title[-1].text for figure in figures(leaderboard_section(run))] == ["one", "two"]
+
+
+def test_scores_under_several_wordings_are_shown_side_by_side(tmp_path):
+    by_wording = {"general": {"ann": 12.0, "bob": 7.0, "cy": None}, "plain": {"ann": 13.0, "bob": 7.5, "cy": -2.0}}
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE, by_wording=by_wording))})
+    table = next(block for block in leaderboard_section(run).blocks if isinstance(block, Table))
+    assert [column.heading for column in table.columns] == ["agent", "general", "plain"]
+    assert rows(table)[2] == {"agent": "cy", "w0": "missing", "w1": "\u22122.00"}
+
+
+def test_a_comparison_below_the_level_is_decided_and_one_above_is_not(tmp_path):
+    one = board(THREE)
+    one["comparisons"][1]["p_holm"] = 0.05
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=one)})
+    (figure,) = figures(comparisons_section(run))
+    told = [(row["first"], row["second"], row["decided"]) for row in rows(figure.data[0])]
+    assert told == [("ann", "bob", "first is better"), ("ann", "cy", "no"), ("bob", "cy", "first is better")]
+
+
+def test_the_pair_matrix_stands_in_the_order_of_the_leaderboard(tmp_path):
+    one = board(THREE)
+    one["matrix"] = {"agents": ["cy", "bob", "ann"], "means": [[None, 1.0, 2.0], [3.0, None, 4.0], [5.0, 6.0, None]]}
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=one)})
+    (figure,) = figures(pair_scores_section(run))
+    assert [(row["agent"], row["peer"], float(row["score"])) for row in rows(figure.data[0])] == [
+        ("ann", "bob", 6.0),
+        ("ann", "cy", 5.0),
+        ("bob", "ann", 4.0),
+        ("bob", "cy", 3.0),
+        ("cy", "ann", 2.0),
+        ("cy", "bob", 1.0),
+    ]
+
+
+def scores_of(values: dict[str, list[float | None]], metric: str = "m"):
+    return [(metric, f"t{i}", agent, value) for agent, found in values.items() for i, value in enumerate(found)]
+
+
+def test_quantiles_over_tasks_are_those_between_neighbouring_scores(tmp_path):
+    # of 0, 1, …, 20: the 5 % quantile is 1, the quartiles 5 and 15, the median 10
+    scores = scores_of({"ann": [float(i) for i in range(21)], "bob": [1.0, None], "cy": []})
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, scores=scores)
+    (figure,) = figures(task_scores_section(run))
+    ann, bob, cy = rows(figure.data[-1])
+    assert [float(ann[key]) for key in ("least", "q0", "q1", "q2", "q3", "q4", "most")] == [0, 1, 5, 10, 15, 19, 20]
+    assert (bob["n"], bob["missing"]) == ("1", "1")
+    assert cy["q2"] == "-"
+
+
+def test_a_task_far_out_is_named(tmp_path):
+    # quartiles of 0 … 8 and 100 are 2.25 and 6.75: beyond 6.75 + 1.5 · 4.5 = 13.5 lies only 100
+    scores = scores_of({"ann": [*map(float, range(9)), 100.0]})
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, scores=scores)
+    (figure,) = figures(task_scores_section(run))
+    assert [(row["agent"], row["task"], row["score"]) for row in rows(figure.data[-1])] == [("ann", "t9", "100.00")]
+
+
+@pytest.mark.parametrize(("tasks", "points"), [(200, 600), (201, 0)])
+def test_points_of_more_than_two_hundred_tasks_are_not_embedded(tmp_path, tasks, points):
+    scores = scores_of({agent: [float(i % 10) for i in range(tasks)] for agent in THREE})
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, scores=scores)
+    (figure,) = figures(task_scores_section(run))
+    assert str(figure.pictures[0]).count("h0") == points
+
+
+def test_the_task_that_moves_a_mean_most_is_numbered_in_the_chart_and_named_in_the_table(tmp_path):
+    row = {"agent": "ann", "task": "t3", "change": -2.5, "rank": 1, "rank_without": 2, "ranking_changes": True}
+    scores = scores_of({"ann": [10.0, 11.0, 12.0, 20.0]})
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE, influence=[row]))}, scores=scores)
+    (figure,) = figures(task_scores_section(run))
+    (told,) = rows(figure.data[0])
+    assert (told["place"], told["task"], told["score"], told["ranks"]) == ("1", "t3", "20.00", "1 → 2")
+    assert 'class="number" text-anchor="middle">1</text>' in str(figure.pictures[0])
+
+
+# --- size -----------------------------------------------------------------------------------------------------------
+
+SIZES = [
+    {"agent": "ann", "parameters": 7e9, "family": "letters"},
+    {"agent": "bob", "parameters": 7e10, "family": "letters"},
+    {"agent": "cy", "group": "Human"},
+]
+
+
+def test_agents_with_a_size_are_drawn_against_it(tmp_path):
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, agents=SIZES)
+    (figure,) = figures(sizes_section(run))
+    assert [(row["agent"], row["parameters"]) for row in rows(figure.data[0])] == [("ann", "7B"), ("bob", "70B")]
+
+
+def test_one_agent_with_a_size_is_no_figure(tmp_path):
+    assert sizes_section(run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, agents=SIZES[1:])) is None
+
+
+def test_people_among_the_agents_are_a_band_at_their_mean(tmp_path):
+    # Student's t interval of 1, 2 and 3: 2 ± 4.3027 · 1 / √3 (t quantile of 2 degrees of freedom, 97.5 %)
+    scores = scores_of({"cy": [1.0, 2.0, 3.0], "ann": [12.5] * 3})
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, scores=scores, agents=SIZES)
+    (figure,) = figures(sizes_section(run))
+    svg = str(figure.pictures[0])
+    line = float(re.search(r'<line [^>]*y1="([\d.]+)"[^>]*class="band-line"', svg)[1])
+    band = re.search(r'<rect x="[\d.]+" y="([\d.]+)" width="[\d.]+" height="([\d.]+)" class="band"', svg)
+    ticks = {
+        float(y): float(t.replace("\u2212", "-"))
+        for y, t in re.findall(r'y="([\d.]+)" class="tick" text-anchor="end">([^<]+)<', svg)
+        if t != "people"
+    }
+    (y0, v0), (y1, v1) = sorted(ticks.items())[:2]
+    a_unit = (y0 - y1) / (v0 - v1)
+    assert v0 + (line - (y0 - 4)) / a_unit == pytest.approx(2.0, abs=0.05)
+    assert float(band[2]) / abs(a_unit) == pytest.approx(2 * 4.3027 / 3**0.5, abs=0.05)
+
+
+# --- review, crash test, agreement, bias, cost ----------------------------------------------------------------------
+
+
+def test_a_reviewer_is_held_against_its_limit_in_words(tmp_path):
+    section = review_section(run_of(tmp_path, {"review": review()}))
+    exam = figures(section)[0]
+    told = {(row["reviewer"], row["trait"]): row["outcome"] for row in rows(exam.data[0])}
+    assert told == {
+        ("judge-a", "consistency"): "above",
+        ("judge-a", "pertinence"): "above",
+        ("judge-b", "consistency"): "not above",
+        ("judge-b", "pertinence"): "missing",
+    }
+
+
+def test_a_rating_is_told_by_word_and_shape_and_not_by_colour_alone(tmp_path):
+    (figure,) = figures(crash_test_section(run_of(tmp_path, {"crash_test": crash_test()})))
+    svg = str(figure.pictures[0])
+    for shape, word in (
+        ("dot blue", "✓\u00a0pass"),
+        ("cross vermilion", "✕\u00a0fail"),
+        ("ring muted", "○\u00a0not\u00a0shown"),
+    ):
+        assert f'class="{shape}"' in svg
+        assert word in svg
+
+
+def test_how_far_people_agree_is_a_band(tmp_path):
+    section = agreement_section(run_of(tmp_path, {"agreement": agreement()}))
+    accuracy, spearman = figures(section)
+    assert 'class="band"' in str(accuracy.pictures[0])
+    assert "one person against the others" in str(spearman.pictures[0])
+    assert [row["judge"] for row in rows(accuracy.data[0])] == ["judge-a", "gem-raw"]
+
+
+def test_a_bias_is_shown_only_where_the_interval_lies_beside_the_neutral_value(tmp_path):
+    section = bias_section(run_of(tmp_path, {"bias": bias()}))
+    position, flips, gaps = figures(section)
+    # 0.625 ± 0.0625 lies above 0.5; 0.53125 ± 0.0625 holds it; of flips nothing is known
+    assert [row["said"] for row in rows(position.data[0])] == ["yes", "no"]
+    assert [row["said"] for row in rows(flips.data[0])] == ["cannot be said"]
+    assert str(gaps.pictures[0]).count("+0.13") + str(gaps.pictures[0]).count("+0.12") >= 2
+
+
+def test_panels_on_the_frontier_are_joined_and_the_others_are_not(tmp_path):
+    (figure,) = figures(cost_section(run_of(tmp_path, {"cost": cost()})))
+    table = {row["panel"]: (row["usd"], row["accuracy"], row["edge"]) for row in rows(figure.data[0])}
+    assert table == {
+        "judge-b": ("0.00", "0.562", "yes"),
+        "judge-a + judge-b": ("8.00", "0.750", "yes"),
+        "judge-a": ("8.00", "0.688", "no"),
+    }
+    path = re.search(r'<path d="([^"]+)" class="frontier"', str(figure.pictures[0]))[1]
+    assert len(re.findall("[ML]", path)) == 2
+
+
+# --- with results as a run writes them ------------------------------------------------------------------------------
+
+
+def test_a_run_of_this_version_is_reported_with_every_number_of_its_leaderboard(tmp_path, toy_scorer, study_file):
+    options = Options(scorer=toy_scorer(), metrics=("gem-raw",), journal=tmp_path / "j.sqlite", resamples=200)
+    evaluation = anyio.run(evaluate_study, read_study(study_file()), options)
+    folder = save_run(evaluation, tmp_path / "run")
+    text = write_report(folder).read_text(encoding="utf-8")
+    assert "another shape" not in text
+    kept = {float(value) for value in re.findall(r'data-v="([^"]+)"', text)}
+    scores = pl.read_csv(folder / "leaderboard.csv")
+    assert {value for column in ("score", "low", "high") for value in scores[column].to_list()} <= kept

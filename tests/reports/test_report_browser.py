@@ -1,0 +1,260 @@
+"""The report in a browser: opened from disk with no network, sorted, themed, saved, printed, and checked by axe."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import shutil
+import xml.etree.ElementTree as ET
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from report_folders import HOSTILE, THREE, board, every_document, hostile_folder, leaderboard, write_folder
+
+from goldless.reports.html import write_report
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+FLAGS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+]
+SCREENSHOTS = "GOLDLESS_SCREENSHOTS"
+
+
+def without_browser(why: str) -> None:
+    """Skip, but never where the tests stand guard."""
+    if os.environ.get("CI"):
+        pytest.fail(f"{why}; with CI set this is a failure")
+    pytest.skip(why)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415
+    except ImportError:
+        without_browser("no playwright: pip install playwright to test the report in a browser")
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    if path is None:
+        without_browser(f"no browser: none of {', '.join(BROWSERS)} is on the path")
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with everything a report can show."""
+    one = board(THREE)
+    one["influence"] = [
+        {"agent": "ann", "task": "t3", "change": -0.5, "rank": 1, "rank_without": 1, "ranking_changes": False}
+    ]
+    scores = [("gem-raw", f"t{i}", agent, place + i / 4) for i in range(12) for place, agent in enumerate(THREE)]
+    agents = [
+        {"agent": "ann", "parameters": 7e10, "family": "letters"},
+        {"agent": "bob", "parameters": 7e9, "family": "letters"},
+        {"agent": "cy", "group": "human"},
+    ]
+    made = {
+        "goldless": "0.1.0",
+        "python": "3.11",
+        "made": {"score": {"at": "2025-03-01T12:00:00+00:00", "spending": []}},
+    }
+    failed = [{"reviewer": "judge-b", "task": "t1", "output": "Both are fine.", "failure": "unparsable"}]
+    documents = every_document() | {"leaderboard": leaderboard(**{"gem-raw": one}), "made_by": made}
+    run = tmp_path_factory.mktemp("report") / "run"
+    write_report(write_folder(run, documents, scores=scores, agents=agents, failed=failed))
+    return run
+
+
+class Opened:
+    """A page with what it asked for and complained of."""
+
+    def __init__(self, browser: Any, folder: Path, **options: Any) -> None:
+        self.context = browser.new_context(accept_downloads=True, **options)
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.requests: list[str] = []
+        self.errors: list[str] = []
+        self.page.on("request", lambda request: self.requests.append(request.url))
+        self.page.on("console", lambda message: self.errors.append(message.text))
+        self.page.on("pageerror", lambda error: self.errors.append(str(error)))
+        self.page.goto((folder / "report.html").as_uri())
+
+    def download(self, button: Any) -> bytes:
+        with self.page.expect_download() as waiting:
+            button.click()
+        return Path(waiting.value.path()).read_bytes()
+
+
+@pytest.fixture
+def opened(browser, folder) -> Iterator[Opened]:
+    found = Opened(browser, folder)
+    yield found
+    found.context.close()
+
+
+def column(page: Any, table: str, place: int) -> list[str]:
+    return page.locator(f"{table} tbody tr > :nth-child({place})").all_inner_texts()
+
+
+LEADERBOARD = "#leaderboard-1 table"
+
+
+def test_the_page_opens_from_disk_without_network_or_complaint(opened, folder):
+    assert opened.errors == []
+    assert [url.partition(":")[0] for url in opened.requests] == ["file"]
+    assert opened.page.title() == "letters · goldless report"
+    assert opened.page.locator("h1").inner_text() == "letters"
+
+
+def test_a_table_is_sorted_by_a_click_on_a_heading_and_back(opened):
+    page = opened.page
+    assert column(page, LEADERBOARD, 2) == ["ann", "bob", "cy"]
+    score = page.locator(f"{LEADERBOARD} thead th", has_text="score").get_by_role("button")
+    score.click()
+    assert column(page, LEADERBOARD, 3) == ["12.50", "7.25", "\u22121.75"]
+    score.click()
+    assert column(page, LEADERBOARD, 3) == ["\u22121.75", "7.25", "12.50"]
+    assert page.locator(f"{LEADERBOARD} thead th", has_text="score").get_attribute("aria-sort") == "ascending"
+
+
+def test_a_table_is_sorted_by_keyboard(opened):
+    heading = opened.page.locator(f"{LEADERBOARD} thead th", has_text="agent").get_by_role("button")
+    heading.focus()
+    opened.page.keyboard.press("Enter")
+    assert column(opened.page, LEADERBOARD, 2) == ["ann", "bob", "cy"]
+    opened.page.keyboard.press(" ")
+    assert column(opened.page, LEADERBOARD, 2) == ["cy", "bob", "ann"]
+
+
+def test_what_is_missing_is_sorted_last_either_way(browser, tmp_path):
+    scores = {"gone": None, "low": (1.0, 0.5, 1.5), "high": (9.0, 8.0, 10.0)}
+    run = write_folder(tmp_path, {"leaderboard": leaderboard(m=board(scores))})
+    write_report(run)
+    page = Opened(browser, run).page
+    heading = page.locator(f"{LEADERBOARD} thead th", has_text="score").get_by_role("button")
+    for wanted in (["high", "low", "gone"], ["low", "high", "gone"]):
+        heading.click()
+        assert column(page, LEADERBOARD, 2) == wanted
+
+
+@pytest.mark.parametrize(("system", "first", "second"), [("light", "Dark", "Light"), ("dark", "Light", "Dark")])
+def test_the_theme_is_the_systems_until_the_reader_changes_it(browser, folder, system, first, second):
+    page = Opened(browser, folder, color_scheme=system).page
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = page.evaluate(ground)
+    assert before == {"light": "rgb(255, 255, 255)", "dark": "rgb(21, 24, 27)"}[system]
+    page.get_by_role("button", name=f"{first} colours").click()
+    assert page.evaluate(ground) != before
+    page.get_by_role("button", name=f"{second} colours").click()
+    assert page.evaluate(ground) == before
+
+
+def test_the_svg_of_a_figure_is_whole_and_knows_its_colours(opened):
+    button = opened.page.locator("#leaderboard-1").get_by_role("button", name="Download SVG")
+    root = ET.fromstring(opened.download(button))
+    text = ET.tostring(root, encoding="unicode")
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert "var(--" not in text
+    assert {"ann", "bob", "cy"} <= {found.text for found in root.iter("{http://www.w3.org/2000/svg}text")}
+
+
+@pytest.mark.parametrize("figure", ["leaderboard-1", "comparisons-1", "tasks-1", "cost-1"])
+def test_the_png_of_a_figure_is_one_and_is_not_empty(opened, figure):
+    png = opened.download(opened.page.locator(f"#{figure}").get_by_role("button", name="Download PNG"))
+    assert png.startswith(b"\x89PNG\r\n\x1a\n")
+    assert int.from_bytes(png[16:20], "big") >= 700
+    assert len(png) > 4000
+    assert opened.errors == []
+
+
+def test_the_csv_of_a_figure_has_the_numbers_of_the_run_to_the_last_digit(browser, tmp_path):
+    scores = {"ann": (1 / 3, 0.1 + 0.2, 2 / 3), "bob, the second": (-1e-7, -2e-7, 1e-9), "gone": None}
+    run = write_folder(tmp_path, {"leaderboard": leaderboard(m=board(scores))})
+    write_report(run)
+    opened = Opened(browser, run)
+    text = opened.download(opened.page.locator("#leaderboard-1").get_by_role("button", name="Download CSV")).decode()
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [row["agent"] for row in rows] == list(scores)
+    assert [float(rows[i]["score"]) for i in (0, 1)] == [1 / 3, -1e-7]
+    assert float(rows[0]["95\u202f% low"]) == 0.1 + 0.2
+    assert rows[2]["score"] == ""
+
+
+def test_every_figure_can_be_saved_and_has_its_data_below(opened):
+    figures = opened.page.locator("figure")
+    assert figures.count() >= 12
+    for figure in figures.all():
+        assert figure.locator("details.data table").count() >= 1
+        for kind in ("SVG", "PNG", "CSV"):
+            assert figure.get_by_role("button", name=f"Download {kind}").first.is_visible()
+
+
+def test_hostile_names_are_shown_as_text_and_run_nothing(browser, tmp_path):
+    run = hostile_folder(tmp_path / "run")
+    write_report(run)
+    opened = Opened(browser, run)
+    dialogs: list[str] = []
+    opened.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
+    agents = column(opened.page, LEADERBOARD, 2)
+    assert agents[:3] == list(HOSTILE[:3])
+    assert agents[3] == "[U+202E]right-to-left[U+2066]"
+    assert opened.page.locator("script").count() == 1
+    opened.page.locator("summary").first.click()
+    text = opened.download(opened.page.locator("#leaderboard-1").get_by_role("button", name="Download CSV")).decode()
+    assert [row["agent"] for row in csv.DictReader(io.StringIO(text))][5] == "'" + HOSTILE[5]
+    assert opened.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert (dialogs, opened.errors) == ([], [])
+
+
+@pytest.mark.parametrize("system", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_no_serious_fault(browser, folder, system, width):
+    try:
+        from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415
+    except ImportError:
+        without_browser("no axe: pip install axe-playwright-python to check the report")
+    page = Opened(browser, folder, color_scheme=system, viewport={"width": width, "height": 900}).page
+    page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+    found = Axe().run(page).response["violations"]
+    told = {fault["id"]: [node["html"][:200] for node in fault["nodes"][:3]] for fault in found}
+    assert {fault["id"]: told[fault["id"]] for fault in found if fault["impact"] in {"serious", "critical"}} == {}
+
+
+def test_nothing_sticks_out_of_the_page_on_a_phone(browser, folder):
+    page = Opened(browser, folder, viewport={"width": 390, "height": 844}).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_keyboard_reaches_the_results_past_the_contents(opened):
+    opened.page.keyboard.press("Tab")
+    assert opened.page.evaluate("document.activeElement.textContent") == "Skip to the results"
+    opened.page.keyboard.press("Enter")
+    assert opened.page.evaluate("location.hash") == "#content"
+
+
+def test_print_is_light_whatever_the_theme_and_has_no_buttons(browser, folder):
+    page = Opened(browser, folder, color_scheme="dark").page
+    page.emulate_media(media="print", color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+    assert page.evaluate("getComputedStyle(document.querySelector('main h2')).color") == "rgb(27, 30, 34)"
+    assert not page.locator(".tools").first.is_visible()
+    assert not page.locator("nav").is_visible()
+
+
+def test_pictures_of_the_report_can_be_looked_at(browser, folder, tmp_path):
+    kept = Path(os.environ.get(SCREENSHOTS) or tmp_path)
+    kept.mkdir(parents=True, exist_ok=True)
+    for system, width in (("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)):
+        opened = Opened(browser, folder, color_scheme=system, viewport={"width": width, "height": 900})
+        opened.page.screenshot(path=kept / f"report-{system}-{width}.png", full_page=True)
+        opened.context.close()
+    opened = Opened(browser, folder)
+    pdf = opened.page.pdf(path=kept / "report.pdf", format="A4")
+    assert pdf.startswith(b"%PDF-")
+    assert all((kept / f"report-{name}.png").stat().st_size > 50_000 for name in ("light-1280", "dark-390"))

@@ -1,0 +1,236 @@
+"""Tables as LaTeX, Markdown and CSV: texts are taken literally, and the numbers are the same in each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import string
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.console import Console
+
+from goldless.reports.latex import latex_number, latex_text
+from goldless.reports.leaderboard import make_leaderboard
+from goldless.reports.markdown import code_line, markdown_cell
+from goldless.reports.rater_table import RaterRow, RaterTable
+from goldless.reports.report_table import Column, ReportTable
+from latex_reader import plain_text, read_latex
+
+HOSTILE = [
+    "a_b & c% $x$ #1 {y} ~z ^w \\end{table}",
+    "[1] first",
+    "* starred",
+    "--scorer ?` !` '' ,, \"quoted\"",
+    "<script>alert(1)</script> | `code`",
+    "\x00\x1b[31m\u202ereversed\r\nline",
+    "→ ↓ ≤ … − × ± – — “x” 😀 ½",
+    "\\",
+    "%",
+    "",
+]
+
+
+def table(name="ann", *, title="Scores", signature="made|seed:0", heading="score"):
+    columns = (Column("name", "name"), Column("score", heading, "number"), Column("low high", "95%", "interval"))
+    rows = ({"name": name, "score": -0.5, "low": -1.0, "high": 0.25}, {"name": "bob", "score": None})
+    return ReportTable(title, columns, rows, signature)
+
+
+def squeezed(text):
+    return " ".join(text.split())
+
+
+# --- LaTeX -------------------------------------------------------------------------------------------------------
+
+
+@given(st.text(st.sampled_from(string.printable)))
+@example("a--b---c")
+@example("\\textbackslash{}")
+def test_an_ascii_text_is_printed_by_latex_as_it_was(text):
+    straight = squeezed(text).replace('"', "''")
+    assert plain_text(latex_text(text)) == "".join(ch for ch in straight if ch.isprintable())
+
+
+@given(name=st.text(), title=st.text(), signature=st.text(), heading=st.text())
+@example(name=HOSTILE[0], title=HOSTILE[1], signature=HOSTILE[6], heading=HOSTILE[7])
+@example(name="[", title="]", signature="|,+", heading="*")
+def test_whatever_names_and_titles_are_the_table_is_sound_latex(name, title, signature, heading):
+    (read,) = read_latex(table(name, title=title, signature=signature, heading=heading).to_latex())
+    assert read.rows[1][1:] == ["-0.5000", "[-1.0000, 0.2500]"]
+    assert len(read.rows) == 3
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_stays_in_its_cell(name):
+    (read,) = read_latex(table(name).to_latex())
+    assert [row[0] for row in read.rows][2:] == ["bob"]
+    assert "\x1b" not in table(name).to_latex()
+    assert "\u202e" not in table(name).to_latex()
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("−1", "$-$1"),
+        ("↓ null", r"$\downarrow$ null"),
+        ("≤ praise", r"$\leq$ praise"),
+        ("0.1 … 0.2", r"0.1 \ldots{} 0.2"),
+        ("a–b", "a--b"),
+        ("--flag", "-{}-flag"),
+        ("50 %", r"50 \%"),
+        ("é", "é"),
+        ("e\u0301", "é"),
+        ("😀", "U+1F600"),
+        ("❤\ufe0f", "U+2764"),
+    ],
+)
+def test_signs_that_pdflatex_does_not_know_are_written_as_commands_or_numbers(text, latex):
+    assert latex_text(text) == latex
+
+
+@pytest.mark.parametrize(
+    ("text", "latex"),
+    [
+        ("-0.25", "$-$0.25"),
+        ("+0.25", "+0.25"),
+        ("1e-05", r"1$\times10^{-5}$"),
+        ("1.2e+06", r"1.2$\times10^{6}$"),
+        ("3/40", "3/40"),
+        ("-8.2%", r"$-$8.2\%"),
+        ("missing", "missing"),
+    ],
+)
+def test_figures_have_true_minus_signs_and_powers_of_ten(text, latex):
+    assert latex_number(text) == latex
+
+
+def test_numbers_stand_on_the_right_words_on_the_left_and_rules_are_those_of_booktabs():
+    (read,) = read_latex(table().to_latex())
+    assert read.columns == "lrr"
+    assert read.rules == [0, 1, 3]
+    assert read.rows == [["name", "score", "95%"], ["ann", "-0.5000", "[-1.0000, 0.2500]"], ["bob", "--", "--"]]
+
+
+def test_the_signature_is_a_comment_and_stands_in_the_caption():
+    (read,) = read_latex(table(signature="gem-raw|template:a_b|peers:x,y").to_latex())
+    assert read.comments == ["gem-raw|template:a_b|peers:x,y"]
+    assert read.caption == "Scores. Signature: gem-raw|template:a_b|peers:x,y."
+
+
+def test_notes_stand_in_the_caption_and_rows_that_sum_up_below_a_rule():
+    made = ReportTable("Cost.", (Column("n", "n", "count"),), ({"n": 1}, {"n": 2}), notes=("Half of it.",), apart=1)
+    (read,) = read_latex(made.to_latex())
+    assert read.caption == "Cost. Half of it."
+    assert read.rules == [0, 1, 2, 3]
+
+
+def test_a_column_of_long_texts_breaks_lines_and_a_wide_table_is_set_smaller():
+    (read,) = read_latex(table("word " * 30).to_latex())
+    assert read.columns.startswith("p{0.60\\linewidth}")
+    assert read.small
+    assert not read_latex(table().to_latex())[0].small
+
+
+def test_columns_for_which_a_page_has_no_room_are_left_out():
+    made = ReportTable("T", (Column("a", "a"), Column("b", "b", wide=True)), ({"a": "x", "b": "y"},))
+    (read,) = read_latex(made.to_latex())
+    assert read.rows == [["a"], ["x"]]
+    assert "| x | y |" in made.to_markdown()
+
+
+# --- the same numbers in every format ------------------------------------------------------------------------------
+
+AGENTS = ["low & slow", "high", "absent"]
+BASE = np.arange(12.0)
+VALUES = np.stack([BASE - 20, BASE + 20, np.full(12, np.nan)], axis=1)
+
+
+@pytest.fixture
+def board():
+    asked = dict.fromkeys(AGENTS, 24)
+    return make_leaderboard(
+        VALUES,
+        AGENTS,
+        metric="gem-raw",
+        unit="nats",
+        signature="gem-raw|seed:0",
+        asked=asked,
+        used={**asked, "absent": 0},
+        resamples=500,
+    )
+
+
+def test_a_leaderboard_in_latex_has_the_numbers_of_its_csv(board):
+    (read,) = read_latex(board.to_latex())
+    rows = list(csv.DictReader(io.StringIO(board.to_csv())))
+    # twelve tasks, 0 to 11, mean 5.5
+    assert [row["score"] for row in rows] == ["25.5", "-14.5", ""]
+    header, *lines = read.rows
+    assert header == ["#", "agent", "score", "95% interval", "tasks", "missing", "beats #"]
+    for row, (rank, agent, score, interval, tasks, missing, _) in zip(rows, lines, strict=True):
+        assert (agent, tasks, missing) == (row["agent"], row["n"], f"{row['missing']}/{row['asked']}")
+        assert rank == (row["rank"] or "--")
+        if row["score"]:
+            assert score == f"{float(row['score']):.2f}"
+            assert interval == f"[{float(row['low']):.2f}, {float(row['high']):.2f}]"
+        else:
+            assert score == "missing"
+    assert [line[-1] for line in lines] == ["2", "--", "--"]
+
+
+def test_a_table_of_raters_has_the_same_numbers_in_latex_and_csv():
+    rows = (RaterRow("tone", "p_1", 0.5, 0.125, 0.0099, 1), RaterRow("tone", None, None, None, None, 0))
+    raters = RaterTable("tvd-mi[labels]", "tvd-mi|labels", rows)
+    (read,) = read_latex(raters.to_latex())
+    # 0.5 less what chance gives, 0.125
+    assert read.rows[1] == ["tone", "p_1", "0.500", "0.125", "0.375", "0.0099", "1"]
+    assert read.rows[2] == ["tone", "mean over pairs", "missing", "", "", "", "0"]
+    given = next(csv.DictReader(io.StringIO(raters.to_csv())))
+    assert (given["value"], given["null"], given["p"]) == ("0.5", "0.125", "0.0099")
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_every_format_rounds_a_number_to_the_same_digits(score, low):
+    columns = (Column("score", "score", "number", decimals=3), Column("low high", "95%", "interval", decimals=3))
+    made = ReportTable("T", columns, ({"score": score, "low": low, "high": 1.0},))
+    value = next(csv.DictReader(io.StringIO(made.to_csv())))
+    wanted = [f"{float(value['score']):.3f}", f"{float(value['low']):.3f}", "1.000"]
+    (read,) = read_latex(made.to_latex())
+    assert re.findall(r"[-\d.]+", " ".join(read.rows[1])) == wanted
+    assert re.findall(r"-?\d+\.\d+", made.to_markdown().splitlines()[-1]) == wanted
+
+
+# --- Markdown and the terminal -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("a|b", "a\\|b"),
+        ("a\\|b", "a\\\\\\|b"),
+        ("<b>*x*</b>", "&lt;b&gt;\\*x\\*&lt;/b&gt;"),
+        ("![x](http://there/y.png)", "![x]\\(http://there/y.png)"),
+        ("two\nlines\x1b[31m", "two lines[31m"),
+    ],
+)
+def test_markdown_cells_are_taken_literally(text, cell):
+    assert markdown_cell(text) == cell
+
+
+def test_a_signature_with_backticks_stays_code():
+    assert code_line("a|b") == "`a|b`"
+    assert code_line("a `b` c") == "`` a `b` c ``"
+
+
+def test_the_terminal_shows_a_reason_where_a_value_is_absent():
+    made = ReportTable(
+        "T", (Column("x", "x", "number", reason="why"), Column("y", "y")), ({"why": "no task", "y": "a\x1b[2Kb"},)
+    )
+    out = io.StringIO()
+    Console(file=out, width=80).print(made.to_rich())
+    assert "no task" in out.getvalue()
+    assert "a[2Kb" in out.getvalue()

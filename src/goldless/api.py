@@ -38,7 +38,7 @@ from goldless.runs.reviewing import review_study
 from goldless.studies import as_study
 
 Result = TypeVar("Result")
-BIAS_OPTIONS = ("favours", "families", "weights", "orders", "convention", "criterion", "task_description")
+BIAS_OPTIONS = ("favours", "families", "weights", "orders", "convention", "criterion", "margin", "task_description")
 
 
 def evaluate(
@@ -170,7 +170,7 @@ def agree(
 def bias(study: Any, *, reviewers: str | Sequence[str] = (), scale: str = "pairwise", **options: Any) -> BiasReport:
     """What reviewers and metrics favour besides quality: place, length, markup, their own kind, an agent.
 
-    ``options``: ``favours``, ``families``, ``weights``, ``orders``, ``convention``, ``criterion`` and
+    ``options``: ``favours``, ``families``, ``weights``, ``orders``, ``convention``, ``criterion``, ``margin`` and
     ``task_description`` as in ``goldless bias``, and those of ``evaluate``; without ``metrics`` none is computed.
     """
     own = {name: options.pop(name) for name in BIAS_OPTIONS if name in options}

@@ -10,6 +10,7 @@ import pytest
 
 import goldless as package
 from goldless.judging.scales import SCALES
+from goldless.runs import progress_file
 
 SERVER = "http://127.0.0.1:1/v1#model"
 TEXTS = {f"t{i}": {"ann": f"good {i}", "bob": f"poor {i}", "cy": f"bad {i}"} for i in range(1, 6)}
@@ -166,3 +167,34 @@ def test_what_cannot_be_is_refused_with_exit_code_2(goldless, study_file, argume
     ended = goldless("cost", study_file(), "--scorer", SERVER, *arguments)
     assert ended.code == 2
     assert words in " ".join(ended.err.split())
+
+
+def test_a_folder_is_told_that_the_work_is_done_once_though_panels_and_metrics_are_both_in_it(
+    goldless, recorded, tmp_path, monkeypatch
+):
+    states = []
+    real = progress_file.write_text
+
+    def noted(path, text):
+        states.append(json.loads(text)["state"])
+        real(path, text)
+
+    monkeypatch.setattr(progress_file, "write_text", noted)
+    chosen = ("--recorded", "--metric", "length", "--resamples", "200", "--out", tmp_path / "out")
+    ended = goldless("cost", recorded, *chosen)
+    assert ended.code == 0, ended.err
+    assert (states[0], states[-1], states.count("done")) == ("running", "done", 1)
+
+
+@pytest.mark.parametrize(("verb", "place"), [("cost", "panels"), ("bias", None), ("review", None)])
+def test_a_margin_of_votes_can_be_named_and_stands_in_the_signature(goldless, recorded, verb, place):
+    rows = [{"task": t, "first": "ann", "second": "bob", "rater": "p", "preference": 1} for t in TEXTS]
+    (recorded / "labels.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    for chosen, margin in (((), "1"), (("--margin", "0.5"), "0.5")):
+        ended = goldless(verb, recorded, "--recorded", *chosen, "--resamples", "200", "--json")
+        assert ended.code == 0, ended.err
+        found = json.loads(ended.out)
+        signature = (found if place is None else found[place])["signature"]
+        assert f"ahead-by-{margin}|" in signature
+    refused = goldless(verb, recorded, "--recorded", "--margin", "0", "--json")
+    assert (refused.code, "above 0" in refused.err) == (2, True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import math
@@ -14,6 +15,7 @@ from rich.console import Console
 from goldless.cli import explain as command
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.studies import read_study
+from latex_reader import read_latex
 
 LN4 = math.log(4)  # what a word that both have tells in the toy scorer
 TEXTS = {"t1": {"ann": "zarn bluk. mipo hoft.", "bob": "zarn mipo. quex bluk."}}
@@ -111,6 +113,25 @@ def test_markup_and_control_characters_of_a_response_are_shown_not_obeyed(goldle
     assert "zarn [red]bluk[/red]." in ended.out
     assert "\x1b" not in ended.out
     assert "\x07" not in ended.out
+
+
+def test_the_sentences_are_a_table_in_every_other_format(goldless, pair):
+    asked = pair()
+    rows = list(csv.DictReader(io.StringIO(goldless(*asked, "--format", "csv").out)))
+    assert [(row["sentence"], row["text"]) for row in rows] == [
+        ("P1", "zarn mipo."),
+        ("P2", "quex bluk."),
+        ("C1", "zarn bluk."),
+        ("C2", "mipo hoft."),
+    ]
+    # bob's first sentence has two words of ann's, the second one; ann's first has two of bob's, the second one
+    assert [float(row["nats"]) for row in rows] == pytest.approx([2 * LN4, LN4, 2 * LN4, LN4])
+    assert rows[3]["helps"] == "P1"
+    (table,) = read_latex(goldless(*asked, "--format", "latex").out)
+    assert [line[1] for line in table.rows[1:]] == [f"{float(row['nats']):+.2f}" for row in rows]
+    assert f"tells {3 * LN4:+.2f} nats about that of bob" in table.caption
+    shown = goldless(*asked, "--format", "markdown").out
+    assert f"| candidate | ann | C2 | {LN4:+.2f} | P1 | {LN4:+.2f} | mipo hoft. |" in shown
 
 
 def test_a_wrong_name_ends_with_a_hint_and_code_2(goldless, study_file):

@@ -17,6 +17,7 @@ from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_ratings import rate
 from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
 from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
 from goldless.runs.options import Options
 from goldless.statistics.effects import EffectSize
 from goldless.studies import sample_study, study_from_frame
@@ -97,7 +98,6 @@ def test_length_fails_elongation_and_is_blind_to_another_tasks_response():
     assert shuffled.mean_before == shuffled.mean_after  # a draw among the same lengths
     assert shuffled.rating != "pass"
     assert (flipped.rating, flipped.smd.value) == ("pass", 0.0)
-    assert test.count("length", "fail") >= 1
 
 
 def test_a_pair_metric_has_a_sample_for_every_pair_as_in_the_paper():
@@ -120,6 +120,36 @@ def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effe
     assert (found.unchanged, found.samples, found.smd.value) == (8, 0, None)
 
 
+def flagged(tmp_path, monkeypatch, body):
+    (tmp_path / "flag.py").write_text(f"def flag(response):\n    return {body}\n")
+    monkeypatch.chdir(tmp_path)
+    return "python:flag.py:flag"
+
+
+def test_a_metric_that_jumps_from_one_value_to_another_is_rated_by_its_direction(tmp_path, monkeypatch):
+    metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
+    found = one(metric, "verdict-injection", study=answers(range(5, 25)))
+    assert (found.rating, found.reason, found.smd.value) == ("fail", "rises", None)
+    assert "no bound" in found.smd.note
+    metric = flagged(tmp_path, monkeypatch, "float('w1' in response)")
+    assert one(metric, "null", study=answers(range(5, 25))).rating == "pass"
+
+
+def test_with_few_tasks_even_a_jump_shows_nothing(tmp_path, monkeypatch):
+    metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
+    assert one(metric, "verdict-injection", study=answers((5, 6, 7))).rating == "not shown"
+
+
+def test_one_task_shows_nothing():
+    found = one("length", "case-flip", study=answers((5,)))
+    assert (found.rating, found.smd.value) == ("not shown", None)
+
+
+def test_scores_that_do_not_move_are_no_effect_even_where_one_task_alone_varies():
+    found = one("length", "case-flip", study=answers((5, 5, 5, 5, 9)))
+    assert (found.rating, found.smd.low, found.smd.high) == ("pass", 0.0, 0.0)
+
+
 def test_gem_falls_where_shared_words_are_lost(toy_scorer):
     rows = [
         (f"t{i}", agent, " ".join(f"fact{i}x{k}" for k in range(6 + i)) + ". " + f"point{i}a point{i}b.")
@@ -136,8 +166,13 @@ def test_gem_falls_where_shared_words_are_lost(toy_scorer):
     # deletion leaves the facts and takes the two words of the point
     assert by_name["deletion"].mean_before - by_name["deletion"].mean_after == pytest.approx(2 * math.log(4))
     assert {r.rating for r in test.results} == {"pass"}
-    assert test.signatures["gem-raw"].startswith("crash-test|perturbations:shuffled-task+null+deletion|responses:18of")
-    assert "|gem-raw|scorer:" in test.signatures["gem-raw"]
+    line = test.signatures["gem-raw"]
+    assert line.startswith("crash-test[gem-raw]|scorer:")
+    assert "|perturbations:shuffled-task+null+deletion|responses:18of18|candidates:all|references:2|" in line
+    assert (
+        f"|interval:tasks-jackknife-t-0.95|test:sign-flip-holm|resamples:200|seed:0|study:{study.fingerprint[:8]}|"
+        in line
+    )
 
 
 def test_tvd_mi_is_crash_tested_against_the_same_partners():
@@ -184,6 +219,21 @@ def test_texts_that_no_writer_made_are_missing_and_said():
     assert found.not_made == found.responses == 18
     assert found.rating == "not shown"
     assert sum(test.problems.values()) == 18
+    assert test.open == 0  # an empty reply is no cause that passes
+
+
+def test_a_crash_test_that_lacks_answers_for_a_passing_cause_says_so(toy_scorer):
+    busy = CallFailure("rate_limited", "come back later")
+    scorer = toy_scorer(broken=lambda context, _: busy if "bob" in context else None)
+    test = run(["gem-raw"], ["null"], options={"scorer": scorer})
+    assert test.open > 0
+    assert test.asked > test.open
+    assert any("rate_limited" in problem for problem in test.problems)
+
+
+def test_a_metric_that_scores_nothing_is_named(tmp_path, monkeypatch):
+    metric = flagged(tmp_path, monkeypatch, "None")
+    assert run([metric, "length"], ["null"]).unscored == (metric,)
 
 
 def test_a_rephrasing_writer_stands_in_the_signature():

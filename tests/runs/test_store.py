@@ -25,6 +25,7 @@ ALWAYS = {
     "leaderboard.md",
     "made_by.json",
     "pair_scores.parquet",
+    "report.html",
     "response_scores.csv",
     "responses.parquet",
     "tasks.parquet",
@@ -73,13 +74,13 @@ def test_a_folder_may_be_given_as_text(evaluate, tmp_path):
 
 
 def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
-    """The first run calls, the second finds all in the journal, the third calls again: only made_by.json may differ."""
+    """The first run calls, the second finds all in the journal, the third calls again: only who made it may differ."""
     options = {"metrics": ["gem-raw", "gem"]}
     for name, journal in (("one", "a.sqlite"), ("two", "a.sqlite"), ("three", "b.sqlite")):
         save_run(evaluate(journal, rewriter=upper(), **options), tmp_path / name)
     for file in sorted((tmp_path / "one").iterdir()):
         contents = {(tmp_path / name / file.name).read_bytes() for name in ("one", "two", "three")}
-        assert len(contents) == 1 or file.name == "made_by.json", file.name
+        assert len(contents) == 1 or file.name in {"made_by.json", "report.html"}, file.name
     calls = [json.loads((tmp_path / n / "made_by.json").read_text())["spending"][0]["calls"] for n in ("one", "two")]
     assert calls[0] > calls[1] == 0
 

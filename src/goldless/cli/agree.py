@@ -7,23 +7,28 @@ from typing import Annotated, Literal
 
 import typer
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say, tell_folder
 from goldless.cli.metric_options import (
     ASKED,
     STATISTICS,
     Format,
     FormatOption,
     JsonOption,
+    MarginOption,
+    ResultOption,
     StudyArgument,
     metric_options,
     names,
     run_on_study,
 )
 from goldless.cli.score import NOTHING_SCORED, tell_rest
+from goldless.cli.tables import print_tables
 from goldless.judging.scales import SCALES
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
 from goldless.runs.options import Options
+from goldless.runs.store import save_result
+from goldless.studies import as_study
 
 Convention = Literal["default", "paper"]
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
@@ -65,17 +70,11 @@ def agree(
         Convention,
         typer.Option(help="paper: missing counts one half, an undefined correlation 0.", rich_help_panel=STATISTICS),
     ] = "default",
-    margin: Annotated[
-        float | None,
-        typer.Option(
-            metavar="VOTES",
-            help="Votes that preferences must be ahead by to decide a pair; 2, or 1 where there are few.",
-            rich_help_panel=STATISTICS,
-        ),
-    ] = None,
+    margin: MarginOption = None,
     alpha: Annotated[
         Measured, typer.Option(help="Measurement of Krippendorff's alpha.", rich_help_panel=STATISTICS)
     ] = "auto",
+    out_folder: ResultOption = None,
     table: FormatOption = "rich",
     json_only: JsonOption = False,
 ) -> None:
@@ -84,10 +83,12 @@ def agree(
     Prints pairwise accuracy and rank correlations with intervals, how far people agree with each other, and which
     metric agrees more than which. Example: goldless agree study/ --metric gem-raw,rouge-l --scores mine.csv
     """
+    source = as_study(study)
     found = run_on_study(
         agree_with_people,
-        study,
+        source,
         options,
+        out_folder=out_folder,
         reviewers=names(reviewers),
         scale=scale,
         scores=scores or None,
@@ -97,31 +98,33 @@ def agree(
         measurement=alpha,
         own_family=own_family,
     )
+    if out_folder is not None:
+        spending = () if found.evaluation is None else found.evaluation.spending
+        markdown, data = found.to_markdown(), found.as_json()
+        save_result(source, out_folder, verb="agree", name="agreement", data=data, markdown=markdown, spending=spending)
     print_agreement(found, "json" if json_only else table)
-    tell_agreement(found)
+    tell_agreement(found, out_folder)
 
 
-def print_agreement(found: Agreement, table: Format) -> None:
+def print_agreement(found: Agreement, shown_as: Format) -> None:
     """Print all tables on standard output."""
-    if table == "json":
-        typer.echo(found.to_json())
-    elif table == "csv":
-        typer.echo(found.to_csv(), nl=False)
-    elif table == "markdown":
-        typer.echo(found.to_markdown())
-    else:
-        for one in found.to_rich():
-            out.print(one)
-        for line in dict.fromkeys([found.signature, *(judge.signature for judge in found.criteria[0].judges)]):
-            out.print(line, markup=False, soft_wrap=True, style="dim")
+    print_tables(
+        found.tables(),
+        shown_as,
+        as_json=found.as_json,
+        csv=found.to_csv,
+        markdown=found.to_markdown,
+        signatures=found.signatures(),
+    )
 
 
-def tell_agreement(found: Agreement) -> None:
+def tell_agreement(found: Agreement, folder: Path | None = None) -> None:
     """Say the rest on standard error; exit with 3 where metrics are incomplete, with 1 where nothing could be held."""
     for one in found.criteria:
         where = "" if one.criterion is None else f"{one.criterion}: "
         for note in [*one.notes, *([one.ceiling.note] if one.ceiling.note else [])]:
             say(f"{where}{note}", style="yellow")
+    tell_folder(folder, "result")
     if found.evaluation is not None:
         tell_rest(found.evaluation, None)
     numbers = [

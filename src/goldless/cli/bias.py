@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-import json
 import math
+from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say, tell_folder, tell_spending
 from goldless.cli.metric_options import (
     STATISTICS,
+    Format,
     FormatOption,
     JsonOption,
+    MarginOption,
+    ResultOption,
     StudyArgument,
     metric_options,
     names,
     run_on_study,
 )
+from goldless.cli.tables import print_tables
 from goldless.errors import UserError
 from goldless.judging.judges import JUDGES
 from goldless.meta_evaluation.bias import BiasReport, find_bias
 from goldless.runs.options import Options
+from goldless.runs.store import save_result
+from goldless.studies import as_study
 
 INCOMPLETE = 3
 NOTHING_MEASURED = 1
@@ -89,7 +95,9 @@ def bias(
     criterion: Annotated[
         str | None, typer.Option(help="Of the labels, where they have several.", rich_help_panel=STATISTICS)
     ] = None,
+    margin: MarginOption = None,
     options: Options,
+    out_folder: ResultOption = None,
     table: FormatOption = "rich",
     json_only: JsonOption = False,
 ) -> None:
@@ -98,10 +106,12 @@ def bias(
     Only what the study has data for is shown; the rest is listed with the reason.
     Example: goldless bias study/ --recorded --favours chatgpt:ChatGLM2-6B --metric length
     """
+    source = as_study(study)
     report = run_on_study(
         find_bias,
-        study,
+        source,
         options,
+        out_folder=out_folder,
         reviewers=names(reviewers),
         scale=scale,
         favours=tuple(favours or ()),
@@ -110,10 +120,16 @@ def bias(
         orders=orders,
         convention=convention,
         criterion=criterion,
+        margin=margin,
         task_description=task_description,
     )
+    if out_folder is not None:
+        markdown, data = report.to_markdown(), report.as_json()
+        save_result(
+            source, out_folder, verb="bias", name="bias", data=data, markdown=markdown, spending=report.spending
+        )
     print_bias(report, "json" if json_only else table)
-    tell_bias(report)
+    tell_bias(report, out_folder)
 
 
 def _pairs(given: list[str], option: str, what: str) -> dict[str, str]:
@@ -148,26 +164,22 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
     return found
 
 
-def print_bias(report: BiasReport, table: str) -> None:
+def print_bias(report: BiasReport, shown_as: Format) -> None:
     """Print the tables on standard output."""
-    if table == "json":
-        typer.echo(json.dumps(report.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
-    elif table == "csv":
-        typer.echo(report.to_csv(), nl=False)
-    elif table == "markdown":
-        typer.echo(report.to_markdown())
-    else:
-        out.print(report.to_rich())
-        for line in report.signatures():
-            out.print(line, markup=False, soft_wrap=True, style="dim")
+    print_tables(
+        report.tables(),
+        shown_as,
+        as_json=report.as_json,
+        csv=report.to_csv,
+        markdown=report.to_markdown,
+        signatures=report.signatures(),
+        below=("Not measured:", *(f"  {line}" for line in report.unavailable_lines())) if report.unavailable else (),
+    )
 
 
-def tell_bias(report: BiasReport) -> None:
+def tell_bias(report: BiasReport, folder: Path | None = None) -> None:
     """Say the rest on standard error; exit with 3 where it is incomplete, with 1 where nothing could be measured."""
-    for row in report.spending:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+    tell_spending(report.spending)
     for note in report.notes:
         say(note, style="yellow")
     for one in report.coverage:
@@ -175,6 +187,7 @@ def tell_bias(report: BiasReport) -> None:
             halved = one.kind == "reviewer" and report.convention == "paper"
             said = "counted one half" if halved else "left out"
             say(f"{one.judge}: {one.missing} of {one.asked} {one.of} missing, {said}", style="yellow")
+    tell_folder(folder, "result")
     if not report.complete:
         say(f"incomplete: {report.open} left; run the same command again to go on", style="yellow")
         raise typer.Exit(INCOMPLETE)

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from goldless.cli.console import out, say
-from goldless.cli.metric_options import ASKED, Format, FormatOption, JsonOption, metric_options, run_on_study
+from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.metric_options import (
+    ASKED,
+    FormatOption,
+    JsonOption,
+    ResultOption,
+    metric_options,
+    run_on_study,
+)
+from goldless.cli.tables import print_tables
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import Consistency, compare_scorers, scorer_consistency
 from goldless.meta_evaluation.run_scores import read_run_scores
 from goldless.runs.options import Options
+from goldless.runs.store import save_result
+from goldless.studies import Study, as_study, read_study
 
 INCOMPLETE = 3
 
@@ -31,6 +40,7 @@ def consistency(
         typer.Option(help="With a study: score it with each of these; name at least two.", rich_help_panel=ASKED),
     ] = None,
     options: Options,
+    out_folder: ResultOption = None,
     table: FormatOption = "rich",
     json_only: JsonOption = False,
 ) -> None:
@@ -39,36 +49,53 @@ def consistency(
     Example: goldless consistency runs/8b runs/70b, or goldless consistency study/ --scorer embedded --scorer hf:NAME
     """
     if scorer:
-        if len(paths) != 1:
-            raise UserError(f"with --scorer one study is scored, and {len(paths)} paths came; name the study alone")
-        # a specification may hold a comma, so scorers are named one by one
-        metrics = options.metrics or ("gem-raw",)
-        found = run_on_study(
-            scorer_consistency, paths[0], replace(options, metrics=metrics), scorers=tuple(dict.fromkeys(scorer))
-        )
+        source, found = _under_scorers(paths, scorer, options, out_folder)
     else:
-        if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():
-            raise UserError(f"{paths[0]}: name at least two scorers with --scorer A --scorer B, or two run folders")
-        scored = read_run_scores(paths, metrics=options.metrics)
-        found = compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)
-    _print(found, "json" if json_only else table)
+        source, found = _of_runs(paths, options)
+    report = found.table()
+    if out_folder is not None:
+        save_result(
+            source,
+            out_folder,
+            verb="consistency",
+            name="consistency",
+            data=found.as_json(),
+            markdown=report.to_markdown(),
+            spending=found.spending,
+        )
+    signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
+    print_tables([report], "json" if json_only else table, as_json=found.as_json, signatures=signatures)
+    _tell(found, out_folder)
+
+
+def _under_scorers(
+    paths: list[str], scorers: list[str], options: Options, out_folder: Path | None
+) -> tuple[Study | None, Consistency]:
+    """A study, scored with each scorer in turn."""
+    if len(paths) != 1:
+        raise UserError(f"with --scorer one study is scored, and {len(paths)} paths came; name the study alone")
+    study = as_study(paths[0])
+    asked = replace(options, metrics=options.metrics or ("gem-raw",))
+    # a specification may hold a comma, so scorers are named one by one
+    named = tuple(dict.fromkeys(scorers))
+    return study, run_on_study(scorer_consistency, study, asked, out_folder=out_folder, scorers=named)
+
+
+def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consistency]:
+    """Runs that are there, and their study where the first holds its texts."""
+    if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():
+        raise UserError(f"{paths[0]}: name at least two scorers with --scorer A --scorer B, or two run folders")
+    scored = read_run_scores(paths, metrics=options.metrics)
+    study = read_study(paths[0]) if any(Path(paths[0]).glob("responses.*")) else None
+    return study, compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)
+
+
+def _tell(found: Consistency, folder: Path | None) -> None:
+    """Say the rest on standard error; exit with 3 where scores are missing."""
+    for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
+        say(note)
+    tell_spending(found.spending)
+    tell_folder(folder, "result")
     if not found.complete:
         say("incomplete: some scores are missing; run the same command again to go on", style="yellow")
         raise typer.Exit(INCOMPLETE)
-
-
-def _print(found: Consistency, table: Format) -> None:
-    if table == "json":
-        typer.echo(json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False))
-        return
-    report = found.table()
-    if table == "csv":
-        typer.echo(report.to_csv(), nl=False)
-    elif table == "markdown":
-        typer.echo(report.to_markdown())
-    else:
-        out.print(report.to_rich())
-        for name, signature in found.signatures.items():
-            out.print(f"{name}: {signature}", markup=False, soft_wrap=True, style="dim")
-    for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
-        say(note)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Self
 
 from rich.console import Console
@@ -12,7 +13,9 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
+from goldless.runs.opening import Spending
 from goldless.runs.options import Progress
+from goldless.runs.store import report_of
 
 out = Console(emoji=False, highlight=False)
 err = Console(emoji=False, highlight=False, stderr=True)
@@ -22,6 +25,21 @@ def say(message: str, *, style: str = "") -> None:
     """Print a message of ours on standard error, its text taken literally."""
     printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
     err.print(escape(printable), style=style, soft_wrap=True)
+
+
+def tell_spending(rows: Iterable[Spending]) -> None:
+    """Say what each model was asked, and what that cost."""
+    for row in rows:
+        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
+        tokens = row.usage.input_tokens + row.usage.output_tokens
+        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+
+
+def tell_folder(folder: Path | None, holds: str = "results and evidence") -> None:
+    """Say where results were written, and where their report is; nothing where they were not."""
+    if folder is not None:
+        say(f"{holds}: {folder}")
+        say(f"report: {report_of(folder)}")
 
 
 @contextmanager

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-import functools
-import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import anyio
 import typer
 
-from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.console import say, tell_folder, tell_spending
 from goldless.cli.metric_options import (
     COST,
     STATISTICS,
-    Format,
     FormatOption,
     JsonOption,
+    MarginOption,
+    ResultOption,
     StudyArgument,
     metric_options,
     names,
+    run_on_study,
 )
+from goldless.cli.tables import print_tables
 from goldless.errors import UserError
 from goldless.judging.judges import JUDGES
 from goldless.meta_evaluation.cost.cost_report import CostReport
@@ -34,10 +35,10 @@ from goldless.meta_evaluation.cost.judgement_costs import (
 from goldless.meta_evaluation.cost.panel_frontier import OPTIMISTIC
 from goldless.meta_evaluation.cost.panels import PanelCosts, find_panels
 from goldless.meta_evaluation.cost.spending import find_costs
-from goldless.models.usage import Price
 from goldless.reports.report_table import ReportTable, seconds_text, usd_text
 from goldless.runs.options import Options
 from goldless.runs.review_options import ReviewOptions
+from goldless.runs.store import save_result
 from goldless.studies import Study, as_study
 
 INCOMPLETE = 3
@@ -110,6 +111,12 @@ def cost(
             help="How often tasks are halved to choose on one and measure on the other.", rich_help_panel=PANELS
         ),
     ] = 200,
+    margin: MarginOption = None,
+    own_family: Annotated[
+        bool,
+        typer.Option("--own-family", help="Count judgements on a reviewer's own family too.", rich_help_panel=PANELS),
+    ] = False,
+    out_folder: ResultOption = None,
     table: FormatOption = "rich",
     json_only: JsonOption = False,
 ) -> None:
@@ -128,6 +135,8 @@ def cost(
         scale=scale,
         recorded=recorded,
         criterion=criterion,
+        margin=margin,
+        own_family=own_family,
         convention=convention,
         seed=options.seed,
         resamples=options.resamples,
@@ -143,42 +152,35 @@ def cost(
         "tokens_a_judgement": tokens_per_judgement,
     }
     opened = as_study(study)
-    panels = _panels(opened, asked, given, splits) if recorded or ask else None
-    known = panels.reviewers if panels else _planned(opened, asked, given) if reviewers else {}
-    work = functools.partial(
-        find_costs,
-        tasks=tasks,
-        runs=run or (),
-        reviewers=known,
-        scale=scale,
-    )
-    report = anyio.run(work, opened, options)
-    _print(report, known, panels, "json" if json_only else table)
-    if panels is not None and not panels.review.complete:
-        say(f"incomplete: {panels.review.open} judgements left; run the same command again to go on", style="yellow")
-        raise typer.Exit(INCOMPLETE)
+
+    async def find_costs_and_panels(
+        source: Study, how: Options
+    ) -> tuple[CostReport, dict[str, ReviewerCost], PanelCosts | None]:
+        panels, known = None, {}
+        if recorded or ask:
+            panels = await find_panels(source, replace(asked, progress=how.progress), **given, splits=splits)
+            known = dict(panels.reviewers)
+        elif reviewers:
+            known = planned_reviewer_costs(source, asked, **given)
+        report = await find_costs(source, how, tasks=tasks, runs=run or (), reviewers=known, scale=scale)
+        return report, known, panels
+
+    report, known, panels = run_on_study(find_costs_and_panels, opened, options, out_folder=out_folder)
+    tables = _tables(report, known, panels)
+    data = {
+        **report.as_json(),
+        "reviewers": [cost.as_row() for cost in known.values()],
+        "panels": None if panels is None else panels.frontier.as_json(),
+    }
+    if out_folder is not None:
+        markdown = "\n".join(one.to_markdown() for one in tables)
+        spending = () if panels is None else panels.review.spending
+        save_result(opened, out_folder, verb="cost", name="cost", data=data, markdown=markdown, spending=spending)
+    print_tables(tables, "json" if json_only else table, as_json=lambda: data)
+    _tell(report, panels, out_folder)
 
 
-def _panels(study: Study, options: ReviewOptions, given: dict[str, Any], splits: int) -> PanelCosts:
-    with ProgressBars() as bars:
-        work = functools.partial(find_panels, **given, splits=splits)
-        return anyio.run(work, study, replace(options, progress=bars))
-
-
-def _planned(study: Study, options: ReviewOptions, given: dict[str, Any]) -> dict[str, ReviewerCost]:
-    prices: dict[str, Price] = given["prices"]
-    return planned_reviewer_costs(study, options, prices=prices, tokens_a_judgement=given["tokens_a_judgement"])
-
-
-def _print(report: CostReport, reviewers: Any, panels: PanelCosts | None, table: Format) -> None:
-    if table == "json":
-        data = {
-            **report.as_json(),
-            "reviewers": [cost.as_row() for cost in reviewers.values()],
-            "panels": None if panels is None else panels.frontier.as_json(),
-        }
-        typer.echo(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
-        return
+def _tables(report: CostReport, reviewers: Mapping[str, ReviewerCost], panels: PanelCosts | None) -> list[ReportTable]:
     tables = [report.table(), report.scaled_table()]
     if reviewers:
         tables.append(reviewer_table(reviewers.values()))
@@ -186,25 +188,11 @@ def _print(report: CostReport, reviewers: Any, panels: PanelCosts | None, table:
         tables.append(panels.frontier.size_table())
         if panels.frontier.frontier:
             tables.append(panels.frontier.frontier_table())
-    print_tables(tables, table)
-    _tell(report, panels)
+    return tables
 
 
-def print_tables(tables: list[ReportTable], table: Format) -> None:
-    """Print tables one after the other on standard output, each with its signature."""
-    for i, one in enumerate(tables):
-        if table == "csv":
-            typer.echo(("\n" if i else "") + one.to_csv(), nl=False)
-        elif table == "markdown":
-            typer.echo(one.to_markdown())
-        else:
-            out.print(one.to_rich())
-            if one.signature and one.signature not in {later.signature for later in tables[i + 1 :]}:
-                out.print(one.signature, markup=False, soft_wrap=True, style="dim")
-
-
-def _tell(report: CostReport, panels: PanelCosts | None) -> None:
-    """Say on standard error what a reader of the tables must know."""
+def _tell(report: CostReport, panels: PanelCosts | None, folder: Path | None) -> None:
+    """Say the rest on standard error; exit with 3 where judgements are missing that could be asked for again."""
     total = report.total
     if total is not None and len(report.rows) > 1:
         money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
@@ -212,10 +200,19 @@ def _tell(report: CostReport, panels: PanelCosts | None) -> None:
         say(f"all of it on {report.tasks:,} tasks: {total.tokens:,.0f} tokens, {money}, {time}")
     for note in report.notes:
         say(note)
-    if panels is None:
-        return
+    if panels is not None:
+        _tell_panels(panels)
+    tell_folder(folder, "result")
+    if panels is not None and not panels.review.complete:
+        say(f"incomplete: {panels.review.open} judgements left; run the same command again to go on", style="yellow")
+        raise typer.Exit(INCOMPLETE)
+
+
+def _tell_panels(panels: PanelCosts) -> None:
+    tell_spending(panels.review.spending)
     frontier = panels.frontier
-    say(OPTIMISTIC, style="yellow")
+    for note in (*frontier.notes, OPTIMISTIC):
+        say(note, style="yellow")
     held = frontier.most_accurate.held_out
     if held is not None and held.accuracy is not None and held.on_choosing_half is not None:
         say(

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Literal
 
 import typer
 from rich.markup import escape
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say, tell_folder, tell_spending
 from goldless.cli.metric_options import (
     OUTPUT,
+    Format,
     FormatOption,
     JsonOption,
     StudyArgument,
@@ -19,6 +19,8 @@ from goldless.cli.metric_options import (
     names,
     run_on_study,
 )
+from goldless.cli.score import INCOMPLETE, NOTHING_SCORED
+from goldless.cli.tables import print_tables
 from goldless.meta_evaluation.crash_design import DEFAULT_REFERENCES, DEFAULT_RESPONSES
 from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN
 from goldless.meta_evaluation.crash_test import CrashOptions, CrashTest, crash_test
@@ -27,8 +29,7 @@ from goldless.meta_evaluation.rating_card import (
     card_csv,
     card_json,
     card_markdown,
-    metric_table,
-    overview_table,
+    card_tables,
     reading,
     save_crash_test,
 )
@@ -112,39 +113,36 @@ def crashtest(
         save_crash_test(test, out_folder)
     _print(test, "json" if json_only else table)
     _tell(test, out_folder)
+    if test.open:
+        done = test.asked - test.open
+        say(f"incomplete: {done} of {test.asked}; run the same command again to go on", style="yellow")
+        raise typer.Exit(INCOMPLETE)
+    if test.unscored:
+        say(f"scored nothing: {', '.join(test.unscored)}", style="red")
+        raise typer.Exit(NOTHING_SCORED)
     bad = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}[fail_on]
     if any(result.rating in bad for result in test.results):
         raise typer.Exit(FAILED)
 
 
-def _print(test: CrashTest, table: str) -> None:
-    if table == "json":
-        typer.echo(json.dumps(card_json(test), ensure_ascii=False, indent=2))
-    elif table == "csv":
-        typer.echo(card_csv(test), nl=False)
-    elif table == "markdown":
-        typer.echo(card_markdown(test))
-    else:
-        for metric in test.metrics:
-            one = metric_table(test, metric)
-            out.print(one.to_rich())
-            out.print(one.signature, markup=False, soft_wrap=True, style="dim")
-            out.print()
-        if len(test.metrics) > 1:
-            out.print(overview_table(test).to_rich())
-        out.print(reading(test), style="dim", markup=False)
+def _print(test: CrashTest, shown_as: Format) -> None:
+    print_tables(
+        card_tables(test),
+        shown_as,
+        as_json=lambda: card_json(test),
+        csv=lambda: card_csv(test),
+        markdown=lambda: card_markdown(test),
+        below=(reading(test),),
+    )
 
 
 def _tell(test: CrashTest, folder: Path | None) -> None:
-    for row in test.spending:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        say(f"{row.model}: {row.calls} calls now ({cost}), {row.reused} from the journal")
+    tell_spending(test.spending)
     if test.candidates.of > len(test.candidates.peers):
         say(f"{len(test.candidates.peers)} of {test.candidates.of} responses were drawn; --responses takes more")
-    for problem, count in (test.problems or {}).items():
-        say(f"missing: {count} of {problem}", style="yellow")
-    if folder is not None:
-        say(f"card, badges and changed texts: {folder}")
+    for problem, count in test.problems.items():
+        say(f"missing: {count} × {problem}", style="yellow")  # noqa: RUF001 - times
+    tell_folder(folder, "card, badges and changed texts")
     failed = {r.metric: test.count(r.metric, "fail") for r in test.results if r.rating == "fail"}
     if failed:
         say("failed: " + ", ".join(f"{metric} ({count})" for metric, count in failed.items()), style="red")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from goldless.cli.console import out, say
-from goldless.cli.metric_options import run_on_study
+from goldless.cli.metric_options import Format, FormatOption, JournalOption, JsonOption, OutOption, run_on_study
 from goldless.cli.review import print_review, tell_review
 from goldless.cli.score import print_leaderboards, tell_rest
 from goldless.runs.options import Options
@@ -37,17 +37,16 @@ def demo(
     with_review: Annotated[
         bool, typer.Option("--review", help="Let the embedded model sit a reviewer's exam on the sample study instead.")
     ] = False,
-    out_folder: Annotated[
-        Path | None, typer.Option("--out", metavar="RUN_DIR", help="Write results and evidence into this folder.")
-    ] = None,
-    journal: Annotated[
-        Path | None, typer.Option(help="Journal file; by default one for all your runs.", show_default=False)
-    ] = None,
+    out_folder: OutOption = None,
+    journal: JournalOption = None,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
 ) -> None:
     """Score the sample study with GEM-raw on the embedded model: no account, key, GPU or model hub."""
     study = read_study(sample_study())
+    shown_as: Format = "json" if json_only else table
     if with_review:
-        _review(study, out_folder, journal)
+        _review(study, out_folder, journal, shown_as)
         return
     say(
         f"Sample study: {len(study)} tasks (peer reviews of invented papers, open questions) answered by "
@@ -56,18 +55,20 @@ def demo(
     evaluation = run_on_study(evaluate_study, study, Options(say=say, journal=journal), out_folder=out_folder)
     if out_folder is not None:
         save_run(evaluation, out_folder)
-    print_leaderboards(evaluation, "rich")
-    out.print(READING, markup=False)
+    print_leaderboards(evaluation, shown_as)
+    if shown_as == "rich":
+        out.print(READING, markup=False)
     tell_rest(evaluation, out_folder)
 
 
-def _review(study: Study, out_folder: Path | None, journal: Path | None) -> None:
+def _review(study: Study, out_folder: Path | None, journal: Path | None, shown_as: Format) -> None:
     """The exam of the embedded model, which is too small to be a reviewer."""
     say("The embedded model sits the automatic exam: consistency, pertinence and self-confidence.")
     options = ReviewOptions(reviewers=("embedded",), exams=("auto",), journal=journal, say=say)
     review = run_on_study(review_study, study, options, out_folder=out_folder)
     if out_folder is not None:
         save_review(review, out_folder)
-    print_review(review, "rich", options.level)
-    out.print("That it may not vote is the right result: a 135M model follows the position, not the content.")
+    print_review(review, shown_as, options.level)
+    if shown_as == "rich":
+        out.print("That it may not vote is the right result: a 135M model follows the position, not the content.")
     tell_review(review, out_folder)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-import json
 import time
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Annotated, Any
 
 import anyio
 import typer
-from rich.table import Table
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say
+from goldless.cli.metric_options import FormatOption, JsonOption
+from goldless.cli.tables import print_tables
 from goldless.errors import CanaryError
 from goldless.models.canaries import INSTRUCTION, TEXTS, CanaryReport, check_scorer
 from goldless.models.catalogue import Model, open_model
 from goldless.models.interface import ChatRequest, Message, ScoreReply
 from goldless.models.usage import price_of
+from goldless.reports.report_table import Column, ReportTable
 
 UNUSABLE = 1
 REPEATS = 4
@@ -41,17 +43,15 @@ class Diagnosis:
 def doctor(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model, as in goldless models list.")] = "embedded",
     *,
-    json_only: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
 ) -> None:
     """Say what a model can do (chat, choice, token log-probabilities, scoring), how exact, how fast, at what price.
 
     Nothing is taken from the journal: every call is made.
     """
     diagnosis = anyio.run(_examine, open_model(model, say=say))
-    if json_only:
-        typer.echo(json.dumps(asdict(diagnosis), ensure_ascii=False, indent=2))
-    else:
-        out.print(_table(diagnosis), markup=False)
+    print_tables([_table(diagnosis)], "json" if json_only else table, as_json=lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:
         say(f"error: {diagnosis.complaint}", style="red")
         raise typer.Exit(UNUSABLE)
@@ -103,28 +103,32 @@ async def _writing_speed(model: Model) -> float | None:
     return tokens / seconds if tokens else None
 
 
-def _table(diagnosis: Diagnosis) -> Table:
-    table = Table(title=diagnosis.model, show_header=False)
+def _table(diagnosis: Diagnosis) -> ReportTable:
+    columns = (Column("what", "what"), Column("found", "found"))
+    rows = tuple({"what": what, "found": found} for what, found in _found(diagnosis))
+    return ReportTable(diagnosis.model, columns, rows)
+
+
+def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     for name, able in diagnosis.capabilities.items():
-        table.add_row(name.replace("_", " "), "yes" if able else "no")
+        yield name.replace("_", " "), "yes" if able else "no"
     if diagnosis.canaries is not None:
         c = diagnosis.canaries
-        table.add_row("canaries", "passed")
-        table.add_row("  copied / other text", f"{c.copied_nats:.1f} / {c.shuffled_nats:.1f} nats")
-        table.add_row("  noise of a sum", f"{c.noise_nats:.1e} nats")
+        yield "canaries", "passed"
+        yield "copied / other text", f"{c.copied_nats:.1f} / {c.shuffled_nats:.1f} nats"
+        yield "noise of a sum", f"{c.noise_nats:.1e} nats"
     elif diagnosis.complaint is not None:
-        table.add_row("canaries", "FAILED")
+        yield "canaries", "FAILED"
     for name, speed in (
         ("scoring speed", diagnosis.scored_tokens_per_second),
         ("writing speed", diagnosis.written_tokens_per_second),
     ):
         if speed is not None:
-            table.add_row(name, f"{speed:,.0f} tokens/s")
+            yield name, f"{speed:,.0f} tokens/s"
     price = diagnosis.price_usd_per_million
-    table.add_row(
+    yield (
         "price",
         "unknown" if price is None else "free" if price == (0, 0) else f"{price[0]:g} in, {price[1]:g} out USD/M",
     )
     for key, value in diagnosis.identity["settings"].items():
-        table.add_row(key, str(value))
-    return table
+        yield key, str(value)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from bisect import bisect
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
 import anyio
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
 from goldless.cli.console import out, say
+from goldless.cli.metric_options import FormatOption, JsonOption
+from goldless.cli.tables import print_tables
 from goldless.metrics.information_map import InformationMap, PeerSentence
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.reports.terminal import printable, simple_table
 from goldless.runs.explaining import ExplainOptions, TextKind, explain_pair
 from goldless.studies import as_study
 from goldless.templates import TEMPLATES
@@ -52,9 +56,8 @@ def explain(
     journal: Annotated[
         Path | None, typer.Option(help="Journal file; by default one for all your runs.", show_default=False)
     ] = None,
-    json_only: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else on standard output.")
-    ] = False,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
 ) -> None:
     """Show which sentence of one response tells which sentence of another.
 
@@ -72,15 +75,45 @@ def explain(
         say=say,
     )
     found = anyio.run(explain_pair, as_study(study), options)
-    if json_only:
-        typer.echo(found.to_json())
-    else:
-        print_map(found)
+    print_tables(
+        [sentence_table(found)],
+        "json" if json_only else table,
+        as_json=lambda: asdict(found),
+        rich=lambda: print_map(found),
+    )
+
+
+def sentence_table(found: InformationMap) -> ReportTable:
+    """The peer's sentences with what each gained, then the candidate's with what is lost without each."""
+    columns = (
+        Column("side", "whose", wide=True),
+        Column("agent", "agent", wide=True),
+        Column("sentence", ""),
+        Column("nats", "nats", "signed", decimals=2),
+        Column("helps", "helps most", absent=""),
+        Column("helps_nats", "nats", "signed", "", 2),
+        Column("text", "text"),
+    )
+    rows: list[dict[str, Cell]] = []
+    for number, told in enumerate(found.peer_sentences, 1):
+        row: dict[str, Cell] = {"side": "peer", "agent": found.peer, "sentence": f"P{number}"}
+        rows.append(row | {"nats": told.gain_nats, "text": told.text})
+    for number, telling in enumerate(found.candidate_sentences):
+        row = {"side": "candidate", "agent": found.agent, "sentence": f"C{number + 1}", "text": telling.text}
+        best = found.helps_most(number)
+        if best is not None:
+            row |= {"helps": f"P{best + 1}", "helps_nats": found.matrix_nats[number][best]}
+        rows.append(row | {"nats": telling.contribution_nats})
+    told_nats = (
+        f"{found.task}: the response of {found.agent} tells {found.total_nats:+.2f} nats about that of {found.peer}"
+    )
+    notes = ("P: how much likelier a sentence of the peer became. C: what is lost without a sentence of the agent.",)
+    return ReportTable(told_nats, columns, tuple(rows), found.signature, notes)
 
 
 def print_map(found: InformationMap) -> None:
     """Print the map on standard output: the peer's sentences, then the candidate's."""
-    agent, peer, task = map(_printable, (found.agent, found.peer, found.task))
+    agent, peer, task = map(printable, (found.agent, found.peer, found.task))
     out.print(Text(f"{task}: the response of {agent} tells {found.total_nats:+.2f} nats about that of {peer}", "bold"))
     out.print()
     out.print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
@@ -93,7 +126,7 @@ def print_map(found: InformationMap) -> None:
     out.print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
     out.print(Text("Losses need not sum to the total: what two sentences both say is lost by neither alone.", "dim"))
     out.print()
-    out.print(_printable(found.signature), markup=False, soft_wrap=True, style="dim")
+    out.print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
 
 
 def _peer_table(found: InformationMap, title: str) -> Table:
@@ -113,12 +146,12 @@ def _candidate_table(found: InformationMap, title: str) -> Table:
         cells = _number_cells(f"C{number + 1}", sentence.contribution_nats, contributions)
         best = found.helps_most(number)
         helped = "-" if best is None else f"→ P{best + 1} {found.matrix_nats[number][best]:+.2f}"
-        table.add_row(*cells, Text(_printable(sentence.text)), Text(helped))
+        table.add_row(*cells, Text(printable(sentence.text)), Text(helped))
     return table
 
 
 def _table(title: str) -> Table:
-    table = Table(title=Text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = simple_table(title)
     table.add_column("", no_wrap=True)
     table.add_column("nats", justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -139,7 +172,7 @@ def _coloured(found: InformationMap, sentence: PeerSentence) -> Text:
     for token in found.tokens:
         start, end = max(token.start, sentence.start), min(token.end, sentence.end)
         if start < end:
-            part = _printable(found.peer_text[start:end])
+            part = printable(found.peer_text[start:end])
             word = part.lstrip()
             shown.append(part[: len(part) - len(word)])
             shown.append(word, _shade(token.gain_nats))
@@ -157,8 +190,3 @@ def _legend() -> Text:
         shown.append(f" {name} ", style)
         shown.append(" ")
     return shown
-
-
-def _printable(text: str) -> str:
-    """The text without what a terminal takes for a command."""
-    return "".join(ch for ch in text if ch.isprintable() or ch in "\n\t")

@@ -28,6 +28,7 @@ from goldless.cli import (
     score,
     serve_jury,
     study,
+    view,
 )
 from goldless.cli.console import say, warnings_as_messages
 from goldless.errors import GoldlessError, UserError
@@ -58,6 +59,7 @@ app.command()(bias.bias)
 app.command()(cost.cost)
 app.command()(consistency.consistency)
 app.command()(perturb.perturb)
+app.command()(view.view)
 app.command(name="serve-jury")(serve_jury.serve_jury)
 app.command()(doctor.doctor)
 app.add_typer(study.app, name="study")

@@ -29,7 +29,7 @@ from goldless.templates import TEMPLATES
 from goldless.user_metrics.catalogue import USER_METRICS
 
 Result = TypeVar("Result")
-Format = Literal["rich", "csv", "json", "markdown"]
+Format = Literal["rich", "markdown", "csv", "json", "latex"]
 OnTooLong = Literal["error", "skip"]
 Verdicts = Literal["auto", "probabilities", "labels"]
 
@@ -40,7 +40,7 @@ OUTPUT = "Output"
 COST = "Cost"
 
 StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study folder, or one file with task, agent, text.")
+    str, typer.Argument(metavar="STUDY", help="A study folder, or one file with task, agent, text; or sample.")
 ]
 MetricOption = Annotated[
     list[str] | None,
@@ -153,11 +153,35 @@ RecordedOption = Annotated[
 ResamplesOption = Annotated[
     int, typer.Option(help="Resamples of tasks for intervals and tests.", rich_help_panel=STATISTICS)
 ]
+MarginOption = Annotated[
+    float | None,
+    typer.Option(
+        metavar="VOTES",
+        help="Votes that people's preferences must be ahead by to decide a pair; 2, or 1 where there are few.",
+        show_default=False,
+        rich_help_panel=STATISTICS,
+    ),
+]
 LevelOption = Annotated[float, typer.Option(help="Level of the intervals.", rich_help_panel=STATISTICS)]
 FormatOption = Annotated[Format, typer.Option("--format", help="How to print tables.", rich_help_panel=OUTPUT)]
+OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", metavar="RUN_DIR", help="Write results and evidence into this folder.", rich_help_panel=OUTPUT
+    ),
+]
+ResultOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="RUN_DIR",
+        help="Write the result into this folder; it may hold other results of the study.",
+        rich_help_panel=OUTPUT,
+    ),
+]
 JsonOption = Annotated[
     bool,
-    typer.Option("--json", help="Print one JSON object and nothing else on standard output.", rich_help_panel=OUTPUT),
+    typer.Option("--json", help="Short for --format json: one object on standard output.", rich_help_panel=OUTPUT),
 ]
 
 

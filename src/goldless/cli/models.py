@@ -2,28 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated
 
 import anyio
 import typer
-from rich.table import Table
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say
+from goldless.cli.metric_options import FormatOption, JsonOption
+from goldless.cli.tables import print_tables
 from goldless.errors import ModelSpecError
 from goldless.models.catalogue import KINDS, open_model
 from goldless.models.embedded import find_embedded
+from goldless.reports.report_table import Column, ReportTable
 
 app = typer.Typer(help="List the models goldless can use, or fetch the embedded one.", no_args_is_help=True)
 
 
 @app.command("list")
-def list_models() -> None:
+def list_models(*, table: FormatOption = "rich", json_only: JsonOption = False) -> None:
     """List the ways to name a model."""
-    table = Table("written as", "what it is", title="Models")
-    for kind in KINDS:
-        table.add_row(kind.form, kind.purpose)
-    out.print(table, markup=False)
+    columns = (Column("form", "written as"), Column("purpose", "what it is"))
+    kinds = tuple(asdict(kind) for kind in KINDS)
     path = find_embedded()
+    print_tables(
+        [ReportTable("Models", columns, kinds)],
+        "json" if json_only else table,
+        as_json=lambda: {"models": kinds, "embedded": None if path is None else str(path)},
+    )
     say(f"embedded: {'not fetched yet (goldless models pull embedded)' if path is None else path}")
 
 

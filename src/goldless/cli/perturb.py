@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -12,7 +11,7 @@ import anyio
 import typer
 from rich.markup import escape
 
-from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.console import ProgressBars, say, tell_spending
 from goldless.cli.metric_options import (
     OUTPUT,
     STATISTICS,
@@ -25,6 +24,7 @@ from goldless.cli.metric_options import (
     names,
 )
 from goldless.cli.score import INCOMPLETE
+from goldless.cli.tables import print_tables
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,
     PERTURBATIONS,
@@ -110,29 +110,21 @@ def perturb(
             options=options,
         )
         made = anyio.run(work)
-    _print(made, "json" if json_only else table)
+    folder = None if made.folder is None else str(made.folder)
+    report = made.table.table()
+    print_tables(
+        [report],
+        "json" if json_only else table,
+        as_json=lambda: {**made.table.as_json(), "folder": folder},
+        markdown=lambda: "\n".join(report.markdown_lines()),
+    )
     _tell_rest(made, chosen)
-
-
-def _print(made: PerturbedStudy, table: str) -> None:
-    if table == "json":
-        folder = None if made.folder is None else str(made.folder)
-        typer.echo(json.dumps({**made.table.as_json(), "folder": folder}, ensure_ascii=False, indent=2))
-    elif table == "csv":
-        typer.echo(made.table.to_csv(), nl=False)
-    elif table == "markdown":
-        typer.echo(made.table.to_markdown(), nl=False)
-    else:
-        out.print(made.table.to_rich())
 
 
 def _tell_rest(made: PerturbedStudy, perturbations: list[Perturbation]) -> None:
     """Say on standard error what a reader of the table must know; exit with 3 where calls are open."""
     if made.spending is not None:
-        row = made.spending
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+        tell_spending([made.spending])
     for kind, count in made.failures.items():
         say(f"missing: {count} {kind}, for example: {made.examples[kind]}", style="yellow")
     if made.folder is None:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import typer
 
-from goldless.cli.console import out, say
+from goldless.cli.console import say, tell_folder, tell_spending
 from goldless.cli.metric_options import (
-    OUTPUT,
     STATISTICS,
     BudgetOption,
+    Format,
+    FormatOption,
     JournalOption,
+    JsonOption,
+    MarginOption,
+    OutOption,
     PriceOption,
     SeedOption,
     StudyArgument,
@@ -22,11 +25,12 @@ from goldless.cli.metric_options import (
     run_on_study,
 )
 from goldless.cli.score import INCOMPLETE
+from goldless.cli.tables import print_tables
 from goldless.errors import UserError
 from goldless.judging.debate import DEBATES
 from goldless.judging.judges import JUDGES
 from goldless.models.usage import parse_budget, parse_price
-from goldless.reports.review_tables import exam_table, ranking_table, review_markdown
+from goldless.reports.review_tables import review_markdown, review_tables
 from goldless.runs.review_options import TRAITS, ReviewOptions
 from goldless.runs.review_results import Review, review_as_json
 from goldless.runs.review_store import save_review
@@ -111,6 +115,7 @@ def review(
     criterion: Annotated[
         str | None, typer.Option(help="Of the labels, where they have several.", rich_help_panel=STATISTICS)
     ] = None,
+    margin: MarginOption = None,
     questioners: Annotated[
         str | None,
         typer.Option(metavar="AGENTS", help="Agents whose responses the human exam is made of.", rich_help_panel=EXAM),
@@ -173,18 +178,9 @@ def review(
     budget: BudgetOption = None,
     price: PriceOption = None,
     journal: JournalOption = None,
-    out_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="RUN_DIR", help="Write results and evidence into this folder.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
-    table: Annotated[
-        Literal["rich", "markdown", "json"], typer.Option("--format", help="How to print.", rich_help_panel=OUTPUT)
-    ] = "rich",
-    json_only: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel=OUTPUT)
-    ] = False,
+    out_folder: OutOption = None,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
 ) -> None:
     """Let reviewers sit an exam, judge the responses if they pass, and rank the agents by their weighted votes.
 
@@ -208,6 +204,7 @@ def review(
         weighting=weights,
         weight_from=weight_from,
         criterion=criterion,
+        margin=margin,
         fusion=fusion,
         convention=convention,
         own_family=own_family,
@@ -270,46 +267,26 @@ def _thresholds(given: list[str], exams: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def print_review(review: Review, table: str, level: float) -> None:
-    """Print the exam report and the ranking on standard output."""
+def print_review(review: Review, shown_as: Format, level: float) -> None:
+    """Print the exam report and the rankings on standard output."""
     data = review_as_json(review)
-    if table == "json":
-        typer.echo(json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False))
-        return
-    if table == "markdown":
-        typer.echo(review_markdown(data))
-        return
-    out.print(exam_table(data["reviewers"]))
-    for row in data["reviewers"]:
-        if not row["passed"]:
-            out.print(f"{row['name']} did not pass: {row['why']}", markup=False, soft_wrap=True)
-    for name, ranking in data["rankings"].items():
-        out.print(ranking_table(ranking, name, level))
-    panel = data["panel"]
-    if panel.get("accuracy") is not None:
-        out.print(
-            f"panel agrees with people on {panel['accuracy']:.4f} of {panel['n_pairs']} pairs"
-            f" ({panel['accuracy_low']:.4f} … {panel['accuracy_high']:.4f})"
-            if panel["accuracy_low"] is not None
-            else f"panel agrees with people on {panel['accuracy']:.4f} of {panel['n_pairs']} pairs",
-            markup=False,
-        )
-    out.print(review.signature, markup=False, soft_wrap=True, style="dim")
+    print_tables(
+        review_tables(data, level=level),
+        shown_as,
+        as_json=lambda: data,
+        markdown=lambda: review_markdown(data),
+    )
 
 
 def tell_review(review: Review, folder: Path | None) -> None:
     """Say the rest on standard error; exit with 3 where the review is incomplete, with 4 where nobody passed."""
-    for row in review.spending:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+    tell_spending(review.spending)
     for note in review.notes:
         say(note, style="yellow")
     if review.failures:
         causes = ", ".join(f"{count} {kind}" for kind, count in sorted(review.failures.items()))
         say(f"missing: {sum(review.failures.values())} ({causes})", style="yellow")
-    if folder is not None:
-        say(f"results and evidence: {folder}")
+    tell_folder(folder)
     if not review.complete:
         say(f"incomplete: {review.open} left; run the same command again to go on", style="yellow")
         raise typer.Exit(INCOMPLETE)

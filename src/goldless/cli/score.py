@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from goldless.cli.console import out, say
+from goldless.cli.console import out, say, tell_folder, tell_spending
 from goldless.cli.metric_options import (
-    OUTPUT,
     STATISTICS,
     Format,
     FormatOption,
     JsonOption,
+    OutOption,
     StudyArgument,
     metric_options,
     run_on_study,
 )
-from goldless.errors import UserError
+from goldless.cli.tables import print_tables
 from goldless.reports.leaderboard import Leaderboard
 from goldless.reports.rater_table import RaterTable
 from goldless.runs.evaluation import Evaluation
@@ -45,12 +45,7 @@ def score(
             rich_help_panel=STATISTICS,
         ),
     ] = None,
-    out_folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", metavar="RUN_DIR", help="Write results and evidence into this folder.", rich_help_panel=OUTPUT
-        ),
-    ] = None,
+    out_folder: OutOption = None,
     table: FormatOption = "rich",
     json_only: JsonOption = False,
 ) -> None:
@@ -66,32 +61,40 @@ def score(
     tell_rest(evaluation, out_folder)
 
 
-def print_leaderboards(evaluation: Evaluation, table: Format) -> None:
+def print_leaderboards(evaluation: Evaluation, shown_as: Format) -> None:
     """Print every metric's leaderboard on standard output."""
-    if table == "json":
-        typer.echo(json.dumps(as_json(evaluation), ensure_ascii=False, indent=2))
-        return
     boards: list[Leaderboard | RaterTable] = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     if evaluation.raters is not None:
         boards.append(evaluation.raters.table)
+    print_tables(
+        [board.table(beaten="ranks") if isinstance(board, Leaderboard) else board.table() for board in boards],
+        shown_as,
+        as_json=lambda: as_json(evaluation),
+        csv=lambda: _csv(boards),
+        markdown=lambda: _markdown(boards),
+        rich=lambda: _print_boards(boards, evaluation),
+    )
+
+
+def _csv(boards: Sequence[Leaderboard | RaterTable]) -> str:
+    """One header for all metrics; the table of raters has columns of its own."""
+    texts = [board.to_csv() for board in boards]
+    return "".join(
+        text.split("\n", 1)[1] if i and isinstance(board, Leaderboard) else text
+        for i, (board, text) in enumerate(zip(boards, texts, strict=True))
+    )
+
+
+def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
+    return "\n".join(f"## {board.metric}\n\n" * (len(boards) > 1) + board.to_markdown() for board in boards)
+
+
+def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation) -> None:
     for board in boards:
-        if table == "rich":
-            out.print(board.to_rich())
-            out.print(board.signature, markup=False, soft_wrap=True, style="dim")
-            out.print()
-        elif table == "csv":
-            # one header for all metrics; the table of raters has columns of its own
-            lines = board.to_csv().splitlines(keepends=True)
-            typer.echo(
-                "".join(lines[1:] if isinstance(board, Leaderboard) and board is not boards[0] else lines), nl=False
-            )
-        elif table == "markdown":
-            heading = f"## {board.metric}\n\n" * (len(boards) > 1)
-            typer.echo(heading + board.to_markdown())
-        else:
-            raise UserError(f"unknown format {table!r}")
-    if table == "rich":
-        _print_groups(evaluation)
+        out.print(board.to_rich())
+        out.print(board.signature, markup=False, soft_wrap=True, style="dim")
+        out.print()
+    _print_groups(evaluation)
 
 
 def _print_groups(evaluation: Evaluation) -> None:
@@ -115,10 +118,7 @@ def _three(value: float | None) -> str:
 
 def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
     """Say on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
-    for row in evaluation.spending:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+    tell_spending(evaluation.spending)
     if evaluation.canaries is not None:
         say(f"numeric noise of a sum: {evaluation.canaries.noise_nats:.1e} nats")
     if evaluation.tasks_without_peers:
@@ -126,8 +126,7 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
         count = len(evaluation.tasks_without_peers)
         say(f"{count} task{'s' * (count != 1)} answered by fewer than two agents, not scored: {listed}", style="yellow")
     _tell_missing(evaluation)
-    if folder is not None:
-        say(f"results and evidence: {folder}")
+    tell_folder(folder)
     if not evaluation.complete:
         done = evaluation.asked - evaluation.open
         say(f"incomplete: {done} of {evaluation.asked}; run the same command again to go on", style="yellow")

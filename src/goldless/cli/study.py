@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-import orjson
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
 
+from goldless.cli.console import say
+from goldless.cli.metric_options import FormatOption, JsonOption
+from goldless.cli.tables import print_tables
 from goldless.errors import StudyError
+from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.terminal import printable
 from goldless.studies import Study, read_study
 
 app = typer.Typer(help="Check a study, or show what is in it.", no_args_is_help=True)
@@ -26,10 +27,9 @@ def check(path: StudyPath) -> None:
     try:
         study = read_study(path)
     except StudyError as error:
-        errors = _console(stderr=True)
         for problem in error.problems:
-            errors.print(escape(_printable(str(problem))))
-        errors.print(escape(_printable(str(error).splitlines()[0])))
+            say(str(problem))
+        say(str(error).splitlines()[0])
         raise typer.Exit(2) from error
     missing = len(study.tasks) * len(study.agents) - study.n_responses
     counts = [f"{len(study.tasks):,} tasks", f"{len(study.agents):,} agents"]
@@ -38,32 +38,20 @@ def check(path: StudyPath) -> None:
     counts += [f"{study.n_preferences:,} preferences"] * bool(study.n_preferences)
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
     line = f"{study.name}: OK, {', '.join(counts)}"
-    _console().print(escape(_printable(line)))
+    typer.echo(printable(line))
 
 
 @app.command()
 def show(
     path: StudyPath,
     *,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")] = False,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
 ) -> None:
     """Show how much of everything there is in the study, what is missing, and its first task."""
     summary = _summary(read_study(path))
-    if as_json:
-        typer.echo(orjson.dumps(summary, option=orjson.OPT_INDENT_2).decode())
-        return
-    console = _console()
-    console.print(_overview(summary))
-    if summary["agents"]:
-        console.print(_agents(summary))
-    example = _example(summary)
-    if example.row_count:
-        console.print(example)
-
-
-def _console(*, stderr: bool = False) -> Console:
-    # No emoji: "responses.jsonl:100:" is line 100, not a picture.
-    return Console(stderr=stderr, soft_wrap=True, highlight=False, emoji=False)
+    tables = [_overview(summary), _agents(summary), _example(summary)]
+    print_tables([one for one in tables if one.rows], "json" if json_only else table, as_json=lambda: summary)
 
 
 def _summary(study: Study) -> dict[str, Any]:
@@ -107,58 +95,44 @@ def _summary(study: Study) -> dict[str, Any]:
     }
 
 
-def _overview(summary: dict[str, Any]) -> Table:
-    table = Table(title=escape(_printable(summary["name"])), show_header=False)
+def _overview(summary: dict[str, Any]) -> ReportTable:
     responses, labels = summary["responses"], summary["labels"]
     recorded = ", ".join(f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items())
+    mean = summary["mean_characters"]
     lines = {
         "tasks": f"{summary['tasks']:,}",
         "agents": f"{len(summary['agents']):,}",
         "responses": ", ".join(f"{count:,} {what}" for what, count in responses.items()),
-        "mean characters": _number(summary["mean_characters"]),
+        "mean characters": None if mean is None else f"{mean:,.0f}",
         "labels": f"{labels['ratings']:,} ratings, {labels['preferences']:,} preferences",
         "recorded evidence": recorded or "none",
         "synopses": ", ".join(summary["synopses"]) or "none",
         "fingerprint": summary["fingerprint"],
     }
-    table.add_column()
-    table.add_column(overflow="fold")
-    for what, value in lines.items():
-        table.add_row(what, escape(_printable(value)))
-    return table
+    rows = tuple({"what": what, "there": value} for what, value in lines.items())
+    return ReportTable(summary["name"], (Column("what", "what"), Column("there", "there is", absent="—")), rows)
 
 
-def _agents(summary: dict[str, Any]) -> Table:
-    table = Table("agent", "group", title="Agents")
-    for column in ("answered", "missing", "mean characters"):
-        table.add_column(column, justify="right")
-    for agent in summary["agents"]:
-        names = (escape(_printable(agent[key] or "")) for key in ("agent", "group"))
-        counts = (f"{agent[key]:,}" for key in ("responses", "missing"))
-        table.add_row(*names, *counts, _number(agent["mean_characters"]))
-    return table
+def _agents(summary: dict[str, Any]) -> ReportTable:
+    columns = (
+        Column("agent", "agent"),
+        Column("group", "group", absent=""),
+        Column("responses", "answered", "count"),
+        Column("missing", "missing", "count"),
+        Column("mean_characters", "mean characters", "count", "—"),
+    )
+    return ReportTable("Agents", columns, tuple(summary["agents"]))
 
 
-def _example(summary: dict[str, Any]) -> Table:
+def _example(summary: dict[str, Any]) -> ReportTable:
     first = summary["first_task"]
-    table = Table(title=escape(f"First task: {_printable(first['task'])}"), show_header=False, show_lines=True)
     texts = {"prompt": first["prompt"], "reference": first["reference"]}
     texts |= {f"synopsis {name}": text for name, text in first["synopses"].items()}
     texts |= dict(list(first["responses"].items())[:2])
-    for what, text in texts.items():
-        if text is not None:
-            table.add_row(escape(_printable(what)), escape(_printable(_shortened(text))))
-    return table
-
-
-def _number(value: float | None) -> str:
-    return "—" if value is None else f"{value:,.0f}"
+    columns = (Column("of", "of"), Column("text", "text"))
+    rows = tuple({"of": what, "text": _shortened(text)} for what, text in texts.items() if text is not None)
+    return ReportTable(f"First task: {first['task']}", columns, rows)
 
 
 def _shortened(text: str) -> str:
     return text if len(text) <= 300 else f"{text[:300]}… ({len(text):,} characters)"
-
-
-def _printable(text: str) -> str:
-    """The text without control characters: a response must not steer the terminal."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text)

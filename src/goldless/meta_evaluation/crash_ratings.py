@@ -21,6 +21,7 @@ Rating = Literal["pass", "fail", "not shown"]
 RATINGS: tuple[Rating, ...] = ("pass", "fail", "not shown")
 DEFAULT_MARGIN = 0.2
 """The effect that counts as none: Cohen's "small"."""
+UNBOUNDED = "every score moves from one value to another: the effect has no bound"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +74,12 @@ def crash_result(
     changed = [(t.task, t.agent) for t in mine if t.text is not None and not t.unchanged]
     tasks, before, after = _samples(scores, perturbation, candidates, changed)
     both = ~(np.isnan(before) | np.isnan(after))
-    smd = pooled_smd(before, after, clusters=tasks, level=options.level)
-    if smd.value is None and both.sum() >= 2 and bool((before[both] == after[both]).all()):
-        smd = EffectSize(0.0, 0.0, 0.0, smd.n, options.level, "every score is the same before and after")
+    p = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
+    smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
     rating, reason = rate(perturbation.must, smd, margin=margin)
+    if smd.note == UNBOUNDED and p is not None and p < 1 - options.level:
+        rises = bool(after[both][0] > before[both][0])
+        rating, reason = ("fail", "rises") if rises else ("pass", "falls")
     return CrashResult(
         metric=scores.metric.name,
         perturbation=perturbation.name,
@@ -88,7 +91,7 @@ def crash_result(
         mean_after=float(after[both].mean()) if both.any() else None,
         smd=smd,
         paired=paired_d(after - before, clusters=tasks, level=options.level),
-        p=sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples),
+        p=p,
         p_holm=None,
         samples=int(both.sum()),
         responses=len(mine),
@@ -96,6 +99,20 @@ def crash_result(
         not_made=sum(text.text is None for text in mine),
         missing=int((~both).sum()),
     )
+
+
+def _effect(
+    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], tasks: Sequence[str], options: Options
+) -> EffectSize:
+    """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
+    n = len(set(tasks))
+    if n < 2:
+        return EffectSize(None, None, None, n, options.level, f"no effect size: n = {n}, at least 2 tasks are needed")
+    if (before == after).all():
+        return EffectSize(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
+    if len({*before.tolist()}) == len({*after.tolist()}) == 1:
+        return EffectSize(None, None, None, n, options.level, UNBOUNDED)
+    return pooled_smd(before, after, clusters=tasks, level=options.level)
 
 
 def _samples(

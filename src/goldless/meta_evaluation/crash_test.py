@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_design import (
@@ -28,6 +28,7 @@ from goldless.models.cache import default_journal
 from goldless.models.interface import ChatModel
 from goldless.models.journal import Journal
 from goldless.runs.collecting import CALLS_AT_ONCE
+from goldless.runs.evaluation import OPEN_KINDS, Evidence
 from goldless.runs.opening import Part, Spending, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.outcomes import MetricScores
@@ -68,8 +69,12 @@ class CrashTest:
     margin: float
     level: float
     spending: tuple[Spending, ...] = ()
-    problems: Mapping[str, int] | None = None
-    """Why texts or scores are missing, with how often."""
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """Why texts, evidence or scores are missing, with how often."""
+    asked: int = 0
+    """Texts and evidence that models were asked for."""
+    open: int = 0
+    """Of these, missing for a cause that may pass: the same command would try them again."""
 
     @property
     def study(self) -> str:
@@ -79,6 +84,15 @@ class CrashTest:
     def of(self, metric: str) -> tuple[CrashResult, ...]:
         """The results of one metric."""
         return tuple(result for result in self.results if result.metric == metric)
+
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """Metrics that scored none of the changed responses."""
+        return tuple(
+            metric
+            for metric in self.metrics
+            if any(one.missing for one in self.of(metric)) and not any(one.samples for one in self.of(metric))
+        )
 
     @property
     def metrics(self) -> tuple[str, ...]:
@@ -108,26 +122,44 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         ]
         corrected = holm([row.p for row in rows])
         results += [replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)]
-    signature = {
+    settings = {
         "perturbations": "+".join(perturbations),
         **({} if not any(p.needs_writer for p in perturbations.values()) else {"writer": writing[0].model}),
         "responses": f"{len(candidates.peers)}of{candidates.of}",
+        "candidates": "all" if crash.agents is None else "+".join(crash.agents),
         "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
         "margin": f"{crash.margin:g}",
+        "missing": "left-out",
+        "interval": f"tasks-jackknife-t-{options.level:g}",
+        "test": "sign-flip-holm",
+        "resamples": str(options.resamples),
+        "seed": str(options.seed),
+        "study": study.fingerprint[:8],
     }
+    written = [text for name, texts in perturbed.items() if perturbations[name].needs_writer for text in texts]
+    open_texts = sum(text.failure is not None and text.failure.kind in OPEN_KINDS for text in written)
     return CrashTest(
         source=study,
         results=tuple(results),
         signatures={
-            name: f"{Signature('crash-test', signature)}|{scores.signature}" for name, scores in scored.scores.items()
+            name: str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings}))
+            for name, scores in scored.scores.items()
         },
         perturbed=tuple(text for texts in perturbed.values() for text in texts),
         candidates=candidates,
         margin=crash.margin,
         level=options.level,
         spending=(*writing, *scored.spending),
-        problems=_problems(perturbed, scored.scores),
+        problems=_problems(perturbed, scored.scores, scored.found.evidence),
+        asked=len(written) + len(scored.found.evidence.wanted),
+        open=open_texts + scored.found.evidence.open,
     )
+
+
+def _metric_settings(scores: MetricScores) -> dict[str, str]:
+    """What tells a metric's numbers apart, without what the crash test does in another way than a leaderboard."""
+    ours = {"peers", "missing", "interval", "test", "resamples", "seed", "study"}
+    return {key: value for key, value in scores.signature.settings.items() if key not in ours}
 
 
 def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
@@ -193,8 +225,11 @@ def _quiet(_done: int, _total: int) -> None:
     """Pure perturbations are done before anybody could look."""
 
 
-def _problems(perturbed: Mapping[str, Sequence[PerturbedText]], scores: Mapping[str, MetricScores]) -> dict[str, int]:
-    found: dict[str, int] = {}
+def _problems(
+    perturbed: Mapping[str, Sequence[PerturbedText]], scores: Mapping[str, MetricScores], evidence: Evidence
+) -> dict[str, int]:
+    examples = evidence.examples
+    found = {f"{kind}, for example: {examples[kind]}": count for kind, count in sorted(evidence.failures.items())}
     for name, texts in perturbed.items():
         for text in texts:
             if text.failure is not None:

@@ -13,10 +13,10 @@ import polars as pl
 from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
 from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.meta_evaluation.perturbations.catalogue import Must
+from goldless.models.interface import content_hash
 from goldless.reports.badge import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.store import check_writable, note_made_by, write_text, write_whole
-from goldless.studies.writing import write_texts
+from goldless.runs.store import check_writable, finish_folder, write_text, write_whole
 
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
@@ -86,6 +86,12 @@ def overview_table(test: CrashTest) -> ReportTable:
     )
 
 
+def card_tables(test: CrashTest) -> list[ReportTable]:
+    """The tables of all metrics, then all side by side where there are several."""
+    overview = [overview_table(test)] if len(test.metrics) > 1 else []
+    return [*(metric_table(test, metric) for metric in test.metrics), *overview]
+
+
 def _row(result: CrashResult) -> dict[str, Cell]:
     return {
         "metric": result.metric,
@@ -150,7 +156,9 @@ def badge(test: CrashTest, metric: str) -> tuple[str, Colour]:
 
 def badge_file(metric: str) -> str:
     """The name of a metric's badge in a folder."""
-    return f"badge_{re.sub(r'[^a-z0-9]+', '-', metric.lower()).strip('-')}.svg"
+    plain = re.sub(r"[^a-z0-9]+", "-", metric.lower()).strip("-")
+    # names that differ only in what a file name cannot hold keep files of their own
+    return f"badge_{plain if plain == metric else f'{plain[:60]}-{content_hash(metric)[:6]}'}.svg"
 
 
 def card_markdown(test: CrashTest) -> str:
@@ -185,6 +193,4 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     }
     frame = pl.DataFrame(rows, schema=schema, orient="row")
     write_whole(folder / "perturbed.parquet", frame.write_parquet)
-    note_made_by(folder, "crashtest", test.source, test.spending)
-    write_texts(test.source, folder)
-    return folder
+    return finish_folder(folder, "crashtest", test.source, test.spending)

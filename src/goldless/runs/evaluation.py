@@ -78,6 +78,26 @@ class Evidence:
     rewrites: tuple[RewriteEvidence, ...] = ()
     synopses: tuple[SynopsisEvidence, ...] = ()
 
+    @property
+    def wanted(self) -> list[LogprobEvidence | VerdictEvidence | RewriteEvidence | SynopsisEvidence]:
+        """Every row that was asked for, whether it is there or missing."""
+        return [*self.logprobs, *self.verdicts, *self.rewrites, *self.synopses]
+
+    @property
+    def failures(self) -> Counter[FailureKind]:
+        """Missing evidence by cause."""
+        return Counter(row.failure.kind for row in self.wanted if row.failure is not None)
+
+    @property
+    def examples(self) -> dict[FailureKind, str]:
+        """One message for each cause of missing evidence."""
+        return {row.failure.kind: row.failure.message for row in self.wanted if row.failure is not None}
+
+    @property
+    def open(self) -> int:
+        """How many rows are missing for a cause that may pass."""
+        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Evaluation:
@@ -155,33 +175,27 @@ class Evaluation:
     @property
     def failures(self) -> Counter[FailureKind]:
         """Missing evidence by cause."""
-        return Counter(row.failure.kind for row in self._wanted() if row.failure is not None)
+        return self.evidence.failures
 
     @property
     def examples(self) -> dict[FailureKind, str]:
         """One message for each cause of missing evidence."""
-        return {row.failure.kind: row.failure.message for row in self._wanted() if row.failure is not None}
+        return self.evidence.examples
 
     @property
     def asked(self) -> int:
         """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
-        return len(self._wanted())
+        return len(self.evidence.wanted)
 
     @property
     def open(self) -> int:
         """How many are missing for a cause that may pass; none where no model was asked."""
-        if not self.models:
-            return 0
-        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
+        return self.evidence.open if self.models else 0
 
     @property
     def complete(self) -> bool:
         """Whether another run of the same command would find nothing left to ask."""
         return self.open == 0
-
-    def _wanted(self) -> list[LogprobEvidence | VerdictEvidence | RewriteEvidence | SynopsisEvidence]:
-        found = self.evidence
-        return [*found.logprobs, *found.verdicts, *found.rewrites, *found.synopses]
 
 
 def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,9 +93,10 @@ def metric_names(given: Sequence[str]) -> tuple[str, ...]:
     """Metrics from names that may hold several, separated by commas; a command: takes all that follows it."""
     found: list[str] = []
     for item in given:
-        listed, marker, command = str(item).partition("command:")
+        command = re.search(r"(?:^|,)\s*(command:.*)", str(item), re.DOTALL)
+        listed = str(item) if command is None else str(item)[: command.start()]
         found += [name.strip() for name in listed.split(",") if name.strip()]
-        found += [f"{marker}{command.strip()}"] * bool(marker)
+        found += [] if command is None else [command[1].strip()]
     return tuple(dict.fromkeys(found))
 
 

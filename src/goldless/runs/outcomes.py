@@ -59,7 +59,7 @@ class MetricScores:
     """What a metric says of pairs and responses, before anything is ranked."""
 
     metric: Metric
-    signature: str
+    signature: Signature
     pairs: tuple[PairScore, ...]
     responses: tuple[ResponseScore, ...]
     by_wording: Mapping[Wording, Sequence[PairScore]]
@@ -103,7 +103,7 @@ def _scores(
     scored: Mapping[Wording, Sequence[PairScore]] | None = None,
     problems: Mapping[str, int] | None = None,
 ) -> MetricScores:
-    signature = str(_signature(metric, context, list(scored or {}), pairs))
+    signature = _signature(metric, context, list(scored or {}), pairs)
     return MetricScores(metric, signature, tuple(pairs), tuple(responses), scored or {}, problems or {})
 
 
@@ -154,7 +154,7 @@ def metric_outcome(scores: MetricScores, context: Context) -> MetricOutcome:
     tasks = list(context.study.tasks)
     return MetricOutcome(
         metric=scores.metric.name,
-        signature=scores.signature,
+        signature=str(scores.signature),
         pairs=scores.pairs,
         responses=scores.responses,
         problems=scores.problems,
@@ -286,7 +286,7 @@ def _leaderboard(
         agents,
         metric=scores.metric.name,
         unit=scores.metric.unit,
-        signature=scores.signature,
+        signature=str(scores.signature),
         asked=asked,
         used=used,
         groups={agent.agent: agent.group for agent in context.study.agents},

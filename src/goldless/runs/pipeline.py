@@ -84,7 +84,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         models={name: model.identity for name, model in found.models.items()},
         canaries=found.canaries,
         spending=scored.spending,
-        tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if work.asks_models else (),
+        tasks_without_peers=tuple(t for t in study.tasks if len(study.responses(t)) < 2) if work.needs_peers else (),
         settings={
             "template": ",".join(template.name for template in options.chosen_templates()),
             "seed": str(options.seed),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypedDict
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.metrics.pair_labels import PairLabels, RatingTable, pair_labels, rating_table
+from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
 from goldless.runs.review_options import ReviewOptions
 from goldless.studies import Study
@@ -31,13 +31,18 @@ class People:
 
 def what_people_said(study: Study, options: ReviewOptions) -> People:
     """The labels of a study, as far as it has any. Raises where an exam needs what is not there."""
+    check_margin(options.margin)
     agents = [agent.agent for agent in study.agents]
     if not study.n_ratings and not study.n_preferences:
         if "human exam" in options.traits:
             raise MetricError(f"{study.name} has no labels, which the human exam is held against; use the exam auto")
         return People(None, None, None, ())
     names: _Names = {"tasks": study.tasks, "agents": agents, "criterion": _criterion(study, options)}
-    labels = pair_labels(study.ratings(), study.preferences(), **names)
+    preferences = list(study.preferences())
+    margin = options.margin
+    if margin is None:
+        margin = usual_margin(preferences, criterion=names["criterion"], convention=options.convention)
+    labels = pair_labels(study.ratings(), preferences, **names, least_margin=margin)
     ratings = rating_table(study.ratings(), **names) if study.n_ratings else None
     tested = labels.decided()
     questioners: tuple[str, ...] = ()

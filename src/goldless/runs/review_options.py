@@ -65,6 +65,8 @@ class ReviewOptions:
     """The trait that a weight by one trait comes from; None: the first one."""
     criterion: str | None = None
     """Of the labels, where they have several."""
+    margin: float | None = None
+    """Votes that people's preferences must be ahead by; None: 2, or 1 where pairs have fewer than three votes."""
     fusion: Normalisation | None = None
     """Of ratings; None: z, or raw with the papers' convention."""
     convention: Convention = "default"

@@ -65,6 +65,11 @@ class Work:
         """Whether any model is needed."""
         return not self.options.recorded and bool(self.likelihood or self.critic)
 
+    @property
+    def needs_peers(self) -> bool:
+        """Whether responses are held against each other, beyond what is recorded."""
+        return self.asks_models or any(m.pairs is not None and m.against == "peers" for m in self.texts)
+
     def parts(self) -> list[Part]:
         """The models to be opened."""
         options = self.options

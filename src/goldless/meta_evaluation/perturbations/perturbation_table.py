@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
-from rich.table import Table
-from rich.text import Text
-
 from goldless.meta_evaluation.perturbations.catalogue import Must
+from goldless.reports.report_table import Column, ReportTable
 
-HEADER = ("perturbation", "group", "must", "asked", "made", "missing", "unchanged")
+COLUMNS = (
+    Column("perturbation", "perturbation"),
+    Column("group", "group"),
+    Column("must", "must", absent=""),
+    *(Column(name, name, "count") for name in ("asked", "made", "missing", "unchanged")),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +34,6 @@ class PerturbationRow:
         """Texts that could not be made."""
         return self.asked - self.made
 
-    def cells(self) -> tuple[str, ...]:
-        """The row as text."""
-        counts = (self.asked, self.made, self.missing, self.unchanged)
-        return self.name, self.group, self.must or "", *(f"{count:,}" for count in counts)
-
 
 @dataclass(frozen=True, slots=True)
 class PerturbationTable:
@@ -54,28 +48,7 @@ class PerturbationTable:
         rows = [{**asdict(row), "missing": row.missing} for row in self.rows]
         return {"study": self.study, "seed": self.seed, "perturbations": rows}
 
-    def to_markdown(self) -> str:
-        """A Markdown table."""
-        lines: list[Sequence[str]] = [HEADER, ("---",) * len(HEADER), *(row.cells() for row in self.rows)]
-        return "".join(
-            "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |\n" for line in lines
-        )
-
-    def to_csv(self) -> str:
-        """Comma-separated values."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(HEADER)
-        for row in self.rows:
-            writer.writerow([row.name, row.group, row.must, row.asked, row.made, row.missing, row.unchanged])
-        return out.getvalue()
-
-    def to_rich(self) -> Table:
-        """A table for the terminal."""
-        title = Text("Texts made (must: what a sound metric does)")
-        table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for i, name in enumerate(HEADER):
-            table.add_column(name, justify="left" if i < 3 else "right", overflow="fold")
-        for row in self.rows:
-            table.add_row(*(Text("".join(ch for ch in cell if ch.isprintable())) for cell in row.cells()))
-        return table
+    def table(self) -> ReportTable:
+        """What people read of it."""
+        rows = tuple({"perturbation": row.name, "missing": row.missing, **asdict(row)} for row in self.rows)
+        return ReportTable("Texts made (must: what a sound metric does)", COLUMNS, rows)

@@ -1,0 +1,242 @@
+"""``--format`` and ``--out``: every verb prints its tables in five formats and leaves its results in a folder."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+
+import pytest
+
+import goldless as package
+from goldless.runs.store import save_result
+from latex_reader import read_latex
+
+TASKS = [f"t{i}" for i in range(5)]
+WORTH = {"a_b & 50%": 3, "bob": 2, "cy": 1}
+"""What people give each agent; the first has a name that LaTeX and Markdown must not obey."""
+TEXTS = {task: {agent: f"{'word ' * worth}{task}" for agent, worth in WORTH.items()} for task in TASKS}
+
+
+def judged(task, reviewer, first, second):
+    """The honest reviewer says what people say, the lazy one always the first."""
+    better = reviewer == "lazy" or WORTH[first] > WORTH[second]
+    row = {"reviewer": reviewer, "format": "pairwise", "task": task, "first": first, "second": second}
+    return row | {"output": "one" if better else "two"}
+
+
+def logprobs(task):
+    """What an agent tells about another's response is its worth in nats."""
+    for target in WORTH:
+        head = {"scorer": "toy", "task": task, "target": target}
+        yield head | {"given": None, "sum_logprob_nats": -9.0}
+        yield from (
+            head | {"given": agent, "sum_logprob_nats": -9.0 + worth}
+            for agent, worth in WORTH.items()
+            if agent != target
+        )
+
+
+@pytest.fixture
+def study(tmp_path):
+    folder = tmp_path / "study"
+    folder.mkdir()
+    pairs = [(one, other) for one in WORTH for other in WORTH if one != other]
+    tables = {
+        "responses": [{"task": t, "agent": a, "text": x} for t, by in TEXTS.items() for a, x in by.items()],
+        "labels": [{"task": t, "agent": a, "rater": "p", "score": s} for t in TASKS for a, s in WORTH.items()],
+        "judgements": [judged(t, r, *pair) for t in TASKS for r in ("honest", "lazy") for pair in pairs],
+        "logprobs": [row for task in TASKS for row in logprobs(task)],
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture
+def runs(study_file, toy_scorer, tmp_path):
+    """Two runs of one study by scorers that see the same words."""
+    path = study_file({f"other {task}": by for task, by in TEXTS.items()})
+    for name in ("one", "two"):
+        package.save_run(package.evaluate(path, scorer=toy_scorer(name=name), resamples=200), tmp_path / name)
+    return tmp_path / "one", tmp_path / "two"
+
+
+@pytest.fixture
+def command(study, runs, script_file, tmp_path):
+    """The words of a command that prints tables."""
+    chat = script_file([{"prompt": "x", "answer": "y"}], "chat.jsonl")
+    quick = ("--resamples", 200)
+    panel = ("--recorded", "--reviewers", "honest,lazy", *quick)
+    return {
+        "score": ("score", study, "--recorded", *quick),
+        "plan": ("plan", study, "--metric", "gem-raw,length", "--scorer", "http://127.0.0.1:1/v1#model"),
+        "review": ("review", study, *panel),
+        "crashtest": ("crashtest", study, "--metric", "length", "--perturbation", "null,praise", *quick),
+        "agree": ("agree", study, *panel),
+        "bias": ("bias", study, *panel),
+        "cost": ("cost", study, *panel, "--splits", 5, "--reviewer-price", "honest=1", "--reviewer-price", "lazy=0"),
+        "consistency": ("consistency", *runs, *quick),
+        "perturb": ("perturb", study, "--perturbation", "null", "--out", tmp_path / "perturbed"),
+        "doctor": ("doctor", f"scripted:{chat}"),
+        "study show": ("study", "show", study),
+        "models list": ("models", "list"),
+    }.__getitem__
+
+
+VERBS = (
+    *("score", "plan", "review", "crashtest", "agree", "bias", "cost", "consistency", "perturb", "doctor"),
+    *("study show", "models list"),
+)
+TITLES = {
+    "score": ["gem-raw"],
+    "plan": ["Plan for study"],
+    "review": ["Exam report", "win rate", "bradley-terry"],
+    "crashtest": ["length"],
+    "agree": ["Agreement with people", "Rank correlations", "Human ceiling", "First less second"],
+    "cost": ["Cost on study", "The same on", "Reviewers' judgements", "Best panel", "Frontier"],
+    "consistency": ["Agents under different scorers"],
+    "perturb": ["Texts made"],
+    "doctor": ["scripted:"],
+    "study show": ["study", "Agents", "First task"],
+    "models list": ["Models"],
+}
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_prints_sound_latex(goldless, command, verb):
+    ended = goldless(*command(verb), "--format", "latex")
+    assert ended.code in {0, 5}, ended.err
+    assert ended.out.startswith("% needs \\usepackage{booktabs}\n")
+    read = read_latex(ended.out)
+    titles = TITLES.get(verb, ["What is there", "Position"])
+    assert [table.caption[: len(title)] for table, title in zip(read, titles, strict=False)] == titles
+    assert len(read) == len(titles) or verb == "bias"
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_prints_csv_of_the_same_width_in_each_table(goldless, command, verb):
+    ended = goldless(*command(verb), "--format", "csv")
+    tables = [list(csv.reader(io.StringIO(part))) for part in ended.out.strip("\n").split("\n\n")]
+    for rows in tables:
+        assert len(rows) > 1
+        assert {len(row) for row in rows} == {len(rows[0])}
+        assert len(set(rows[0])) == len(rows[0])
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_prints_markdown_tables(goldless, command, verb):
+    lines = goldless(*command(verb), "--format", "markdown").out.splitlines()
+    widths = [len(re.findall(r"(?<!\\)\|", line)) for line in lines if line.startswith("|")]
+    assert any(re.fullmatch(r"\|( --- \|)+", line) for line in lines)
+    assert min(widths) >= 3
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_json_is_one_object_and_its_short_form_is_the_same(goldless, command, verb):
+    long = json.loads(goldless(*command(verb), "--format", "json").out)
+    if verb == "perturb":  # it writes a new folder only
+        assert set(long) == {"study", "seed", "perturbations", "folder"}
+        return
+    short = json.loads(goldless(*command(verb), "--json").out)
+    assert set(short) == set(long)
+    if verb not in {"plan", "doctor"}:  # these tell how fast a model is
+        assert short == long
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_format_that_there_is_not_is_refused_with_those_there_are(goldless, command, verb):
+    ended = goldless(*command(verb), "--format", "html")
+    assert ended.code == 2
+    assert ended.out == ""
+    said = re.sub(r"[│\s]+", " ", ended.err)
+    assert "'html' is not one of 'rich', 'markdown', 'csv', 'json', 'latex'" in said
+
+
+def test_the_leaderboard_has_the_same_numbers_in_latex_and_csv(goldless, command):
+    """An agent tells its worth about each of its two peers."""
+    (table,) = read_latex(goldless(*command("score"), "--format", "latex").out)
+    rows = list(csv.DictReader(io.StringIO(goldless(*command("score"), "--format", "csv").out)))
+    assert [(row["agent"], float(row["score"])) for row in rows] == [("a_b & 50%", 3), ("bob", 2), ("cy", 1)]
+    assert [line[1:3] for line in table.rows[1:]] == [["a_b & 50%", "3.00"], ["bob", "2.00"], ["cy", "1.00"]]
+    assert table.comments[-1] == rows[0]["signature"]
+
+
+def test_reviewers_have_the_same_numbers_in_latex_and_csv(goldless, command):
+    """The honest reviewer says what people say on all pairs, the lazy one on half of them."""
+    exam, wins, _ = read_latex(goldless(*command("review"), "--format", "latex").out)
+    parts = goldless(*command("review"), "--format", "csv").out.split("\n\n")
+    given, ranking, _ = (list(csv.DictReader(io.StringIO(part))) for part in parts)
+    assert [(row["reviewer"], float(row["accuracy"])) for row in given] == [("honest", 1.0), ("lazy", 0.5)]
+    assert [line[0:3:2] for line in exam.rows[1:]] == [["honest", "1.0000"], ["lazy", "0.5000"]]
+    assert [(line[1], line[2]) for line in wins.rows[1:]] == [
+        (row["agent"], f"{float(row['score']):.4f}") for row in ranking
+    ]
+
+
+# --- results in folders --------------------------------------------------------------------------------------------
+
+FILES = {"agree": "agreement", "bias": "bias", "cost": "cost", "consistency": "consistency"}
+
+
+@pytest.mark.parametrize("verb", FILES)
+def test_the_folder_has_what_json_and_markdown_print_and_a_report(goldless, command, tmp_path, verb):
+    folder, name = tmp_path / "results", FILES[verb]
+    ended = goldless(*command(verb), "--json", "--out", folder)
+    assert ended.code == 0, ended.err
+    assert json.loads((folder / f"{name}.json").read_text()) == json.loads(ended.out)
+    assert (folder / f"{name}.md").read_text().strip() == goldless(*command(verb), "--format", "markdown").out.strip()
+    made = json.loads((folder / "made_by.json").read_text())
+    assert list(made["made"]) == [verb]
+    assert (folder / "report.html").read_text().startswith("<!doctype html>")
+    assert ended.err.replace("\n", " ").rstrip().endswith(f"report: {folder / 'report.html'}")
+
+
+def test_results_of_all_verbs_stand_in_one_folder_that_can_be_read_as_the_study(goldless, command, study, tmp_path):
+    folder = tmp_path / "together"
+    for verb in ("score", "review", "crashtest", "agree", "bias", "cost"):
+        ended = goldless(*command(verb), "--out", folder)
+        assert ended.code in {0, 5}, ended.err
+    made = json.loads((folder / "made_by.json").read_text())
+    assert list(made["made"]) == ["score", "review", "crashtest", "agree", "bias", "cost"]
+    assert made["study"] == "study"
+    assert package.read_study(folder).fingerprint == package.read_study(study).fingerprint == made["fingerprint"]
+    page = (folder / "report.html").read_text()
+    for words in ("Leaderboard", "Peer review", "Crash test", "Agreement with people", "Bias of judges", "Cost"):
+        assert words in page
+
+
+@pytest.mark.parametrize("verb", ["agree", "bias", "cost"])
+def test_results_of_another_study_are_not_mixed_in(goldless, command, runs, verb):
+    ended = goldless(*command(verb), "--out", runs[0])
+    assert ended.code == 2
+    assert "holds results of another study" in ended.err
+    assert ended.out == ""
+
+
+def test_the_consistency_of_runs_goes_beside_one_of_them_and_not_beside_others(goldless, command, runs, study):
+    assert goldless(*command("consistency"), "--out", runs[0]).code == 0
+    assert json.loads((runs[0] / "made_by.json").read_text())["study"] == "answers"
+    goldless(*command("score"), "--out", study.parent / "scored")
+    ended = goldless(*command("consistency"), "--out", study.parent / "scored")
+    assert ended.code == 2
+    assert "holds results of another study" in ended.err
+
+
+def test_a_result_goes_into_no_folder_that_holds_a_study(goldless, command, study):
+    ended = goldless(*command("agree"), "--out", study)
+    assert ended.code == 2
+    assert "holds a study" in ended.err
+    assert not (study / "agreement.json").exists()
+
+
+def test_a_result_without_its_study_keeps_what_the_folder_knows(tmp_path, runs):
+    before = json.loads((runs[0] / "made_by.json").read_text())
+    data = {"rows": [], "level": 0.95, "signatures": {}, "notes": [], "complete": True}
+    for folder in (runs[0], tmp_path / "new"):
+        save_result(None, folder, verb="consistency", name="consistency", data=data, markdown="none\n")
+        assert json.loads((folder / "consistency.json").read_text()) == data
+        assert (folder / "report.html").is_file()
+    assert json.loads((runs[0] / "made_by.json").read_text())["fingerprint"] == before["fingerprint"]
+    assert "fingerprint" not in json.loads((tmp_path / "new" / "made_by.json").read_text())

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from goldless.records import Task
 
@@ -27,3 +28,22 @@ class ItemScore:
     """Higher is better. None: missing."""
     problem: str | None = None
     """Why it is missing, where the metric says so."""
+
+
+class ItemMetric(Protocol):
+    """A metric that is given whole responses with everything they may be held against."""
+
+    @property
+    def name(self) -> str:
+        """As it was asked for."""
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in."""
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What tells its numbers from another version's, for the signature."""
+
+    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
+        """The score of each item, in their order."""

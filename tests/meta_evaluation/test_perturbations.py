@@ -151,6 +151,25 @@ def test_a_section_that_is_only_mentioned_is_not_elongated():
     assert elongation.elongate_review(text) == text
 
 
+def test_an_empty_section_leaves_the_next_heading_on_a_line_of_its_own():
+    """D.2.2 puts the words at the beginning of each section, so one that holds nothing gets them too."""
+    text = (
+        "Summary Of The Paper\n\nStrength And Weaknesses\nGood.\n## Summary Of The Review:  \n"
+        "  Clarity, quality, novelty and reproducibility\nClear."
+    )
+    first, second, third, fourth = (said.replace("{summaries}", "") for said in elongation.SECTION_TEXTS.values())
+    assert elongation.elongate_review(text) == (
+        f"Summary Of The Paper\n\n{first}\n\nStrength And Weaknesses\n{second} Good.\n## Summary Of The Review:  \n"
+        f"{fourth}\n  Clarity, quality, novelty and reproducibility\n{third} Clear."
+    )
+
+
+def test_a_summary_that_opens_with_a_heading_is_not_taken_for_a_section():
+    text = "Strength And Weaknesses:\nGood.\nSummary Of The Review:\nAccept."
+    made = elongation.elongate_review(text, strengths="\nSummary Of The Review:\n", weaknesses="w")
+    assert made.endswith(f"Good.\nSummary Of The Review:\n{elongation.SECTION_TEXTS['Summary Of The Review']} Accept.")
+
+
 # --- deletion ------------------------------------------------------------------------------------------------------
 
 
@@ -228,6 +247,18 @@ pieces = st.sampled_from(
         *".?!…\"')(-*#>`~_ \n\r\t\u2028\x85\x00\u202e",
         *("```\n", "\n- ", "\n1. ", "Dr. ", "e.g. ", "你好。", "😀", "word", "Two words. ", "\n\n", "\nPoints:\n"),
         *("Summary Of The Review", "\nStrength And Weaknesses:\n", "\n## Head\n", "**bold**"),
+        *(
+            "\nSummary Of The Paper\n",
+            "p > 0.05 ",
+            "b - c ",
+            "a * b ",
+            "# 1 ",
+            "my_var ",
+            "_so_ ",
+            "\n> ",
+            ". > ",
+            "\n* ",
+        ),
     ]
 )
 anything = st.one_of(st.text(), st.lists(st.one_of(pieces, st.text(max_size=4)), max_size=30).map("".join))
@@ -301,6 +332,52 @@ def test_a_letter_without_a_single_partner_keeps_its_case():
 @given(anything)
 def test_reformatting_adds_no_word(text):
     assert words(reformat(text)) == words(text)
+
+
+MARK_OF_A_LINE = re.compile(r"\s*(?:[-*+•‣◦\u2013\u2014]|#{1,6})[ \t]+")
+
+
+def signs(text: str) -> list[str]:
+    """Every character of a text but the white space and one bullet or heading mark before each line."""
+    lines = (
+        MARK_OF_A_LINE.sub("", line, count=1) if MARK_OF_A_LINE.match(line) else line for line in text.splitlines()
+    )
+    return [sign for line in lines for sign in line if not sign.isspace()]
+
+
+@given(anything)
+def test_reformatting_loses_no_sign_but_the_mark_it_replaces(text):
+    assert is_part_of(signs(text), list(reformat(text)))
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        ("We see p > 0.05 here.", "- **We see p** > 0.05 here."),
+        ("It holds when b > c.", "- **It holds when** b > c."),
+        ("So a - b - c is small.", "- **So a -** b - c is small."),
+        ("**bold** words", "- **bold** words"),
+        ("my_var setting:", "## my_var setting:"),
+        ("**Part**", "## **Part**"),
+        ("*args:", "## *args:"),
+        ("### Part # 2 #", "## Part # 2 #"),
+        ("Cold?! - 5 degrees.", "- **Cold?!**\n- **- 5 degrees.**"),
+        ("> quoted words here", "- > quoted words here"),
+        ("- - twice", "- **- twice**"),
+        ("```\na\n\n\n\nb\n```", "```\na\n\n\n\nb\n```"),
+    ],
+)
+def test_reformatting_keeps_signs_within_a_sentence_a_heading_and_a_code_block(text, want):
+    assert reformat(text) == want
+
+
+def headings_of_sections(text: str) -> list[str]:
+    return [found[0] for found in headings.heading_at_line_start(headings.SECTIONS).finditer(text)]
+
+
+@given(anything)
+def test_elongation_of_a_review_keeps_every_sections_heading_at_the_beginning_of_its_line(text):
+    assert headings_of_sections(elongation.elongate_review(text)) == headings_of_sections(text)
 
 
 def test_reformatting_makes_bullets_bold_and_headings():
@@ -493,3 +570,11 @@ def test_every_recorded_review_is_elongated_in_all_four_sections(reviews):
     for review in reviews:
         made = elongation.elongate_review(review)
         assert all(words.replace("{summaries}", "") in made for words in elongation.SECTION_TEXTS.values())
+
+
+@pytest.mark.recorded
+def test_reformatting_keeps_the_words_and_signs_of_every_recorded_review(reviews):
+    for review in reviews:
+        made = reformat(review)
+        assert re.findall(r"\w+", made) == re.findall(r"\w+", review)
+        assert is_part_of(signs(review), list(made))

@@ -17,6 +17,8 @@ from goldless.errors import MetricError
 from goldless.records import Task
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics.commands import most_output
+from goldless.user_metrics.watchdog import watchdog
 
 READ = "import json, sys\nrows = [json.loads(line) for line in sys.stdin]\n"
 
@@ -135,8 +137,13 @@ def test_ten_megabytes_on_standard_error_do_no_harm(metric):
 
 def test_a_program_that_never_stops_writing_is_killed(metric):
     said = message(metric("while True: print('1' * 1000)"))
-    assert "bytes of output" in said
+    assert "bytes of output, of which at most 1,048,576 are read for 3 responses" in said
     assert "0 of 3 scores were good" in said
+
+
+def test_output_is_limited_for_each_response_and_for_all_together():
+    # 64 KiB a response, for at least 16 of them, and 64 MiB in all
+    assert [most_output(count) for count in (1, 16, 100, 1024, 100_000)] == [2**20, 2**20, 100 * 2**16, 2**26, 2**26]
 
 
 def test_a_program_need_not_read_all_of_its_input(metric):
@@ -232,9 +239,15 @@ def test_cancelling_kills_the_program_before_it_goes_on(metric, tmp_path):
         os.kill(anyio.run(cancelled), 0)
 
 
-def test_ctrl_c_kills_the_program(tmp_path):
-    file, program, runner = tmp_path / "pid", tmp_path / "wait.py", tmp_path / "run.py"
-    program.write_text(WAITING.format(file=str(file)))
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_path, sent):
+    file, program, runner = tmp_path / "pids", tmp_path / "wait.py", tmp_path / "run.py"
+    program.write_text(
+        "import os, subprocess, sys, time\n"
+        "grandchild = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"open({str(file)!r}, 'w').write(f'{{os.getpid()}} {{grandchild.pid}}.')\n"
+        "time.sleep(600)\n"
+    )
     runner.write_text(
         "import anyio, sys\n"
         "from goldless.records import Task\n"
@@ -244,12 +257,20 @@ def test_ctrl_c_kills_the_program(tmp_path):
         "anyio.run(metric.scores, [TextItem(Task('t'), 'ann', 'x', {})])\n"
     )
     with subprocess.Popen([sys.executable, str(runner)], stderr=subprocess.DEVNULL) as running:
-        while not (file.exists() and file.read_text()):
+        while not (file.exists() and file.read_text().endswith(".")):
             assert running.poll() is None
             time.sleep(0.02)
-        running.send_signal(signal.SIGINT)
+        running.send_signal(sent)
         assert running.wait(timeout=60) != 0
-    assert until_gone(int(file.read_text()))
+    assert all(until_gone(int(process)) for process in file.read_text().rstrip(".").split())
+
+
+def test_a_watchdog_that_is_called_off_leaves_the_group_alone():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as waiting:
+        with watchdog() as watching:
+            watching.watch(waiting.pid)
+        waiting.communicate(b"\n")
+    assert waiting.returncode == 0
 
 
 # --- how it is named ------------------------------------------------------------------------------------------------

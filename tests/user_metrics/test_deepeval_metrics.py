@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -22,6 +23,8 @@ ITEMS = [
 ]
 
 METRICS = """
+import time
+
 class Words:
     threshold = 0.5
     score = None
@@ -64,6 +67,18 @@ class Forgetful(Words):
 class Named:
     def __init__(self, name):
         pass
+
+class Loaded(Words):
+    times = 0
+    def __init__(self):
+        Loaded.times += 1
+    def measure(self, test_case):
+        self.score = self.times
+
+class Slow(Words):
+    def measure(self, test_case):
+        self.score = len(test_case.actual_output)
+        time.sleep(0.05)
 
 words = Words()
 nothing = 3
@@ -117,6 +132,26 @@ def test_what_a_metric_cannot_measure_is_missing_with_its_reason(deepeval):
 
 def test_the_last_responses_score_does_not_pass_for_this_ones(deepeval):
     assert scores(deepeval("Forgetful")) == [ItemScore(0.5), ItemScore(None)]
+
+
+def test_a_class_is_made_once_however_often_it_is_named(deepeval):
+    assert deepeval("Loaded") is deepeval("Loaded")
+    assert scores(deepeval("Loaded")) == [ItemScore(1.0), ItemScore(1.0)]
+
+
+def test_two_runs_at_once_do_not_take_each_others_scores(deepeval):
+    found = {}
+
+    def run(text: str) -> None:
+        given = [TextItem(Task("t"), "ann", text, {})] * 5
+        found[text] = anyio.run(deepeval("Slow").scores, given)
+
+    threads = [threading.Thread(target=run, args=(text,)) for text in ("a", "bb", "ccc")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == {text: [ItemScore(float(len(text)))] * 5 for text in ("a", "bb", "ccc")}
 
 
 @pytest.mark.parametrize(

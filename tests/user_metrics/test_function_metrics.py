@@ -8,6 +8,7 @@ import sys
 import threading
 from fractions import Fraction
 from pathlib import Path
+from types import ModuleType
 
 import anyio
 import numpy as np
@@ -257,3 +258,39 @@ def test_an_edited_file_is_another_metric_and_its_settings_say_so(function):
 def test_the_hash_in_the_settings_is_the_files_sha256(function):
     # printf 'def f(response): return 1' | sha256sum
     assert function("def f(response): return 1").settings["source"] == "7e0a5b709ed2"
+
+
+def test_a_metric_is_the_same_object_until_its_source_or_its_time_changes(function):
+    one = function("def f(response): return 1")
+    assert function("def f(response): return 1") is one
+    assert function("def f(response): return 1", timeout_seconds=9) is not one
+    assert function("def f(response): return 2") is not one
+
+
+def test_a_method_is_the_same_metric_whenever_it_is_named(function):
+    text = "class C:\n    def m(self, response): return 1\nf = C()"
+    assert function(text, name="f.m") is function(text, name="f.m")
+
+
+def test_files_of_one_name_and_content_in_two_folders_are_two_metrics(tmp_path, monkeypatch):
+    found = []
+    for worth in (1, 2):
+        folder = tmp_path / str(worth)
+        folder.mkdir()
+        (folder / "mine.py").write_text(
+            "from pathlib import Path\ndef f(response): return float(Path(__file__).with_name('worth').read_text())"
+        )
+        (folder / "worth").write_text(str(worth))
+        monkeypatch.chdir(folder)
+        found += values(find_user_metric("python:mine.py:f"), items("a"))
+    assert found == [1.0, 2.0]
+
+
+def test_a_function_that_is_defined_again_in_a_module_without_a_file_is_another_metric(monkeypatch):
+    module = ModuleType("goldless_test_notebook")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    found = []
+    for worth in (1, 2):
+        exec(f"def f(response): return {worth}", vars(module))  # as a notebook does
+        found += values(find_user_metric(f"python:{module.__name__}:f"), items("a"))
+    assert found == [1.0, 2.0]

@@ -76,3 +76,12 @@ def test_the_first_of_two_lines_with_one_id_counts_as_good():
     read = read_score_lines(b'{"id": 0, "score": 1}\n{"id": 0, "score": 2}', 1)
     assert read.scores == (ItemScore(1.0),)
     assert read.n_good == 1
+
+
+def test_of_lines_far_beyond_the_items_the_first_are_read_and_all_are_counted():
+    found = problems("?\n" * 1_000_000, 2)
+    assert found[0] == "1000000 lines for 2 items; write one for each"
+    assert len(found) < 30
+    named = problems('{"id": 0, "score": 1}\n{"id": 1, "score": 1}\n' + "5\n" * 1_000_000, 2)
+    assert len(named) < 30
+    assert "1000002 lines for 2 items; the last 999980 were not read" in named

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from goldless.text_items import ItemScore, TextItem
+from goldless.text_items import ItemMetric, ItemScore, TextItem
 
 __all__ = ["ItemMetric", "ItemScore", "TextItem", "TextPairMetric"]
 
@@ -27,22 +27,3 @@ class TextPairMetric(Protocol):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); None where it is not defined."""
-
-
-class ItemMetric(Protocol):
-    """A metric that is given whole responses with everything they may be held against."""
-
-    @property
-    def name(self) -> str:
-        """As it was asked for."""
-
-    @property
-    def unit(self) -> str:
-        """What its numbers are in."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """What tells its numbers from another version's, for the signature."""
-
-    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order."""

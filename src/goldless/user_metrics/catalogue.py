@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import threading
+from collections.abc import Mapping
 from typing import Protocol
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemScore, TextItem
+from goldless.text_items import ItemMetric
 from goldless.user_metrics.commands import CommandMetric
 from goldless.user_metrics.deepeval_metrics import DeepEvalMetric
 from goldless.user_metrics.functions import FunctionMetric
 from goldless.user_metrics.inspect_scorers import InspectScorer
 from goldless.user_metrics.promptfoo_assertions import PromptfooAssertion
+from goldless.user_metrics.source_objects import SourceObject
 
 USER_METRICS: Mapping[str, str] = {
     "python:MODULE:FUNCTION": "your function of a response, or python:FILE.py:FUNCTION",
@@ -24,45 +26,47 @@ USER_METRICS: Mapping[str, str] = {
 """Forms of the name of a metric that is not ours, with what it is."""
 
 
-class UserMetric(Protocol):
-    """A metric that is not ours: it is given whole responses with everything they may be held against."""
+class _Form(Protocol):
+    """A form of names: what is named is loaded, which is cheap the second time, and made a metric, which may not be."""
 
-    @property
-    def name(self) -> str:
-        """As it was asked for."""
+    @staticmethod
+    def source(place: str, /, *, name: str) -> SourceObject:
+        """What stands at the place, with all that tells its versions apart."""
 
-    @property
-    def unit(self) -> str:
-        """What its numbers are in."""
-
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """What tells its numbers from another version's, for the signature."""
-
-    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order."""
+    def __call__(self, source: SourceObject, /, *, name: str, timeout_seconds: float | None) -> ItemMetric:
+        """The metric, checked."""
 
 
-_MAKERS: Mapping[str, Callable[..., UserMetric]] = {
+_FORMS: Mapping[str, _Form] = {
     "python": FunctionMetric,
     "command": CommandMetric,
     "promptfoo": PromptfooAssertion,
     "deepeval": DeepEvalMetric,
     "inspect": InspectScorer,
 }
+_kept: dict[tuple[str, float | None], tuple[SourceObject, ItemMetric]] = {}
+_keeping = threading.RLock()
 
 
-def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> UserMetric | None:
+def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> ItemMetric | None:
     """The metric of this name, loaded and checked; None where the name has none of these forms.
 
-    ``timeout_seconds`` is the time for a whole batch: by default 600 for a command, and no limit for Python code.
+    ``timeout_seconds`` is the time for a whole batch: by default 600 for a command, and no limit for Python code. While
+    its source is unchanged the same name and time give the same object, so that what it holds, such as a model, is
+    loaded once.
     """
     form, colon, rest = name.partition(":")
-    if not colon or form not in _MAKERS:
+    if not colon or form not in _FORMS:
         return None
     if timeout_seconds is not None and not (0 < timeout_seconds < math.inf):
         raise MetricError(f"a time limit is a number of seconds above 0, not {timeout_seconds}")
     if not rest.strip():
         forms = [known for known in USER_METRICS if known.startswith(f"{form}:")]
         raise MetricError(f"{name!r} names nothing; the form is {forms[0]}")
-    return _MAKERS[form](rest.strip(), name=name, timeout_seconds=timeout_seconds)
+    with _keeping:
+        source = _FORMS[form].source(rest.strip(), name=name)
+        kept = _kept.get((name, timeout_seconds))
+        if kept is None or not kept[0].is_same(source):
+            kept = source, _FORMS[form](source, name=name, timeout_seconds=timeout_seconds)
+            _kept[name, timeout_seconds] = kept
+        return kept[1]

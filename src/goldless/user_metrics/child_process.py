@@ -1,7 +1,8 @@
 """A child process that is given its input while its output is read, within a time limit, and leaves nothing behind.
 
-It has a process group of its own, which is killed as a whole when the time is up, when it is told to stop, and when
-the process has ended: what it started does not outlive it.
+It has a process group of its own, which is killed as a whole when the time is up, when it is told to stop, when the
+process has ended, and when we end by whatever signal: what it started does not outlive it, unless that has made a
+session or group of its own.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
+
+from goldless.user_metrics.watchdog import watchdog
 
 PIECE = 65_536
 TAIL = 65_536
@@ -50,15 +53,22 @@ def run_child(
     stop: threading.Event,
 ) -> Finished:
     """Run the command on the lines; ends early when ``stop`` is set or more than ``most_output`` bytes came."""
-    child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
-        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True, bufsize=0
-    )
-    talk = _Talk(child, iter(lines))
-    try:
-        ending = talk.until_over(time.monotonic() + timeout_seconds, most_output, stop)
-    finally:
-        _kill_group(child)
-        talk.close()
+    with watchdog() as watching:
+        child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+            bufsize=0,
+        )
+        watching.watch(child.pid)
+        talk = _Talk(child, iter(lines))
+        try:
+            ending = talk.until_over(time.monotonic() + timeout_seconds, most_output, stop)
+        finally:
+            _kill_group(child)
+            talk.close()
     return Finished(ending, child.returncode, b"".join(talk.output), bytes(b"".join(talk.errors)[-TAIL:]))
 
 

@@ -18,13 +18,15 @@ from goldless.user_metrics.child_process import Finished, run_child
 from goldless.user_metrics.failures import last_lines, refuse_if_all_failed
 from goldless.user_metrics.item_rows import row_lines
 from goldless.user_metrics.score_lines import ScoreLines, read_score_lines
-from goldless.user_metrics.source_objects import file_hash
+from goldless.user_metrics.source_objects import SourceObject, file_hash
 
 TIMEOUT_SECONDS = 600.0
 """Time for the whole batch, where nothing else is said."""
 SHOWN_PROBLEMS = 20
 OUTPUT_PER_ITEM = 65_536
 """Bytes of standard output that a command may write for each response, on average; above this it is stopped."""
+MOST_OUTPUT = 64 * 2**20
+"""Bytes of standard output that are kept in memory, however many responses there are."""
 
 
 class CommandMetric:
@@ -33,21 +35,27 @@ class CommandMetric:
     unit = "score"
     """Whatever the command's numbers are in."""
 
-    def __init__(self, command: str, *, name: str, timeout_seconds: float | None = None) -> None:
+    @staticmethod
+    def source(command: str, *, name: str) -> SourceObject:
         """Split the command into words, as a shell would, and find its program; no shell is run."""
         try:
-            self._words = shlex.split(command)
+            words = shlex.split(command)
         except ValueError as error:
             raise MetricError(f"{name!r}: the command cannot be split into words ({error})") from error
-        if not self._words:
+        if not words:
             raise MetricError("command: names no program; write 'command:PROGRAM ARGUMENTS'")
-        if any("\0" in word for word in self._words):
+        if any("\0" in word for word in words):
             raise MetricError(f"{name!r}: a word of a command cannot hold NUL")
-        if shutil.which(self._words[0]) is None:
-            raise MetricError(f"{name!r}: there is no program {self._words[0]!r}, or it may not be executed")
+        if shutil.which(words[0]) is None:
+            raise MetricError(f"{name!r}: there is no program {words[0]!r}, or it may not be executed")
+        return SourceObject(words, _settings(words))
+
+    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+        """Keep the words for when there are responses."""
+        self._words: list[str] = source.object
         self.name = name
         """As it was asked for."""
-        self.settings: Mapping[str, str] = _settings(self._words)
+        self.settings: Mapping[str, str] = source.settings
         """The command, and hashes of the files that its words name."""
         self._timeout_seconds = TIMEOUT_SECONDS if timeout_seconds is None else timeout_seconds
 
@@ -70,7 +78,7 @@ class CommandMetric:
             self._words,
             row_lines(items),
             timeout_seconds=self._timeout_seconds,
-            most_output=OUTPUT_PER_ITEM * max(len(items), 16),
+            most_output=most_output(len(items)),
             stop=stop,
         )
         # A thread cannot be cancelled, so it is told to stop, and has killed the child before the cancelling goes on.
@@ -93,7 +101,8 @@ class CommandMetric:
         endings = {
             "exited": f"it ended with status {finished.status}",
             "timed out": f"it was killed after {self._timeout_seconds:g} s, the time limit",
-            "too much output": f"it was killed after {len(finished.output):,} bytes of output",
+            "too much output": f"it was killed after {len(finished.output):,} bytes of output, of which at most "
+            f"{most_output(count):,} are read for {count} response{'s' * (count != 1)}",
             "stopped": "it was stopped",
         }
         ended = endings[finished.ending]
@@ -107,6 +116,11 @@ class CommandMetric:
             ending = last_lines(said.decode("utf-8", errors="replace"))
             lines += [f"  standard {title} ends with:", ending] if ending else [f"  standard {title} is empty"]
         return "\n".join(lines)
+
+
+def most_output(count: int) -> int:
+    """Bytes of standard output that are read for so many responses."""
+    return min(OUTPUT_PER_ITEM * max(count, 16), MOST_OUTPUT)
 
 
 async def _set_when_cancelled(event: threading.Event) -> None:

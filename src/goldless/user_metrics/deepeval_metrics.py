@@ -6,9 +6,11 @@ told to send no usage data: nothing leaves the machine but the calls the metric 
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import inspect
 import os
+import threading
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -19,9 +21,10 @@ from goldless.user_metrics.failures import traceback_lines
 from goldless.user_metrics.functions import scores_of
 from goldless.user_metrics.item_rows import fields
 from goldless.user_metrics.returned_values import number_score, shown
-from goldless.user_metrics.source_objects import load_object, missing_package
-from goldless.user_metrics.worker import outcomes
+from goldless.user_metrics.source_objects import SourceObject, load_object, missing_package
+from goldless.user_metrics.worker import finished, outcomes
 
+CASES = "deepeval.test_case"
 QUIET = {"_show_indicator": False, "_log_metric_to_confident": False}
 """Arguments of DeepEval's own metrics: no progress display, and no upload."""
 
@@ -32,19 +35,25 @@ class DeepEvalMetric:
     unit = "score"
     """Whatever the metric's numbers are in, mostly 0 to 1."""
 
-    def __init__(self, place: str, *, name: str, timeout_seconds: float | None = None) -> None:
-        """Load the metric and make it where ``place`` names a class or function."""
+    @staticmethod
+    def source(place: str, *, name: str) -> SourceObject:
+        """Load the metric, or the class or function that makes it; DeepEval itself comes first."""
         os.environ.setdefault("DEEPEVAL_TELEMETRY_OPT_OUT", "YES")
         try:
-            self._case = importlib.import_module("deepeval.test_case").LLMTestCase
+            importlib.import_module(CASES)
         except ModuleNotFoundError as error:
             raise missing_package(error.name or "deepeval", name) from error
-        loaded = load_object(place, metric=name)
-        self._metric = _made(loaded.object, name)
+        version = getattr(importlib.import_module("deepeval"), "__version__", "unknown")
+        return load_object(place, metric=name).with_settings(shim=f"deepeval {version}")
+
+    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+        """Make the metric where the source is a class or function."""
+        self._case = importlib.import_module(CASES).LLMTestCase
+        self._metric = _made(source.object, name)
+        self._busy = threading.Lock()
         self.name = name
         """As it was asked for."""
-        version = getattr(importlib.import_module("deepeval"), "__version__", "unknown")
-        self.settings: Mapping[str, str] = {**loaded.settings, "shim": f"deepeval {version}"}
+        self.settings: Mapping[str, str] = source.settings
         """Which metric, and which version of its source and of DeepEval."""
         self._timeout_seconds = timeout_seconds
 
@@ -60,19 +69,18 @@ class DeepEvalMetric:
 
     def _measure(self, item: TextItem) -> Any:
         case = self._case(**case_fields(item))
-        # what the last response left behind must not pass for this one's
-        self._metric.score = None
-        self._metric.error = None
-        measure = getattr(self._metric, "measure", None)
-        if measure is None:
-            return self._awaited(case)
-        try:
-            return self._found(_call_quietly(measure, case))
-        except NotImplementedError:
-            return self._awaited(case)
+        with self._busy:  # two runs in one process share the object
+            # what the last response left behind must not pass for this one's
+            self._metric.score = None
+            self._metric.error = None
+            return self._found(self._returned(case))
 
-    async def _awaited(self, case: Any) -> Any:
-        return self._found(await _call_quietly(self._metric.a_measure, case))
+    def _returned(self, case: Any) -> Any:
+        measure = getattr(self._metric, "measure", None)
+        if measure is not None:
+            with contextlib.suppress(NotImplementedError):
+                return finished(_call_quietly(measure, case))
+        return finished(_call_quietly(self._metric.a_measure, case))
 
     def _found(self, returned: Any) -> Any:
         if self._metric.error:

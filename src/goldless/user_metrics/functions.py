@@ -16,7 +16,7 @@ from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.failures import described, refuse_if_all_failed, traceback_lines
 from goldless.user_metrics.item_rows import FIELDS, fields, rows
 from goldless.user_metrics.returned_values import number_score, shown
-from goldless.user_metrics.source_objects import load_object
+from goldless.user_metrics.source_objects import SourceObject, load_object
 from goldless.user_metrics.worker import Outcome, outcomes
 
 Takes = Literal["item", "batch"]
@@ -28,14 +28,18 @@ class FunctionMetric:
     unit = "score"
     """Whatever the function's numbers are in."""
 
-    def __init__(self, place: str, *, name: str, timeout_seconds: float | None = None) -> None:
-        """Load the function and check its parameters; ``place`` is MODULE:FUNCTION or FILE.py:FUNCTION."""
-        loaded = load_object(place, metric=name)
+    @staticmethod
+    def source(place: str, *, name: str) -> SourceObject:
+        """Load the function; ``place`` is MODULE:FUNCTION or FILE.py:FUNCTION."""
+        return load_object(place, metric=name)
+
+    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+        """Check the function's parameters."""
         self.name = name
         """As it was asked for."""
-        self.settings: Mapping[str, str] = loaded.settings
+        self.settings: Mapping[str, str] = source.settings
         """Which function, and which version of its source."""
-        self._function = _checked_callable(loaded.object, name)
+        self._function = _checked_callable(source.object, name)
         self._takes, self._asked, self._by_position = _parameters(self._function, name)
         self._timeout_seconds = timeout_seconds
 

@@ -19,9 +19,10 @@ from goldless.user_metrics.failures import traceback_lines
 from goldless.user_metrics.functions import is_asynchronous, scores_of
 from goldless.user_metrics.item_rows import fields
 from goldless.user_metrics.returned_values import number_score, parsed_number, shown
-from goldless.user_metrics.source_objects import load_object, missing_package
+from goldless.user_metrics.source_objects import SourceObject, load_object, missing_package
 from goldless.user_metrics.worker import outcomes
 
+PARTS = ("inspect_ai.model", "inspect_ai.scorer", "inspect_ai.solver")
 WORDS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 TRUTH_WORDS = {"yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 
@@ -32,24 +33,25 @@ class InspectScorer:
     unit = "score"
     """Whatever the scorer's numbers are in; C, P, I and N are 1, 0.5, 0 and 0."""
 
-    def __init__(self, place: str, *, name: str, timeout_seconds: float | None = None) -> None:
-        """Load the scorer and make it where ``place`` names a function that makes one."""
+    @staticmethod
+    def source(place: str, *, name: str) -> SourceObject:
+        """Load the scorer, or the function that makes it; Inspect itself comes first."""
         try:
-            self._model, self._scorer, self._solver = (
-                importlib.import_module(f"inspect_ai.{part}") for part in ("model", "scorer", "solver")
-            )
+            for part in PARTS:
+                importlib.import_module(part)
         except ModuleNotFoundError as error:
             raise missing_package(error.name or "inspect_ai", name) from error
+        version = getattr(importlib.import_module("inspect_ai"), "__version__", "unknown")
         loaded = load_object(place, metric=name)
-        self._score = _made(loaded.object, name)
+        return loaded.with_settings(shim=f"inspect_ai {version}", target="reference, else peers")
+
+    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+        """Make the scorer where the source is a function that makes one."""
+        self._model, self._scorer, self._solver = map(importlib.import_module, PARTS)
+        self._score = _made(source.object, name)
         self.name = name
         """As it was asked for."""
-        version = getattr(importlib.import_module("inspect_ai"), "__version__", "unknown")
-        self.settings: Mapping[str, str] = {
-            **loaded.settings,
-            "shim": f"inspect_ai {version}",
-            "target": "reference, else peers",
-        }
+        self.settings: Mapping[str, str] = source.settings
         """Which scorer, which version of its source and of Inspect, and what its target is."""
         self._timeout_seconds = timeout_seconds
 

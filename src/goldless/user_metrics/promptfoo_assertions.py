@@ -18,7 +18,7 @@ from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.functions import is_asynchronous, scores_of
 from goldless.user_metrics.item_rows import fields
 from goldless.user_metrics.returned_values import number_score, parsed_number, shown
-from goldless.user_metrics.source_objects import load_object
+from goldless.user_metrics.source_objects import SourceObject, load_object
 from goldless.user_metrics.worker import outcomes
 
 DEFAULT_FUNCTION = "get_assert"
@@ -30,21 +30,26 @@ class PromptfooAssertion:
     unit = "score"
     """Whatever the assertion's numbers are in; truth values are 1 and 0."""
 
-    def __init__(self, place: str, *, name: str, timeout_seconds: float | None = None) -> None:
+    @staticmethod
+    def source(place: str, *, name: str) -> SourceObject:
         """Load the assertion; ``place`` is FILE.py or FILE.py:FUNCTION, with or without promptfoo's ``file://``."""
         place = place.removeprefix("file://")
         loaded = load_object(f"{place}:{DEFAULT_FUNCTION}" if place.endswith(".py") else place, metric=name)
-        if not callable(loaded.object):
-            raise MetricError(f"{name!r} is {shown(loaded.object)}, not a function")
+        return loaded.with_settings(shim="promptfoo")
+
+    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+        """Check that the assertion takes what promptfoo gives it."""
+        if not callable(source.object):
+            raise MetricError(f"{name!r} is {shown(source.object)}, not a function")
         try:
-            inspect.signature(loaded.object).bind("output", {})
+            inspect.signature(source.object).bind("output", {})
         except TypeError as error:
             raise MetricError(f"{name!r} cannot be called as {DEFAULT_FUNCTION}(output, context): {error}") from error
         self.name = name
         """As it was asked for."""
-        self.settings: Mapping[str, str] = {**loaded.settings, "shim": "promptfoo"}
+        self.settings: Mapping[str, str] = source.settings
         """Which function, and which version of its source."""
-        self._function = loaded.object
+        self._function = source.object
         self._timeout_seconds = timeout_seconds
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:

@@ -13,6 +13,8 @@ from typing import Any
 from goldless.text_items import ItemScore
 from goldless.user_metrics.returned_values import parsed_number, shown
 
+MORE_LINES = 20
+"""Lines beyond one for each item that are looked at; a program may write millions."""
 FORM = "a number, null, or an object with 'score' (and 'id')"
 
 
@@ -44,17 +46,18 @@ class _Line:
 
 def read_score_lines(output: bytes, count: int) -> ScoreLines:
     """The scores of ``count`` items. Lines without ids are in the order of the items, one for each."""
-    lines = [_read_line(number, line) for number, line in enumerate(_lines(output), 1)]
+    written, pieces = _lines(output, count + MORE_LINES)
+    lines = [_read_line(number, line) for number, line in enumerate(pieces, 1)]
     if any(line.has_identity for line in lines):
-        return _by_identity(lines, count)
+        return _by_identity(lines, count, unread=written - len(lines))
     problems = [f"line {line.number}: {line.problem}" for line in lines if line.problem is not None]
-    if len(lines) != count:
-        problems.insert(0, f"{len(lines)} line{'s' * (len(lines) != 1)} for {count} items; write one for each")
+    if written != count:
+        problems.insert(0, f"{written} line{'s' * (written != 1)} for {count} items; write one for each")
     scores = [line.score for line in lines[:count]]
     return ScoreLines((*scores, *[None] * (count - len(scores))), tuple(problems))
 
 
-def _by_identity(lines: list[_Line], count: int) -> ScoreLines:
+def _by_identity(lines: list[_Line], count: int, *, unread: int) -> ScoreLines:
     scores: list[ItemScore | None] = [None] * count
     seen: dict[int, int] = {}
     problems = []
@@ -74,6 +77,8 @@ def _by_identity(lines: list[_Line], count: int) -> ScoreLines:
             seen.setdefault(place, line.number)
         if problem is not None:
             problems.append(f"line {line.number}: {problem}")
+    if unread:
+        problems.append(f"{len(lines) + unread} lines for {count} items; the last {unread} were not read")
     absent = [place for place in range(count) if place not in seen]
     if absent:
         listed = f"{', '.join(map(str, absent[:20]))}{' …' * (len(absent) > 20)}"
@@ -81,10 +86,10 @@ def _by_identity(lines: list[_Line], count: int) -> ScoreLines:
     return ScoreLines(tuple(scores), tuple(problems))
 
 
-def _lines(output: bytes) -> list[bytes]:
-    """Lines by newlines alone; empty ones at the end are none."""
+def _lines(output: bytes, most: int) -> tuple[int, list[bytes]]:
+    """How many lines there are, by newlines alone, and the first of them; empty ones at the end are none."""
     text = output.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n")
-    return text.split(b"\n") if text else []
+    return (text.count(b"\n") + 1, text.split(b"\n", most)[:most]) if text else (0, [])
 
 
 def _read_line(number: int, line: bytes) -> _Line:

@@ -10,10 +10,10 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from types import ModuleType
+from types import MethodType, ModuleType
 from typing import Any
 
 from goldless.errors import MetricError, PrerequisiteError, nearest
@@ -28,8 +28,22 @@ class SourceObject:
     """An object of somebody's code."""
 
     object: Any
-    settings: dict[str, str]
+    settings: Mapping[str, str]
     """Which object it is, and which version of its source."""
+
+    def is_same(self, other: SourceObject) -> bool:
+        """Whether both are one object of one version.
+
+        A method and the words of a command are new objects whenever they are looked up; those are compared. Others are
+        not: what somebody's ``==`` says is theirs.
+        """
+        one, two = self.object, other.object
+        compared = any(type(one) is type(two) is kind for kind in (MethodType, list))
+        return self.settings == other.settings and (one is two or (compared and bool(one == two)))
+
+    def with_settings(self, **settings: str) -> SourceObject:
+        """The same object with more said of it."""
+        return SourceObject(self.object, {**self.settings, **settings})
 
 
 def load_object(place: str, *, metric: str) -> SourceObject:

@@ -95,8 +95,7 @@ class _Batch:
             if self.stop.is_set():
                 return
             try:
-                value = call()
-                self.found[number] = Outcome(asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value)
+                self.found[number] = Outcome(finished(call()))
             except (Exception, SystemExit) as error:  # noqa: BLE001 - sys.exit in a metric must not end the program
                 self.found[number] = Outcome(error=error)
 
@@ -115,6 +114,11 @@ class _Batch:
             _, left = await asyncio.wait(left, timeout=0.1)
         for task in left:
             task.cancel()
+
+
+def finished(value: Any) -> Any:
+    """What a call gave, awaited where that is an awaitable; for a thread that runs no event loop."""
+    return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 
 async def _awaited(value: Any) -> Any:

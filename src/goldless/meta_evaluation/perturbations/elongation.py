@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from itertools import cycle
 
@@ -59,6 +60,7 @@ SUMMARIES = (
     "improved, such as {weaknesses}."
 )
 """GEM, D.2.2: the sentences that a model's two one-line summaries are put into."""
+ANY_SECTION = heading_at_line_start(tuple(SECTION_TEXTS))
 
 
 def elongate(text: str) -> str:
@@ -101,24 +103,37 @@ def _new_paragraph(text: str, before: Unit, unit: Unit) -> bool:
 def elongate_review(text: str, *, strengths: str | None = None, weaknesses: str | None = None) -> str:
     """A review with the paper's fixed words at the beginning of each of its four sections (D.2.2).
 
-    Headings are found in any case, with "Strength" or "Strengths"; a section that is not there gets nothing. The two
-    one-line summaries are left out where they are not given.
+    Headings are found in any case, with "Strength" or "Strengths"; a section that is not there gets nothing, and in one
+    that holds nothing the words have a line of their own. The two one-line summaries are left out where they are not
+    given.
     """
     told = strengths is not None and weaknesses is not None
     summaries = SUMMARIES.format(strengths=strengths, weaknesses=weaknesses) if told else ""
+    added = []
     for name, words in SECTION_TEXTS.items():
         heading = find_section(text, name)
         if heading is not None:
-            said = words.replace("{summaries}", summaries)
-            space = "" if text[heading - 1].isspace() else " "
-            text = f"{text[:heading]}{space}{said} {text[heading:]}"
+            added.append(_addition(text, heading, words.replace("{summaries}", summaries)))
+    # all places are found in the original, and those at the end are used first, so that none moves
+    for place, said in sorted(added, reverse=True):
+        text = f"{text[:place]}{said}{text[place:]}"
     return text
 
 
-def find_section(text: str, name: str) -> int | None:
-    """Where the content of a section begins; None where no line opens with its heading."""
-    found = heading_at_line_start([name]).search(text)
-    if found is None:
-        return None
-    rest = text[found.end() :]
-    return len(text) - len(rest.lstrip())
+def find_section(text: str, name: str) -> re.Match[str] | None:
+    """The first heading of the section where a line opens with it; None where no line does."""
+    return heading_at_line_start([name]).search(text)
+
+
+def _addition(text: str, heading: re.Match[str], said: str) -> tuple[int, str]:
+    """Where the section begins, and the words with the white space that they need there."""
+    following = ANY_SECTION.search(text, heading.end())
+    if following is not None and not text[heading.end() : following.start()].strip():
+        return following.start(), said + text[heading.end() : following.start()].lstrip(" \t")
+    rest = text[heading.end() :]
+    place = len(text) - len(rest.lstrip())
+    same_line = "\n" not in text[heading.end() : place]
+    if same_line and ":" not in heading[0]:  # a heading without a colon is one only while its line holds nothing else
+        return place, f"\n{said} "
+    space = "" if text[place - 1].isspace() else " "
+    return place, f"{space}{said} "

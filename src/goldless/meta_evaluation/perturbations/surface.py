@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import re
 
-from goldless.meta_evaluation.perturbations.headings import split_units
-from goldless.sentences import FENCE
+from goldless.meta_evaluation.perturbations.headings import Unit, split_units
+from goldless.sentences import FENCE, LINE_END
 
-BULLETS = re.compile(r"(?:[-*+•‣◦\u2013\u2014>][ \t]+)+")
-HEADING_MARKS = re.compile(r"#{1,6}[ \t]+|[*_]+(?=\S)")
+BULLET = re.compile(r"[-*+•‣◦\u2013\u2014][ \t]+")
+HEADING_MARK = re.compile(r"#{1,6}[ \t]+")
+OWN_MARKS = re.compile(r"[*_`]|^>")
 BOLD_WORDS = 3
 
 
@@ -30,25 +31,41 @@ def _partner(letter: str) -> str:
 def reformat(text: str) -> str:
     """The text as Markdown with the same words: a bullet a sentence, its first words bold, and marked headings.
 
-    Code blocks stay as they are; bullets that were there are replaced, numbers of a list are kept.
+    Code blocks stay as they are. A bullet or heading mark that was there is replaced; nothing else is lost: numbers of
+    a list, quotation marks of a line and every sign within a sentence are kept.
     """
-    lines: list[str] = []
+    made: list[str] = []
+    stands_apart = False
+    place = 0
     for unit in split_units(text):
-        said = text[unit.start : unit.end]
-        if unit.heading:
-            lines += ["", f"## {HEADING_MARKS.sub('', said, count=1).rstrip('*_ ') or said}", ""]
-        elif FENCE.match(said.split("\n", 1)[0]):
-            lines += ["", said, ""]
-        else:
-            bare = BULLETS.sub("", said, count=1)
-            lines.append(f"- {_bold(bare)}")
-    body = re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-    return body or text
+        opens_line = place == 0 or LINE_END.search(text, place, unit.start) is not None
+        block, apart = _block(text[unit.start : unit.end], unit, opens_line=opens_line)
+        if made:
+            made.append("\n\n" if apart or stands_apart else "\n")
+        made.append(block)
+        stands_apart, place = apart, unit.end
+    return "".join(made) or text
+
+
+def _block(said: str, unit: Unit, *, opens_line: bool) -> tuple[str, bool]:
+    """A heading, code block or sentence in its new dress, and whether blank lines stand around it."""
+    if unit.heading:
+        return f"## {_without(HEADING_MARK, said)}", True
+    if FENCE.match(said.split("\n", 1)[0]):
+        return said, True
+    # within a line the same signs are a minus or a dash
+    return f"- {_bold(_without(BULLET, said) if opens_line else said)}", False
+
+
+def _without(mark: re.Pattern[str], said: str) -> str:
+    """What is said after the mark that opens it; all of it where no such mark does."""
+    found = mark.match(said)
+    return said if found is None else said[found.end() :]
 
 
 def _bold(sentence: str) -> str:
     """The sentence with its first words in bold, unless it has marks of its own."""
-    if re.search(r"[*_`]", sentence):
+    if OWN_MARKS.search(sentence):
         return sentence
     words = re.match(rf"\S+(?:[ \t]+\S+){{0,{BOLD_WORDS - 1}}}", sentence)
     return sentence if words is None else f"**{words[0]}**{sentence[words.end() :]}"

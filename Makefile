@@ -7,13 +7,23 @@ WITH ?=
 PIP = $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test lint format install install-dev clean
+.PHONY: demo test lint format docs browser install install-dev clean
 
 demo: install
-	$(VENV)/bin/goldless demo
+	$(VENV)/bin/goldless demo --out runs/demo
 
-test: install-dev lint
+test: install-dev browser lint
 	$(VENV)/bin/python -m pytest -n $(WORKERS) tests
+
+# Report and viewer are tested in Chromium. Where it is not there and cannot be installed, those tests are skipped.
+browser:
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || \
+	{ [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq && \
+	  DEBIAN_FRONTEND=noninteractive apt-get install -qq --yes --no-install-recommends chromium >/dev/null && command -v chromium; } || \
+	echo "no Chromium, and it cannot be installed here: tests in the browser will be skipped"
+
+docs: $(VENV)/.installed-docs
+	$(VENV)/bin/mkdocs build --strict --quiet
 
 lint: install-dev
 	$(VENV)/bin/ruff check
@@ -45,5 +55,9 @@ $(VENV)/.installed-transformers: $(VENV)/.installed-dev
 	$(PIP) --editable ".[transformers,bench]"
 	touch $@
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) --group docs
+	touch $@
+
 clean:
-	rm -rf $(VENV) dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -1,0 +1,58 @@
+"""``goldless view``: look under the numbers of runs, in the browser of this machine or as a static site."""
+
+from __future__ import annotations
+
+import functools
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import anyio
+import typer
+
+from goldless.cli.console import say
+from goldless.errors import UserError
+from goldless.models.cache import default_journal
+from goldless.viewer.bundle import DEFAULT_TASKS, write_bundle
+from goldless.viewer.library import Library
+from goldless.viewer.server import serve
+
+
+def view(
+    runs: Annotated[Path, typer.Argument(metavar="RUNS_DIR", help="A folder of run folders, or one run folder.")],
+    *,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0: a free one.")] = 0,
+    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")] = True,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write the pages as a static site into this folder instead.")
+    ] = None,
+    tasks: Annotated[int, typer.Option(help="Tasks of each run in a static site, the first ones.")] = DEFAULT_TASKS,
+    maps: Annotated[
+        bool, typer.Option("--maps", help="Information maps in a static site: a page for each pair of responses.")
+    ] = False,
+    journal: Annotated[
+        Path | None, typer.Option(help="Journal with the replies of models; by default yours.", show_default=False)
+    ] = None,
+) -> None:
+    """Show runs: leaderboards, tasks, and the prompt and reply under every number. Stop it with Ctrl-C.
+
+    It listens on this machine only and changes nothing.
+
+    Example: goldless view runs/
+    """
+    if not 0 <= port <= 65535:
+        raise UserError(f"a port is a number from 0 to 65535, not {port}")
+    library = Library(runs, journal=journal or default_journal())
+    if bundle is not None:
+        made = write_bundle(library, bundle, tasks=tasks, maps=maps, say=say)
+        for name, left in made.left_out.items():
+            say(f"note: {left} tasks of {name} are not in the site; --tasks takes more", style="yellow")
+        say(f"{made.pages} pages; begin with {made.first_page}")
+        return
+    anyio.run(functools.partial(serve, library, port=port, ready=functools.partial(_ready, browser=browser)))
+
+
+def _ready(url: str, *, browser: bool) -> None:
+    say(f"viewer: {url} (Ctrl-C ends it)")
+    if browser:
+        webbrowser.open(url)

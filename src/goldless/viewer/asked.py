@@ -1,0 +1,234 @@
+"""What models were asked: prompts put together again by the code that asked, from the texts of the run folder.
+
+Where something that was shown to the model is not in the folder, the prompt says so: nothing is guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from goldless.errors import UserError
+from goldless.judging.asking import CHOICE_TOKENS
+from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.judging.judges import find_judge
+from goldless.judging.licences import prompt_hash
+from goldless.models.interface import ChatRequest, Message, ScoreRequest
+from goldless.models.scripted import ScriptedModel
+from goldless.preprocessing import RewritingStage
+from goldless.records import CallFailure, Response, Task
+from goldless.runs.recorded import RECORDED
+from goldless.scoring import Question, ScoringStage
+from goldless.templates import FIELDS, TEMPLATES, Template
+from goldless.viewer.documents import Document, part, rows, signature_settings
+
+Found = TypeVar("Found")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A question as it was put to a model."""
+
+    messages: tuple[Message, ...]
+    """Empty: it cannot be put together, and ``note`` says why."""
+    note: str = ""
+    """What is not known of it; empty: it is exactly what was asked."""
+    target: str | None = None
+    """The text whose log-probability was asked for."""
+    requests: tuple[ChatRequest, ...] = ()
+    """The call, where a text was asked for, by which the journal knows the reply; several: as it may have been."""
+    restated: str = ""
+    """What a model is told whose reply held no verdict."""
+
+    @property
+    def exact(self) -> bool:
+        """Whether this is what was asked, word for word."""
+        return bool(self.messages) and not self.note
+
+
+def find_run_template(leaderboard: Document, name: str | None) -> Template | None:
+    """The template of that name: one of ours, or one whose words the run folder holds."""
+    if name in TEMPLATES:
+        return TEMPLATES[name]
+    held = part(leaderboard, "templates", name or "")
+    if all(isinstance(held.get(field), str) for field in FIELDS):
+        return Template(name=name or "", source="the run folder", **{field: held[field] for field in FIELDS})
+    return None
+
+
+# --- log-probabilities -----------------------------------------------------------------------------------------------
+
+
+class _Listener(ScriptedModel):
+    """A scorer that only keeps what it is asked."""
+
+    heard: tuple[Message, ...] = ()
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        self.heard = tuple(messages)
+        return await super().encode(messages, target)
+
+
+def asked_logprob(row: Mapping[str, Any], template: Template | None, task: Task, texts: Mapping[str, str]) -> Asked:
+    """The question behind a row of the logprobs table; ``texts`` are what was scored, by agent."""
+    target = texts.get(row["target"])
+    if template is None:
+        return Asked((), _no_template(row.get("template")), target)
+    absent = CallFailure("not_recorded", "its text is not in the run folder", attempts=0)
+    given: str | None = row.get("given")
+    known: dict[str, str | CallFailure] = {
+        name: texts.get(name, absent) for name in (row["target"], given) if name is not None
+    }
+    listener = _Listener(logprobs=lambda _, __: [])
+    stage = ScoringStage(listener, template, row.get("rewriter"), row.get("synopsis"))
+    question = Question(row["target"], given)
+    found = _finished(stage.request(task, question, known))
+    if isinstance(found, CallFailure):
+        return Asked((), f"cannot be put together: {found.message}", target)
+    return Asked(listener.heard, _other_texts(row, stage.texts_hash(task, question, known)), target)
+
+
+def _other_texts(row: Mapping[str, Any], texts_hash: str | None) -> str:
+    held = row.get("texts")
+    if held is None:
+        return "the run does not say which texts were scored; these are the ones in its folder now"
+    return "" if held == texts_hash else "the texts in the folder are not the ones that were scored"
+
+
+def _no_template(name: object) -> str:
+    if name in {None, RECORDED}:
+        return "the recorded evidence does not say how it was asked for"
+    return f"the words of the template {name} are not in the run folder"
+
+
+# --- rewrites --------------------------------------------------------------------------------------------------------
+
+
+def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str | None) -> Asked:
+    """The question behind a row of the rewrites table."""
+    if template is None:
+        return Asked((), _no_template(row.get("template")))
+    if text is None:
+        return Asked((), "the response is not in the run folder")
+    listener = ScriptedModel(answers=lambda _: "-")
+    _finished(RewritingStage(listener, template).rewrite(Response(row["task"], row["agent"], text)))
+    (request,) = listener.calls
+    assert isinstance(request, ChatRequest)
+    return Asked(request.messages, requests=(request,))
+
+
+# --- verdicts of a critic --------------------------------------------------------------------------------------------
+
+
+def critic_reading(leaderboard: Document) -> str | None:
+    """How the critic's verdicts were read, as a signature says; None: recorded ones."""
+    for metric in part(leaderboard, "metrics").values():
+        settings = signature_settings(metric.get("signature")) if isinstance(metric, Mapping) else {}
+        if "critic" in settings and not settings.get("evidence", "").startswith("recorded"):
+            return settings.get("verdicts", "").partition("+")[0] or None
+    return None
+
+
+def asked_verdict(row: Mapping[str, Any], reading: str | None, first: str | None, second: str | None) -> Asked:
+    """The question behind a row of the verdicts table; ``reading`` as the signature names it."""
+    if first is None or second is None:
+        return Asked((), "a response is not in the run folder")
+    try:
+        prompt = find_critic_prompt(str(row.get("prompt")))
+    except UserError:
+        return Asked((), f"the words of the critic's prompt {row.get('prompt')} are not in the run folder")
+    chosen = (row.get("read_from") == "probabilities") if reading is None else reading != "labels"
+    messages = prompt.messages(first, second, explained=not chosen)
+    note = "recorded: how the critic was asked is not known; this is how goldless asks" if reading is None else ""
+    if reading == "probabilities-scored":
+        return Asked(messages, note, " | ".join(map(prompt.spoken, prompt.labels)))
+    request = ChatRequest(
+        messages,
+        max_tokens=CHOICE_TOKENS if chosen else prompt.most_tokens,
+        choices=tuple(prompt.labels) if chosen else (),
+    )
+    return Asked(messages, note, requests=(request,), restated=prompt.restated())
+
+
+# --- judgements of a reviewer ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewWording:
+    """What a review says of how its reviewers were asked."""
+
+    review: Document
+
+    def model(self, reviewer: str) -> str | None:
+        """The model a reviewer is, in short; None: recorded."""
+        found = next((row for row in rows(self.review, "reviewers") if row.get("name") == reviewer), {})
+        return found.get("model")
+
+    def description(self, reviewer: str) -> str:
+        """The task description that a reviewer was given; empty: none is in the folder."""
+        settings = part(self.review, "settings")
+        own = part(settings, "descriptions").get(reviewer, settings.get("task_description"))
+        return own if isinstance(own, str) else ""
+
+    def reading(self, reviewer: str) -> str | None:
+        """How a reviewer's verdicts were read; None: the folder does not say."""
+        found = part(self.review, "settings", "readings").get(reviewer)
+        return found if isinstance(found, str) else None
+
+    def note(self, reviewer: str, scale: str) -> str:
+        """What is not known of how it was asked; empty: all is."""
+        settings = signature_settings(self.review.get("signature"))
+        if not self.review or settings.get("evidence", "").startswith("recorded"):
+            return "recorded: how the reviewer was asked is not known; this is how goldless asks"
+        if "debate" in settings:
+            return "asked in a debate: this is its question, the turns of the debate are not shown"
+        worded = prompt_hash(find_judge(scale), self.description(reviewer))[:8]
+        if worded not in settings.get("wording", "").split("+"):
+            return "asked with a task description that is not in the run folder; everything else is as it was asked"
+        return ""
+
+
+def asked_judgement(
+    row: Mapping[str, Any], wording: ReviewWording, prompt: str | None, texts: Mapping[str, str]
+) -> Asked:
+    """The question behind a row of the judgements table; ``texts`` are the responses by agent."""
+    first, second = row.get("agent") or row.get("first"), row.get("second")
+    shown = texts.get(str(first)), None if second is None else texts.get(second)
+    if shown[0] is None or (second is not None and shown[1] is None):
+        return Asked((), "a response is not in the run folder")
+    reviewer = str(row["reviewer"])
+    try:
+        scale = find_judge(str(row["format"]))
+        note = wording.note(reviewer, scale.name)
+    except UserError as error:
+        return Asked((), str(error))
+    reading = wording.reading(reviewer)
+    ways = [True, False] if reading is None and scale.labels else [bool(scale.labels) and reading != "labels"]
+    requests = tuple(
+        ChatRequest(
+            scale.messages(
+                shown[0],
+                shown[1],
+                prompt=prompt,
+                task_description=wording.description(reviewer),
+                explained=not chosen,
+            ),
+            max_tokens=CHOICE_TOKENS if chosen else scale.most_tokens,
+            choices=scale.labels if chosen else (),
+        )
+        for chosen in ways
+    )
+    if reading is None and scale.opening_explained and not note:
+        note = "whether an explanation was asked for before the verdict is not in the run folder"
+    return Asked(requests[0].messages, note, requests=requests, restated=scale.restated())
+
+
+def _finished(work: Coroutine[Any, Any, Found]) -> Found:
+    """What a coroutine gives that waits for nothing."""
+    try:
+        work.send(None)
+    except StopIteration as end:
+        return end.value  # type: ignore[no-any-return]
+    work.close()
+    raise RuntimeError("a prompt is put together without waiting for anything")

@@ -1,0 +1,124 @@
+"""The static site: the same pages as files, to be opened from a disk or put on any web server."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from goldless.errors import UserError
+from goldless.viewer.library import Library
+from goldless.viewer.links import BundleLinks, folder_names, pair_file, response_file, task_file
+from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
+from goldless.viewer.server import STATIC, static_file
+from goldless.viewer.task_pages import pair_page, response_page, task_page
+
+DEFAULT_TASKS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """What was written."""
+
+    folder: Path
+    pages: int
+    runs: int
+    left_out: dict[str, int]
+    """Tasks that are not in it, by run; runs that are whole are not named."""
+
+    @property
+    def first_page(self) -> Path:
+        """Where to begin."""
+        return self.folder / "index.html"
+
+
+def write_bundle(
+    library: Library,
+    folder: Path,
+    *,
+    tasks: int = DEFAULT_TASKS,
+    maps: bool = False,
+    say: Callable[[str], None] = lambda _: None,
+) -> Bundle:
+    """Write the site: all runs, and of each the first ``tasks`` tasks with their evidence.
+
+    ``maps``: information maps as well, a page for each ordered pair of agents on each task.
+    """
+    if tasks < 1:
+        raise UserError(f"a site holds at least 1 task of each run, not {tasks}")
+    _check_empty(folder, library.root)
+    names = [run.name for run in library.summaries()]
+    links = BundleLinks(
+        folders=folder_names(names),
+        tasks_of={name: range(min(tasks, _tasks(library, name))) for name in names},
+        pairs=maps,
+        reports=[run.name for run in library.summaries() if run.has_report],
+    )
+    site = _Site(folder, library, links)
+    site.write("index.html", run_list(library, links))
+    for name in STATIC:
+        target = folder / "static" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(static_file(name))
+    for name in names:
+        site.write_run(name, most=tasks)
+        say(f"{name}: {len(links.tasks_of[name])} of {_tasks(library, name)} tasks")
+    left = {name: _tasks(library, name) - len(links.tasks_of[name]) for name in names}
+    return Bundle(folder, site.pages, len(names), {name: count for name, count in left.items() if count})
+
+
+def _check_empty(folder: Path, root: Path) -> None:
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: is there already and not empty. Give a new folder for the site.")
+    if folder.resolve().is_relative_to(root.resolve()):
+        raise UserError(f"{folder}: lies inside of {root}, whose runs are only read. Give a folder elsewhere.")
+
+
+def _tasks(library: Library, name: str) -> int:
+    return len(library.index(library.run(name)).tasks)
+
+
+class _Site:
+    """Writes pages and counts them."""
+
+    def __init__(self, folder: Path, library: Library, links: BundleLinks) -> None:
+        self.pages = 0
+        self._folder = folder
+        self._library = library
+        self._links = links
+
+    def write(self, file: str, text: str) -> None:
+        """Write one page."""
+        path = self._folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        self.pages += 1
+
+    def write_run(self, name: str, *, most: int) -> None:
+        """Write the pages of one run."""
+        library, base = self._library, f"runs/{self._links.folders[name]}"
+        links = replace(self._links, up="../../")
+        self.write(f"{base}/index.html", run_page(library, links, name))
+        self.write(f"{base}/tasks.html", tasks_page(library, links, name, {}, most=most))
+        self.write(f"{base}/failures.html", failures_page(library, links, name, {}))
+        if name in links.reports:
+            shutil.copyfile(library.run(name).path / "report.html", self._folder / base / "report.html")
+        deeper = replace(links, up="../../../")
+        for number in links.tasks_of[name]:
+            self._write_task(deeper, name, number, base)
+
+    def _write_task(self, links: BundleLinks, name: str, number: int, base: str) -> None:
+        library = self._library
+        index = library.index(library.run(name))
+        self.write(f"{base}/{task_file(number)}", task_page(library, links, name, number, {}))
+        agents = range(len(index.agents))
+        for agent in agents:
+            text = response_page(library, links, name, (number, agent), {})
+            self.write(f"{base}/{response_file(number, agent)}", text)
+        if links.pairs:
+            for agent in agents:
+                for peer in agents:
+                    if agent != peer:
+                        text = pair_page(library, links, name, (number, agent, peer), {})
+                        self.write(f"{base}/{pair_file(number, agent, peer)}", text)

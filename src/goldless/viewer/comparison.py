@@ -1,0 +1,176 @@
+"""Two runs side by side: paired differences of scores on common tasks, and what differs in how they were made."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.viewer.documents import part, signature_settings
+from goldless.viewer.run_folders import RunFolder
+from goldless.viewer.task_index import TaskIndex
+
+RESAMPLES = 2_000
+LEVEL = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class AgentDifference:
+    """Second run less first, on the tasks where both scored the agent."""
+
+    agent: str | None
+    """None: the mean over agents."""
+    first: float | None
+    second: float | None
+    """Mean scores on the common tasks."""
+    difference: Interval
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval leaves out zero."""
+        low, high = self.difference.low, self.difference.high
+        return low is not None and high is not None and (low > 0 or high < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskDifference:
+    """Second run less first on one task, the mean over the agents both scored."""
+
+    task: str
+    number: int
+    """In the first run."""
+    second_number: int
+    first: float
+    second: float
+    difference: float
+    agents: int
+
+
+@dataclass(frozen=True, slots=True)
+class SettingDifference:
+    """A setting that the two signatures do not share."""
+
+    name: str
+    first: str | None
+    second: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class RunComparison:
+    """Two runs under one metric."""
+
+    metric: str
+    agents: tuple[AgentDifference, ...]
+    tasks: tuple[TaskDifference, ...]
+    """Largest difference first."""
+    settings: tuple[SettingDifference, ...]
+    common_tasks: int
+    only_first: int
+    only_second: int
+    same_study: bool | None
+    """Whether tasks and responses are the same in both; None: a run does not say."""
+
+
+def common_metrics(first: TaskIndex, second: TaskIndex) -> tuple[str, ...]:
+    """The metrics that both runs have scores of."""
+    return tuple(metric for metric in first.metrics if metric in second.metrics)
+
+
+def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, TaskIndex], metric: str) -> RunComparison:
+    """Paired differences, second less first, over the responses that both runs scored."""
+    one, two = (index.scores.filter(pl.col("metric") == metric) for _, index in (first, second))
+    both = one.join(two, on=("task", "agent"), suffix="_second", maintain_order="left").filter(
+        pl.col("score").is_not_null() & pl.col("score_second").is_not_null()
+    )
+    tasks = list(both["task"].unique(maintain_order=True))
+    agents = [name for name in first[1].agent_names if name in set(both["agent"])]
+    before, after = (_table(both, column, tasks, agents) for column in ("score", "score_second"))
+    prints = [_fingerprint(run) for run, _ in (first, second)]
+    tasks_of = [set(frame["task"]) for frame in (one, two)]
+    return RunComparison(
+        metric=metric,
+        agents=_agents(agents, before, after),
+        tasks=_tasks(tasks, before, after, first[1], second[1]),
+        settings=_settings(_signature(first[0], metric), _signature(second[0], metric)),
+        common_tasks=len(tasks),
+        only_first=len(tasks_of[0] - tasks_of[1]),
+        only_second=len(tasks_of[1] - tasks_of[0]),
+        same_study=None if None in prints else prints[0] == prints[1],
+    )
+
+
+def _table(rows: pl.DataFrame, column: str, tasks: list[str], agents: list[str]) -> npt.NDArray[np.float64]:
+    """Scores [tasks, agents], NaN where a run has none."""
+    places = {task: number for number, task in enumerate(tasks)}
+    columns = {agent: number for number, agent in enumerate(agents)}
+    values = np.full((len(tasks), len(agents)), np.nan)
+    for task, agent, score in rows.select("task", "agent", column).iter_rows():
+        if agent in columns:
+            values[places[task], columns[agent]] = score
+    return values
+
+
+def _agents(
+    agents: list[str], before: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
+) -> tuple[AgentDifference, ...]:
+    if not agents:
+        return ()
+    names: list[str | None] = [None, *agents]
+    sides = [np.column_stack([_means(values), values]) for values in (before, after)]
+    intervals = task_intervals(sides[1] - sides[0], resamples=RESAMPLES, level=LEVEL)
+    return tuple(
+        AgentDifference(name, _mean(sides[0][:, j]), _mean(sides[1][:, j]), interval)
+        for j, (name, interval) in enumerate(zip(names, intervals, strict=True))
+    )
+
+
+def _means(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Mean over agents of each task; every task here has at least one."""
+    means: npt.NDArray[np.float64] = np.nanmean(values, axis=1)
+    return means
+
+
+def _mean(column: npt.NDArray[np.float64]) -> float | None:
+    there = column[~np.isnan(column)]
+    return float(there.mean()) if len(there) else None
+
+
+def _tasks(
+    tasks: list[str],
+    before: npt.NDArray[np.float64],
+    after: npt.NDArray[np.float64],
+    first: TaskIndex,
+    second: TaskIndex,
+) -> tuple[TaskDifference, ...]:
+    if not tasks:
+        return ()
+    counts = np.sum(~np.isnan(before), axis=1)
+    rows = [
+        TaskDifference(task, first.numbers[task], second.numbers[task], float(a), float(b), float(b - a), int(n))
+        for task, a, b, n in zip(tasks, _means(before), _means(after), counts, strict=True)
+        if task in first.numbers and task in second.numbers
+    ]
+    return tuple(sorted(rows, key=lambda row: (-abs(row.difference), row.number)))
+
+
+def _signature(run: RunFolder, metric: str) -> dict[str, str]:
+    if metric.startswith("review: "):
+        return signature_settings(run.document("review.json").get("signature"))
+    return signature_settings(part(run.document("leaderboard.json"), "metrics", metric).get("signature"))
+
+
+def _settings(first: dict[str, str], second: dict[str, str]) -> tuple[SettingDifference, ...]:
+    names = dict.fromkeys([*first, *second])
+    found = (SettingDifference(name, first.get(name), second.get(name)) for name in names)
+    return tuple(one for one in found if one.first != one.second)
+
+
+def _fingerprint(run: RunFolder) -> str | None:
+    for name in ("made_by.json", "leaderboard.json", "review.json"):
+        found = run.document(name).get("fingerprint")
+        if isinstance(found, str):
+            return found
+    return None

@@ -1,0 +1,129 @@
+"""Tables of a run folder, read in small pieces: one task's rows at a time, never the whole run."""
+
+from __future__ import annotations
+
+import functools
+from bisect import bisect
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from goldless.records import Task
+from goldless.viewer.documents import stamp
+
+TABLES = (
+    "tasks",
+    "responses",
+    "labels",
+    "logprobs",
+    "verdicts",
+    "critic_contrasts",
+    "rewrites",
+    "synopses",
+    "judgements",
+    "pair_scores",
+    "perturbed",
+)
+TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
+"""The one column that is large: it is read only for the rows that are shown."""
+MOST_GROUPS = 16
+"""Rows in more row groups than this are found by reading all."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceTables:
+    """The Parquet tables of one run folder; a table that is not there has no rows."""
+
+    folder: Path
+
+    def path(self, table: str) -> Path:
+        """The file of a table."""
+        return self.folder / f"{table}.parquet"
+
+    def columns(self, table: str) -> tuple[str, ...]:
+        """The columns of a table; none where it is not there or cannot be read."""
+        return _columns(self.path(table), stamp(self.folder, [f"{table}.parquet"]))
+
+    def scan(self, table: str) -> pl.LazyFrame | None:
+        """The table, not read yet."""
+        return pl.scan_parquet(self.path(table), glob=False) if self.columns(table) else None
+
+    def of_task(self, table: str, task: str, *, without: Iterable[str] = (TOKEN_VALUES,)) -> pl.DataFrame:
+        """The rows of one task, with their place in the table as ``row``."""
+        frame, columns = self.scan(table), self.columns(table)
+        if frame is None or "task" not in columns:
+            return pl.DataFrame()
+        wanted = [name for name in columns if name not in set(without)]
+        numbered = frame.select(wanted).with_row_index("row")
+        if len(self._groups(table)) == 1:
+            return numbered.filter(pl.col("task") == task).collect()
+        places = frame.select("task").with_row_index("row").filter(pl.col("task") == task).select("row").collect()
+        near = self._by_group(table, places["row"].to_list())
+        if not 0 < len(near) <= MOST_GROUPS:
+            return numbered.filter(pl.col("task") == task).collect()
+        # only the row groups that hold the task are read
+        parts = pl.concat([numbered.slice(rows[0], rows[-1] - rows[0] + 1) for rows in near]).collect()
+        return parts.filter(pl.col("task") == task)
+
+    def per_token(self, rows: Sequence[int]) -> dict[int, list[float]]:
+        """Log p of every token of these rows of the logprobs table, by row; a row without them is left out."""
+        if not rows or TOKEN_VALUES not in self.columns("logprobs"):
+            return {}
+        found: dict[int, list[float]] = {}
+        for near in self._by_group("logprobs", sorted(rows)):
+            frame = pl.scan_parquet(self.path("logprobs"), glob=False).select(TOKEN_VALUES)
+            values = frame.slice(near[0], near[-1] - near[0] + 1).collect()[TOKEN_VALUES]
+            found |= {row: held.to_list() for row in near if (held := values[row - near[0]]) is not None}
+        return found
+
+    def _by_group(self, table: str, rows: Sequence[int]) -> list[list[int]]:
+        """Rows in order, parted by the row groups of the file they lie in: a group is read as a whole."""
+        starts = self._groups(table)
+        found: dict[int, list[int]] = {}
+        for row in rows:
+            found.setdefault(bisect(starts, row), []).append(row)
+        return list(found.values())
+
+    def _groups(self, table: str) -> tuple[int, ...]:
+        return _group_starts(self.path(table), stamp(self.folder, [f"{table}.parquet"]))
+
+    def task(self, name: str) -> Task:
+        """The task: its prompt, reference and synopses, those written by a model among them."""
+        found = self.of_task("tasks", name)
+        row: dict[str, Any] = found.row(0, named=True) if len(found) else {}
+        synopses = {
+            column.removeprefix("synopsis_"): value
+            for column, value in row.items()
+            if column.startswith("synopsis_") and isinstance(value, str)
+        }
+        for written in self.of_task("synopses", name).iter_rows(named=True):
+            if written.get("text"):
+                synopses.setdefault(str(written["synopsis"]), written["text"])
+        known = {"row", "task", "prompt", "reference"}
+        extra = {k: v for k, v in row.items() if k not in known and not k.startswith("synopsis_") and v is not None}
+        return Task(name, row.get("prompt"), row.get("reference"), synopses, extra)
+
+    def responses(self, task: str) -> dict[str, str]:
+        """The texts that agents gave to a task."""
+        return {row["agent"]: row["text"] for row in self.of_task("responses", task).iter_rows(named=True)}
+
+
+@functools.lru_cache(maxsize=256)
+def _columns(path: Path, _: object) -> tuple[str, ...]:
+    try:
+        return tuple(pl.read_parquet_schema(path))
+    except (OSError, pl.exceptions.PolarsError):
+        return ()
+
+
+@functools.lru_cache(maxsize=256)
+def _group_starts(path: Path, _: object) -> tuple[int, ...]:
+    """The first row of each row group of a file."""
+    meta = pq.read_metadata(path)
+    sizes = [meta.row_group(number).num_rows for number in range(meta.num_row_groups)]
+    return tuple(accumulate(sizes, initial=0))[:-1]

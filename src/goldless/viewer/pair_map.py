@@ -1,0 +1,145 @@
+"""The information map of a pair from stored log-probabilities, which needs no model, or from the embedded one."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import anyio
+
+from goldless.errors import UserError
+from goldless.metrics.information_map import InformationMap, make_information_map
+from goldless.models.embedded import find_embedded
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.sentences import split_sentences
+from goldless.studies import read_study
+from goldless.viewer.token_strip import SENTENCE_LIMITS, StripToken, gain_shade, strip
+
+
+@dataclass(frozen=True, slots=True)
+class MapSentence:
+    """A sentence with the nats it carries."""
+
+    number: int
+    text: str
+    nats: float | None
+    """None: not computed."""
+    shade: str
+    helps: str = ""
+    """Which sentence of the peer's it helps most."""
+
+
+@dataclass(frozen=True, slots=True)
+class PairMap:
+    """What a candidate's response tells about a peer's, by sentence."""
+
+    total_nats: float
+    end_nats: float | None
+    """Of the end-of-turn token; None: there is none, or it cannot be told."""
+    peer_sentences: tuple[MapSentence, ...]
+    candidate_sentences: tuple[MapSentence, ...]
+    tokens: tuple[StripToken, ...]
+    placed: bool
+    """Whether the tokens have a place in the peer's text; without their texts, sentences have no nats."""
+    contributions: bool
+    """Whether the candidate's sentences were left out one by one."""
+    signature: str | None = None
+
+
+def stored_map(
+    candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
+) -> PairMap | None:
+    """The map from the stored log p(y|x) and log p(y) of each token; None where they are not of the same tokens."""
+    if len(given) != len(marginal) or not given:
+        return None
+    sentences, known = split_sentences(peer), split_sentences(candidate)
+    if not sentences or not known:
+        return None
+    candidates = tuple(MapSentence(number, s.text, None, "") for number, s in enumerate(known, 1))
+    if pieces is not None and len(pieces) == len(given) and "".join(pieces) == peer:
+        made = make_information_map(
+            task="",
+            agent="",
+            peer="",
+            agent_text=candidate,
+            agent_sentences=known,
+            peer_sentences=sentences,
+            pieces=pieces,
+            conditional_nats=given,
+            marginal_nats=marginal,
+            without_nats=[given] * len(known),  # no sentence was left out: contributions are not known
+        )
+        return replace(whole_map(made), candidate_sentences=candidates, contributions=False, signature=None)
+    gains = [a - b for a, b in zip(given, marginal, strict=True)]
+    return PairMap(
+        total_nats=math.fsum(gains),
+        end_nats=None,
+        peer_sentences=tuple(MapSentence(number, s.text, None, "") for number, s in enumerate(sentences, 1)),
+        candidate_sentences=candidates,
+        tokens=strip(gains, None, kind="gain"),
+        placed=False,
+        contributions=False,
+    )
+
+
+def _sentence(number: int, text: str, nats: float | None, helps: str = "") -> MapSentence:
+    return MapSentence(number, text, nats, "" if nats is None else gain_shade(nats, SENTENCE_LIMITS), helps)
+
+
+# --- with the embedded model -----------------------------------------------------------------------------------------
+
+
+class MapMaker:
+    """Computes whole maps with the embedded model, one at a time; replies are kept in the journal."""
+
+    def __init__(self, journal: Path) -> None:
+        self._journal = journal
+        self._lock = threading.Lock()
+
+    def offers(self, row: Mapping[str, Any]) -> bool:
+        """Whether the scorer of a row is the embedded model, and on this machine."""
+        return str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
+
+    def make(self, folder: Path, row: Mapping[str, Any]) -> PairMap:
+        """The whole map of the pair in a row of the logprobs table: the target is the peer, the given the candidate."""
+        if not self.offers(row) or row.get("given") is None:
+            raise UserError("a whole map is computed where the scorer is the embedded model and lies on this machine")
+        options = ExplainOptions(
+            task=row["task"],
+            agent=row["given"],
+            peer=row["target"],
+            template=row["template"],
+            synopsis=row.get("synopsis"),
+            text="responses" if row.get("rewriter") is None else "rewrites",
+            journal=self._journal,
+        )
+        with self._lock:
+            found = anyio.run(explain_pair, read_study(folder), options)
+        return whole_map(found)
+
+
+def whole_map(found: InformationMap) -> PairMap:
+    """An information map in the viewer's terms."""
+    helps = []
+    for number in range(len(found.candidate_sentences)):
+        best = found.helps_most(number)
+        helps.append("" if best is None else f"P{best + 1} {found.matrix_nats[number][best]:+.2f}")
+    return PairMap(
+        total_nats=found.total_nats,
+        end_nats=found.end_gain_nats,
+        peer_sentences=tuple(
+            _sentence(number, s.text, s.gain_nats) for number, s in enumerate(found.peer_sentences, 1)
+        ),
+        candidate_sentences=tuple(
+            _sentence(number, s.text, s.contribution_nats, helped)
+            for number, (s, helped) in enumerate(zip(found.candidate_sentences, helps, strict=True), 1)
+        ),
+        tokens=tuple(StripToken(t.text, t.gain_nats, gain_shade(t.gain_nats)) for t in found.tokens),
+        placed=True,
+        contributions=True,
+        signature=found.signature,
+    )

@@ -1,0 +1,212 @@
+"""The viewer's server: pages for this machine's own browser, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib import resources
+from pathlib import Path
+
+import anyio
+from aiohttp import web
+
+from goldless.errors import UserError
+from goldless.viewer.comparison_page import compare_page
+from goldless.viewer.gate import HEADERS, REPORT_POLICY, Handler, RefusedError, check_request, from_own_page
+from goldless.viewer.library import Library, PageNotFoundError
+from goldless.viewer.links import ServerLinks
+from goldless.viewer.rendering import render
+from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
+from goldless.viewer.task_pages import pair_page, response_page, task_page
+
+HOST = "127.0.0.1"
+STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
+LOGGER = logging.getLogger("goldless.viewer")
+_SILENT = logging.getLogger("goldless.viewer.protocol")
+# the HTTP library would quote the bytes it cannot read
+_SILENT.setLevel(logging.CRITICAL + 1)
+_SILENT.propagate = False
+ENDING_SECONDS = 2.0
+
+
+async def serve(library: Library, *, port: int = 0, ready: Callable[[str], None]) -> None:
+    """Serve until interrupted or terminated. ``ready`` is called with the address; port 0 takes a free one."""
+    async with listening(library, port=port) as url:
+        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
+            ready(url)
+            await anyio.sleep_forever()
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            ready(url)
+            async for _ in signals:
+                return
+
+
+@asynccontextmanager
+async def listening(library: Library, *, port: int = 0) -> AsyncIterator[str]:
+    """The server while the block runs; its address. It listens on this machine only."""
+    runner = web.AppRunner(
+        application(library), access_log=None, logger=_SILENT, shutdown_timeout=ENDING_SECONDS, handle_signals=False
+    )
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, HOST, port).start()
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UserError(
+                f"cannot listen on {HOST}, port {port} ({why}); choose another port, or 0 for a free one"
+            ) from None
+        yield f"http://{HOST}:{runner.addresses[0][1]}/"
+    finally:
+        with anyio.CancelScope(shield=True):
+            await runner.cleanup()
+
+
+def application(library: Library) -> web.Application:
+    """The routes."""
+    server = _Server(library)
+    app = web.Application(middlewares=[_answer])
+    number = "{number:[0-9]{1,9}}"
+    for path, handler in (
+        ("/", server.home),
+        ("/progress", server.progress_list),
+        ("/compare", server.compare),
+        ("/static/{name}", server.static),
+        ("/runs/{run}", server.run),
+        ("/runs/{run}/progress", server.progress),
+        ("/runs/{run}/report", server.report),
+        ("/runs/{run}/failures", server.failures),
+        ("/runs/{run}/tasks", server.tasks),
+        (f"/runs/{{run}}/tasks/{number}", server.task),
+        (f"/runs/{{run}}/tasks/{number}/agents/{{agent:[0-9]{{1,9}}}}", server.response),
+        (f"/runs/{{run}}/tasks/{number}/pairs/{{agent:[0-9]{{1,9}}}}/{{peer:[0-9]{{1,9}}}}", server.pair),
+    ):
+        app.router.add_get(path, handler)
+    return app
+
+
+class _Server:
+    """Answers requests; pages are made in threads, so that a slow one holds up no other."""
+
+    def __init__(self, library: Library) -> None:
+        self._library = library
+        self._links = ServerLinks()
+
+    async def home(self, _: web.Request) -> web.Response:
+        return await self._page(run_list)
+
+    async def progress_list(self, _: web.Request) -> web.Response:
+        return await self._page(progress_list)
+
+    async def progress(self, request: web.Request) -> web.Response:
+        run = request.match_info["run"]
+        response = await self._page(progress_of, run)
+        running = await asyncio.to_thread(lambda: self._library.run(run).running)
+        response.headers["X-Run-State"] = "running" if running else "done"
+        return response
+
+    async def compare(self, request: web.Request) -> web.Response:
+        return await self._page(compare_page, request.query)
+
+    async def run(self, request: web.Request) -> web.Response:
+        return await self._page(run_page, request.match_info["run"])
+
+    async def tasks(self, request: web.Request) -> web.Response:
+        return await self._page(tasks_page, request.match_info["run"], request.query)
+
+    async def failures(self, request: web.Request) -> web.Response:
+        return await self._page(failures_page, request.match_info["run"], request.query)
+
+    async def task(self, request: web.Request) -> web.Response:
+        return await self._page(task_page, request.match_info["run"], _number(request, "number"), request.query)
+
+    async def response(self, request: web.Request) -> web.Response:
+        numbers = _number(request, "number"), _number(request, "agent")
+        return await self._page(response_page, request.match_info["run"], numbers, request.query)
+
+    async def pair(self, request: web.Request) -> web.Response:
+        if request.query.get("whole") and not from_own_page(request):
+            raise RefusedError(403, "A map is computed when it is asked for on the viewer's own page.")
+        numbers = tuple(_number(request, name) for name in ("number", "agent", "peer"))
+        return await self._page(pair_page, request.match_info["run"], numbers, request.query)
+
+    async def report(self, request: web.Request) -> web.Response:
+        text = await asyncio.to_thread(_report, self._library.run(request.match_info["run"]).path)
+        response = web.Response(body=text, content_type="text/html", charset="utf-8")
+        response.headers["Content-Security-Policy"] = REPORT_POLICY
+        return response
+
+    async def static(self, request: web.Request) -> web.Response:
+        name = request.match_info["name"]
+        if name not in STATIC:
+            raise PageNotFoundError(f"no file {name!r} here")
+        return web.Response(body=static_file(name), content_type=STATIC[name], charset="utf-8")
+
+    async def _page(self, make: Callable[..., str], *arguments: object) -> web.Response:
+        text = await asyncio.to_thread(make, self._library, self._links, *arguments)
+        return _html(text)
+
+
+def static_file(name: str) -> bytes:
+    """A style sheet, script or picture of the viewer."""
+    return (resources.files("goldless.viewer") / "static" / name).read_bytes()
+
+
+def _report(folder: Path) -> bytes:
+    path = folder / "report.html"
+    # a link that leads out of the folder is not followed
+    if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+        raise PageNotFoundError("this run has no report.html")
+    return path.read_bytes()
+
+
+def _number(request: web.Request, name: str) -> int:
+    return int(request.match_info[name])
+
+
+def _html(text: str, status: int = 200) -> web.Response:
+    return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
+
+
+@web.middleware
+async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Check who asks, turn what goes wrong into a page, and say what a browser may do with the answer."""
+    try:
+        check_request(request)
+        response = await handler(request)
+    except RefusedError as error:
+        response = _problem(error.status, str(error))
+    except web.HTTPException as error:
+        response = _problem(error.status, "There is no such page.")
+    except PageNotFoundError as error:
+        response = _problem(404, str(error))
+    except UserError as error:
+        response = _problem(400, str(error))
+    except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
+        LOGGER.error("a page could not be made: %s", _kind_and_place(error))  # noqa: TRY400
+        response = _problem(500, f"This page could not be made ({_kind_and_place(error)}).")
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    return response
+
+
+def _problem(status: int, message: str) -> web.Response:
+    response = _html(render("problem.html", ServerLinks(), status=status, message=message), status)
+    if status == 405:
+        response.headers["Allow"] = "GET, HEAD"
+    return response
+
+
+def _kind_and_place(error: BaseException) -> str:
+    """What was raised, in which file and line: the message of an unknown error may quote a text."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = "" if trace is None else f" in {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
+    return f"{type(error).__name__}{place}"

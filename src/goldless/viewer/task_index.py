@@ -1,0 +1,298 @@
+"""The index of one run: a small table of scores and failures by task, made once and kept while its files stay as is."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import polars as pl
+
+from goldless.records import Agent
+from goldless.viewer.documents import Stamp, read_agents, stamp
+from goldless.viewer.evidence_tables import TABLES, EvidenceTables
+
+SCORES = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "asked": pl.Int64} | {
+    "used": pl.Int64
+}
+FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
+EXCERPT = 160
+FILES = ("response_scores.csv", "agents.jsonl", *(f"{table}.parquet" for table in TABLES))
+KEPT = 8
+"""Runs whose index is kept in memory."""
+
+Order = Literal["task", "score", "spread", "missing", "failures"]
+Scope = Literal["texts", "replies"]
+ORDERS = get_args(Order)
+SCOPES = get_args(Scope)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskQuery:
+    """Which tasks to list, and in what order."""
+
+    metric: str | None = None
+    agent: str | None = None
+    """Whose score counts; None: the mean over agents."""
+    failure: str | None = None
+    """A cause, ``any`` or ``none``; None: all tasks."""
+    missing: bool = False
+    """Only tasks with a missing score."""
+    low: float | None = None
+    high: float | None = None
+    search: str = ""
+    scope: Scope = "texts"
+    """Where the text is searched for: prompts and responses, or what judges replied."""
+    order: Order = "task"
+    descending: bool = False
+    page: int = 1
+    size: int = 50
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """A page of the list of tasks."""
+
+    rows: list[dict[str, object]]
+    """number, task, prompt, score, low, high, best, worst, spread, missing, asked, failures"""
+    total: int
+    page: int
+    pages: int
+    lowest: float | None
+    """Of the scores of all tasks under this metric, for one scale in all rows."""
+    highest: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskIndex:
+    """Scores and failures of a run by task."""
+
+    tables: EvidenceTables
+    tasks: tuple[str, ...]
+    agents: tuple[Agent, ...]
+    prompts: pl.DataFrame
+    """task, number, prompt (its beginning)"""
+    scores: pl.DataFrame
+    failures: pl.DataFrame
+    numbers: Mapping[str, int] = field(repr=False)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics there are scores of."""
+        return tuple(self.scores["metric"].unique(maintain_order=True))
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The causes of failure there are."""
+        return tuple(sorted(self.failures["kind"].unique()))
+
+    @property
+    def agent_names(self) -> tuple[str, ...]:
+        """The agents, in the order of the run."""
+        return tuple(agent.agent for agent in self.agents)
+
+    def of_task(self, task: str) -> dict[tuple[str, str], dict[str, object]]:
+        """The scores of a task, by metric and agent."""
+        found = self.scores.filter(pl.col("task") == task)
+        return {(row["metric"], row["agent"]): row for row in found.iter_rows(named=True)}
+
+    def page(self, query: TaskQuery) -> TaskPage:
+        """The tasks that are asked for, a page of them."""
+        frame = self._by_task(query)
+        lowest, highest = frame["low"].min(), frame["high"].max()
+        frame = self._filtered(frame, query)
+        if query.search:
+            frame = frame.join(self._matching(query).select("task"), on="task", how="semi", maintain_order="left")
+        by = {"task": "number"}.get(query.order, query.order)
+        frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
+        pages = max(1, -(-len(frame) // query.size))
+        number = min(max(1, query.page), pages)
+        shown = frame.slice((number - 1) * query.size, query.size)
+        return TaskPage(shown.to_dicts(), len(frame), number, pages, _float(lowest), _float(highest))
+
+    def _by_task(self, query: TaskQuery) -> pl.DataFrame:
+        metric = query.metric if query.metric in self.metrics else next(iter(self.metrics), None)
+        scores = self.scores.filter(pl.col("metric") == metric) if metric is not None else self.scores.clear()
+        found = scores.group_by("task").agg(
+            pl.col("score").mean().alias("score"),
+            pl.col("score").min().alias("low"),
+            pl.col("score").max().alias("high"),
+            pl.col("agent").sort_by("score", descending=True, nulls_last=True).first().alias("best"),
+            pl.col("agent").sort_by("score", nulls_last=True).first().alias("worst"),
+            (pl.col("asked") - pl.col("used")).sum().alias("missing"),
+            pl.col("asked").sum(),
+        )
+        found = found.with_columns((pl.col("high") - pl.col("low")).alias("spread"))
+        if query.agent is not None:
+            own = scores.filter(pl.col("agent") == query.agent)
+            own = own.select("task", pl.col("score"), (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
+            found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
+        failures = self.failures
+        if query.agent is not None:
+            failures = failures.filter(pl.col("agent") == query.agent)
+        counted = failures.group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
+        return self.prompts.join(
+            found, on="task", how="left" if query.agent is None or metric is None else "inner", maintain_order="left"
+        ).join(counted, on="task", how="left", maintain_order="left")
+
+    def _filtered(self, frame: pl.DataFrame, query: TaskQuery) -> pl.DataFrame:
+        failed = pl.col("failures").fill_null(0) > 0
+        if query.failure == "any":
+            frame = frame.filter(failed)
+        elif query.failure == "none":
+            frame = frame.filter(~failed)
+        elif query.failure is not None:
+            some = self.failures.filter(pl.col("kind") == query.failure)
+            if query.agent is not None:
+                some = some.filter(pl.col("agent") == query.agent)
+            frame = frame.join(some.select("task").unique(), on="task", how="semi", maintain_order="left")
+        if query.missing:
+            frame = frame.filter(pl.col("missing").fill_null(0) > 0)
+        if query.low is not None:
+            frame = frame.filter(pl.col("score") >= query.low)
+        if query.high is not None:
+            frame = frame.filter(pl.col("score") <= query.high)
+        return frame
+
+    def _matching(self, query: TaskQuery) -> pl.DataFrame:
+        """Tasks whose texts hold what is searched for, upper and lower case alike."""
+        pattern = f"(?i){re.escape(query.search)}"
+        places = {"texts": (("tasks", "prompt"), ("responses", "text")), "replies": (("judgements", "output"),)}
+        found = []
+        for table, column in places[query.scope]:
+            frame, columns = self.tables.scan(table), self.tables.columns(table)
+            if frame is None or column not in columns:
+                continue
+            wanted = pl.col(column).str.contains(pattern)
+            if table == "responses" and query.agent is not None:
+                wanted &= pl.col("agent") == query.agent
+            found.append(frame.filter(wanted).select(pl.col("task").cast(pl.String)))
+        named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern)).select("task")
+        return pl.concat([named, *found]).unique().collect()
+
+
+def _float(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+# --- making it -----------------------------------------------------------------------------------------------------
+
+
+class IndexShelf:
+    """The indexes of the runs that were opened last; one is made again when a file of its run was written."""
+
+    def __init__(self) -> None:
+        self._kept: OrderedDict[Path, tuple[Stamp, TaskIndex]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def index(self, folder: Path) -> TaskIndex:
+        """The index of a run folder as it is now."""
+        now = stamp(folder, FILES)
+        with self._lock:
+            kept = self._kept.get(folder)
+            if kept is None or kept[0] != now:
+                kept = now, make_index(folder)
+                self._kept[folder] = kept
+                while len(self._kept) > KEPT:
+                    self._kept.popitem(last=False)
+            self._kept.move_to_end(folder)
+            return kept[1]
+
+
+def make_index(folder: Path) -> TaskIndex:
+    """Read what an index is made of: scores, the beginnings of prompts, and how often calls failed."""
+    tables = EvidenceTables(folder)
+    scores = pl.concat([_response_scores(folder), _judgement_scores(tables)])
+    failures = _failures(tables)
+    prompts = _prompts(tables, scores, failures)
+    agents = read_agents(folder)
+    named = {agent.agent for agent in agents}
+    others = [*_unique(tables, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]
+    agents += [Agent(name) for name in dict.fromkeys(others) if name not in named]
+    tasks = tuple(prompts["task"])
+    numbers = {task: number for number, task in enumerate(tasks)}
+    return TaskIndex(tables, tasks, tuple(agents), prompts, scores, failures, numbers)
+
+
+def _unique(tables: EvidenceTables, table: str, column: str) -> list[str]:
+    frame = tables.scan(table)
+    if frame is None or column not in tables.columns(table):
+        return []
+    return [str(x) for x in frame.select(column).drop_nulls().unique(maintain_order=True).collect()[column]]
+
+
+def _response_scores(folder: Path) -> pl.DataFrame:
+    path = folder / "response_scores.csv"
+    try:
+        frame = pl.scan_csv(path, schema_overrides=SCORES, glob=False)
+        return frame.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
+    except (OSError, pl.exceptions.PolarsError):
+        return pl.DataFrame(schema=SCORES)
+
+
+def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
+    """What reviewers said of each response, all of them alike: mean rating, or share of comparisons won."""
+    frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
+    if frame is None or not {"format", "task", "value"} <= columns:
+        return pl.DataFrame(schema=SCORES)
+    metric = pl.concat_str(pl.lit("review: "), pl.col("format")).alias("metric")
+    value = pl.col("value").cast(pl.Float64)
+    sides = []
+    for column, worth in (("first", value), ("second", 1 - value), ("agent", value)):
+        if column in columns:
+            there = frame.filter(pl.col(column).is_not_null())
+            sides.append(there.select(metric, "task", pl.col(column).alias("agent"), worth.alias("value")))
+    if not sides:
+        return pl.DataFrame(schema=SCORES)
+    grouped = pl.concat(sides).group_by("metric", "task", "agent", maintain_order=True)
+    counts = grouped.agg(
+        pl.col("value").mean().alias("score"), pl.len().alias("asked"), pl.col("value").count().alias("used")
+    )
+    return counts.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
+
+
+AGENT_OF = {
+    "logprobs": ("target",),
+    "verdicts": ("first",),
+    "rewrites": ("agent",),
+    "synopses": (),
+    "judgements": ("first", "agent"),
+    "perturbed": ("agent",),
+}
+"""Tables with failures, and the columns that say whose response a row is about."""
+
+
+def _failures(tables: EvidenceTables) -> pl.DataFrame:
+    found = []
+    for table, names in AGENT_OF.items():
+        frame, columns = tables.scan(table), tables.columns(table)
+        if frame is None or not {"task", "failure"} <= set(columns):
+            continue
+        whose = [pl.col(name) for name in names if name in columns]
+        agent = pl.coalesce(*whose) if whose else pl.lit(None, dtype=pl.String)
+        rows = frame.filter(pl.col("failure").is_not_null()).select(
+            pl.lit(table).alias("table"), "task", agent.alias("agent"), pl.col("failure").alias("kind")
+        )
+        found.append(rows.group_by("table", "task", "agent", "kind", maintain_order=True).agg(pl.len().alias("count")))
+    if not found:
+        return pl.DataFrame(schema=FAILURES)
+    return pl.concat(found).collect().select(pl.col(name).cast(kind) for name, kind in FAILURES.items())
+
+
+def _prompts(tables: EvidenceTables, scores: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
+    """Tasks in the order of the study, or else of first appearance, with the beginning of each prompt."""
+    frame = tables.scan("tasks")
+    if frame is not None and "task" in tables.columns("tasks"):
+        prompt = pl.col("prompt").str.slice(0, EXCERPT) if "prompt" in tables.columns("tasks") else pl.lit(None)
+        known = frame.select(pl.col("task").cast(pl.String), prompt.cast(pl.String).alias("prompt")).collect()
+    else:
+        named = [*_unique(tables, "responses", "task"), *scores["task"].drop_nulls(), *failures["task"].drop_nulls()]
+        tasks = list(dict.fromkeys(named))
+        known = pl.DataFrame(
+            {"task": tasks, "prompt": [None] * len(tasks)}, schema={"task": pl.String, "prompt": pl.String}
+        )
+    return known.with_row_index("number").with_columns(pl.col("number").cast(pl.Int64))

@@ -1,0 +1,383 @@
+"""Pages about one task: its responses side by side, the evidence on one of them, and the information map of two."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from goldless.errors import GoldlessError, UserError
+from goldless.records import Task
+from goldless.viewer.asked import (
+    Asked,
+    ReviewWording,
+    asked_judgement,
+    asked_logprob,
+    asked_rewrite,
+    asked_verdict,
+    critic_reading,
+    find_run_template,
+)
+from goldless.viewer.documents import Document
+from goldless.viewer.evidence_tables import EvidenceTables
+from goldless.viewer.journal_lookup import Turn
+from goldless.viewer.library import Library, PageNotFoundError
+from goldless.viewer.links import Links
+from goldless.viewer.pair_map import PairMap, stored_map
+from goldless.viewer.rendering import decimals_for, render
+from goldless.viewer.run_folders import RunFolder
+from goldless.viewer.run_pages import page_number
+from goldless.viewer.task_index import TaskIndex
+from goldless.viewer.token_strip import GAIN_LIMITS, SENTENCE_LIMITS, StripToken, strip
+
+ROWS_A_PAGE = 20
+"""Pieces of evidence of one kind on a page, each with its prompt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A task of a run."""
+
+    library: Library
+    run: RunFolder
+    index: TaskIndex
+    number: int
+
+    @property
+    def name(self) -> str:
+        """The task's name."""
+        return self.index.tasks[self.number]
+
+    def agent(self, number: int) -> str:
+        """The agent of that number."""
+        if not 0 <= number < len(self.index.agents):
+            raise PageNotFoundError(f"this run has {len(self.index.agents)} agents, counted from 0; no agent {number}")
+        return self.index.agent_names[number]
+
+    @property
+    def agent_numbers(self) -> dict[str, int]:
+        """The number of each agent."""
+        return {agent: number for number, agent in enumerate(self.index.agent_names)}
+
+    @property
+    def around(self) -> dict[str, int | None]:
+        """The tasks before and after this one."""
+        last = len(self.index.tasks) - 1
+        return {
+            "before": self.number - 1 if self.number > 0 else None,
+            "after": self.number + 1 if self.number < last else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceRow:
+    """A piece of evidence with the question behind it."""
+
+    row: Mapping[str, Any]
+    asked: Asked
+    turns: tuple[Turn, ...] = ()
+    tokens: tuple[StripToken, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class EvidencePage:
+    """Some of the evidence of one kind."""
+
+    rows: list[EvidenceRow]
+    total: int
+    page: int
+    pages: int
+
+
+def find_place(library: Library, run: str, number: int) -> Place:
+    """The task of that number in a run."""
+    folder = library.run(run)
+    index = library.index(folder)
+    if not 0 <= number < len(index.tasks):
+        raise PageNotFoundError(f"this run has {len(index.tasks)} tasks, counted from 0; there is no task {number}")
+    return Place(library, folder, index, number)
+
+
+# --- one task --------------------------------------------------------------------------------------------------------
+
+
+def task_page(library: Library, links: Links, run: str, number: int, given: Mapping[str, str]) -> str:
+    """One task: what was asked, what agents answered, and how each answer scored."""
+    place = find_place(library, run, number)
+    tables = place.index.tables
+    responses, scores = tables.responses(place.name), place.index.of_task(place.name)
+    agents = [name for name in place.index.agent_names if name in responses or any(name == a for _, a in scores)]
+    pairs = _pair_scores(place)
+    values: list[float | None] = [row["score"] for row in scores.values()]  # type: ignore[misc]
+    return render(
+        "task.html",
+        links,
+        run=place.run.summary(),
+        place=place,
+        task=tables.task(place.name),
+        responses=responses,
+        agents=agents,
+        scores=scores,
+        metrics=[m for m in place.index.metrics if any(m == metric for metric, _ in scores)],
+        decimals=decimals_for(values),
+        rewrites=_by_agent(tables.of_task("rewrites", place.name)),
+        labels=tables.of_task("labels", place.name).to_dicts(),
+        failures=_failure_counts(place),
+        pairs=pairs,
+        whole=bool(given.get("whole")),
+    )
+
+
+def _pair_scores(place: Place) -> dict[str, dict[str, Any]]:
+    """By metric: who stands in the table of pairs, its scores, and how they are to be written."""
+    frame = place.index.tables.of_task("pair_scores", place.name)
+    found: dict[str, dict[str, Any]] = {}
+    for row in frame.iter_rows(named=True):
+        one = found.setdefault(row["metric"], {"scores": {}, "missing": {}, "agents": {}})
+        one["scores"][row["agent"], row["peer"]] = row["score"]
+        one["missing"][row["agent"], row["peer"]] = row.get("missing")
+        one["agents"] |= {row["agent"]: None, row["peer"]: None}
+    for one in found.values():
+        one["agents"] = [name for name in place.index.agent_names if name in one["agents"]]
+        one["decimals"] = decimals_for(list(one["scores"].values()))
+    return found
+
+
+def _by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row["agent"], []).append(row)
+    return found
+
+
+def _failure_counts(place: Place) -> dict[str | None, int]:
+    rows = place.index.failures.filter(pl.col("task") == place.name)
+    counted: dict[str | None, int] = {}
+    for agent, number in rows.select("agent", "count").iter_rows():
+        counted[agent] = counted.get(agent, 0) + number
+    return counted
+
+
+# --- one response ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A response that evidence is about."""
+
+    place: Place
+    agent: str
+    task: Task
+    texts: Mapping[str, str]
+    """All responses to the task, by agent."""
+    leaderboard: Document
+    review: Document
+
+    @property
+    def tables(self) -> EvidenceTables:
+        """The evidence of the run."""
+        return self.place.index.tables
+
+    @property
+    def perturbed(self) -> list[dict[str, Any]]:
+        """What a crash test made of it."""
+        rows = self.tables.of_task("perturbed", self.place.name)
+        return rows.filter(pl.col("agent") == self.agent).to_dicts() if len(rows) else []
+
+
+def response_page(library: Library, links: Links, run: str, numbers: tuple[int, int], given: Mapping[str, str]) -> str:
+    """The evidence on one response, by the numbers of task and agent: each piece with exact prompt and reply."""
+    place = find_place(library, run, numbers[0])
+    agent = place.agent(numbers[1])
+    about = Subject(
+        place=place,
+        agent=agent,
+        task=place.index.tables.task(place.name),
+        texts=place.index.tables.responses(place.name),
+        leaderboard=place.run.document("leaderboard.json"),
+        review=place.run.document("review.json"),
+    )
+    scores = {metric: row for (metric, name), row in place.index.of_task(place.name).items() if name == agent}
+    return render(
+        "response.html",
+        links,
+        run=place.run.summary(),
+        place=place,
+        agent=agent,
+        agent_number=numbers[1],
+        task=about.task,
+        text=about.texts.get(agent),
+        scores=scores,
+        decimals=decimals_for([row["score"] for row in scores.values()]),  # type: ignore[misc]
+        logprobs=_logprobs(about, page_number(given.get("logprobs"))),
+        verdicts=_verdicts(about, page_number(given.get("verdicts"))),
+        judgements=_judgements(about, page_number(given.get("judgements"))),
+        rewrites=_rewrites(about),
+        perturbed=about.perturbed,
+        agent_numbers=place.agent_numbers,
+        whole=bool(given.get("whole")),
+    )
+
+
+def _paged(frame: pl.DataFrame, page: int) -> tuple[list[dict[str, Any]], int, int, int]:
+    pages = max(1, -(-len(frame) // ROWS_A_PAGE))
+    page = min(page, pages)
+    return frame.slice((page - 1) * ROWS_A_PAGE, ROWS_A_PAGE).to_dicts(), len(frame), page, pages
+
+
+def _logprobs(about: Subject, page: int) -> EvidencePage:
+    """Log-probabilities about the response: of others given it first, which make its score, then of itself."""
+    place = about.place
+    frame = about.tables.of_task("logprobs", place.name)
+    if not len(frame):
+        return EvidencePage([], 0, 1, 1)
+    given, target = pl.col("given").eq_missing(about.agent), pl.col("target") == about.agent
+    frame = frame.filter(given | target).with_columns(given.alias("_given"))
+    frame = frame.sort("_given", "row", descending=[True, False]).drop("_given")
+    rows, total, page, pages = _paged(frame, page)
+    values = about.tables.per_token([row["row"] for row in rows])
+    pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
+    found = []
+    for row in rows:
+        scored = scored_texts(place, row, about.texts)
+        template = find_run_template(about.leaderboard, row.get("template"))
+        asked = asked_logprob(row, template, about.task, scored)
+        key = str(row.get("scorer")), scored.get(row["target"], "")
+        if key not in pieces and row["row"] in values:
+            pieces[key] = place.library.tokenizers.pieces(*key) if key[1] else None
+        tokens = strip(values[row["row"]], pieces.get(key)) if row["row"] in values else ()
+        found.append(EvidenceRow(row, asked, tokens=tokens))
+    return EvidencePage(found, total, page, pages)
+
+
+def scored_texts(place: Place, row: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, str]:
+    """What was scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
+    rewriter = row.get("rewriter")
+    if rewriter is None:
+        return texts
+    names = set(str(rewriter).split("+"))
+    rewrites = [r for r in place.index.tables.of_task("rewrites", place.name).to_dicts() if r["rewriter"] in names]
+    own = [r for r in rewrites if r.get("template") == row.get("template")] or rewrites
+    return {r["agent"]: r["text"] for r in own if r.get("text")}
+
+
+def _verdicts(about: Subject, page: int) -> EvidencePage:
+    place, texts = about.place, about.texts
+    frame = about.tables.of_task("verdicts", place.name)
+    if not len(frame):
+        return EvidencePage([], 0, 1, 1)
+    second = (pl.col("second") == about.agent) & (pl.col("second_task") == place.name)
+    rows, total, page, pages = _paged(frame.filter((pl.col("first") == about.agent) | second), page)
+    reading = critic_reading(about.leaderboard)
+    others: dict[str, Mapping[str, str]] = {place.name: texts}
+    found = []
+    for row in rows:
+        task = row["second_task"]
+        if task not in others:
+            others[task] = about.tables.responses(task)
+        asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]))
+        found.append(EvidenceRow(row, asked, place.library.journal.exchange(row.get("critic"), asked)))
+    return EvidencePage(found, total, page, pages)
+
+
+def _judgements(about: Subject, page: int) -> EvidencePage:
+    frame = about.tables.of_task("judgements", about.place.name)
+    if not len(frame):
+        return EvidencePage([], 0, 1, 1)
+    columns = [name for name in ("first", "second", "agent") if name in frame.columns]
+    mine = pl.any_horizontal(*(pl.col(name).eq_missing(about.agent) for name in columns))
+    rows, total, page, pages = _paged(frame.filter(mine), page)
+    wording = ReviewWording(about.review)
+    found = []
+    for row in rows:
+        asked = asked_judgement(row, wording, about.task.prompt, about.texts)
+        turns = about.place.library.journal.exchange(wording.model(str(row["reviewer"])), asked)
+        found.append(EvidenceRow(row, asked, turns))
+    return EvidencePage(found, total, page, pages)
+
+
+def _rewrites(about: Subject) -> list[EvidenceRow]:
+    found = []
+    for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
+        template = find_run_template(about.leaderboard, row.get("template"))
+        asked = asked_rewrite(row, template, about.texts.get(about.agent))
+        found.append(EvidenceRow(row, asked, about.place.library.journal.exchange(row.get("rewriter"), asked)))
+    return found
+
+
+# --- two responses ---------------------------------------------------------------------------------------------------
+
+
+def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int, int], given: Mapping[str, str]) -> str:
+    """The information map, by the numbers of task, candidate and peer: what the one response tells about the other."""
+    number, candidate, peer = numbers
+    place = find_place(library, run, number)
+    names = place.agent(candidate), place.agent(peer)
+    if candidate == peer:
+        raise PageNotFoundError("an information map is of two agents' responses, and the same agent came twice")
+    ways = _ways(place, *names)
+    chosen = page_number(given.get("way")) - 1
+    way = ways[min(chosen, len(ways) - 1)] if ways else None
+    found, problem = None, ""
+    texts = place.index.tables.responses(place.name)
+    if way is not None:
+        texts = dict(scored_texts(place, way["given"], texts))
+        try:
+            found = _map(place, way, texts, whole=bool(given.get("whole")))
+        except GoldlessError as error:
+            problem = str(error)
+    return render(
+        "pair.html",
+        links,
+        run=place.run.summary(),
+        place=place,
+        candidate=names[0],
+        candidate_number=candidate,
+        peer=names[1],
+        peer_number=peer,
+        texts=texts,
+        ways=ways,
+        way=way,
+        chosen=chosen,
+        found=found,
+        problem=problem,
+        limits={"token": GAIN_LIMITS, "sentence": SENTENCE_LIMITS},
+        offers=way is not None and links.live and library.maps.offers(way["given"]),
+        whole=bool(given.get("whole")),
+    )
+
+
+def _ways(place: Place, candidate: str, peer: str) -> list[dict[str, Any]]:
+    """Ways of asking in which the peer's response was scored given the candidate's."""
+    frame = place.index.tables.of_task("logprobs", place.name)
+    if not len(frame):
+        return []
+    rows = frame.filter(pl.col("target") == peer).to_dicts()
+
+    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(row.get(name) for name in ("scorer", "template", "rewriter", "synopsis"))
+
+    marginals = {key(row): row for row in rows if row.get("given") is None}
+    return [
+        {"given": row, "marginal": marginals.get(key(row)), "name": ", ".join(str(x) for x in key(row) if x)}
+        for row in rows
+        if row.get("given") == candidate
+    ]
+
+
+def _map(place: Place, way: Mapping[str, Any], texts: Mapping[str, str], *, whole: bool) -> PairMap | None:
+    row, marginal = way["given"], way["marginal"]
+    if whole:
+        return place.library.maps.make(place.run.path, row)
+    if marginal is None:
+        raise UserError(
+            "log p of the peer's response alone is not in this run, so what the candidate adds is not known"
+        )
+    values = place.index.tables.per_token([row["row"], marginal["row"]])
+    candidate, peer = texts.get(row["given"]), texts.get(row["target"])
+    if len(values) < 2 or candidate is None or peer is None:
+        raise UserError("the log-probabilities of single tokens, or the texts, are not in this run")
+    pieces = place.library.tokenizers.pieces(str(row["scorer"]), peer)
+    return stored_map(candidate, peer, values[row["row"]], values[marginal["row"]], pieces)

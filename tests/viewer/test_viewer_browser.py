@@ -1,0 +1,257 @@
+"""The viewer in a real browser: sort, filter, search, compare, open a task; hostile texts; accessibility."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
+
+from goldless.viewer.bundle import write_bundle
+from goldless.viewer.library import Library
+
+TEXTS = {
+    "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
+    "t2": {"ann": "vond rask", "bob": "rask ebbo vond", "cy": "quex"},
+    "t3": {"ann": "lirp hoft hoft", "bob": "lirp hoft", "cy": "nothing alike"},
+}
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+
+
+def missing(what: str) -> None:
+    """Skip where there is no browser; in CI there must be one."""
+    message = f"{what}: the viewer is not tried in a browser. Install Chromium, and pip install --group dev."
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    try:
+        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may not be installed
+    except ImportError:
+        missing("no Playwright")
+    found = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if found is None:
+        missing(f"none of {', '.join(BROWSERS)} is on the path")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def shelf(tmp_path_factory):
+    """Runs that all tests of this file look at; made once, with a journal of their own."""
+    root = tmp_path_factory.mktemp("viewer")
+    journal = root / "j.sqlite"
+    scored_run(root / "runs" / "words", TEXTS, journal, metrics="gem-raw")
+    scored_run(root / "runs" / "plain", TEXTS, journal, metrics="gem-raw", template="plain")
+    hostile = {"t1": HOSTILE, "t2": HOSTILE}
+    critic = chat(HOSTILE["script"], "Yes")
+    options = {"metrics": ["gem-raw", "tvd-mi"], "critic": critic, "verdicts": "labels", "shuffles": 1}
+    scored_run(root / "runs" / "hostile", hostile, journal, scorer=word_scorer(), **options)
+    return root
+
+
+class Watched:
+    """A page, and everything it said and asked for."""
+
+    def __init__(self, page, url: str) -> None:
+        self.page, self.url = page, url
+        self.said: list[str] = []
+        self.asked: list[str] = []
+        page.on("console", lambda message: self.said.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: self.said.append(str(error)))
+        page.on("dialog", lambda dialog: self.said.append("dialog") or dialog.dismiss())
+        page.on("request", lambda request: self.asked.append(request.url))
+
+    def open(self, path: str = ""):
+        self.page.goto(self.url + path)
+        return self.page
+
+
+@pytest.fixture
+def view(chromium, shelf):
+    with served(shelf / "runs", shelf / "j.sqlite") as url:
+        context = chromium.new_context(viewport={"width": 1280, "height": 900})
+        watched = Watched(context.new_page(), url)
+        yield watched
+        context.close()
+        assert watched.said == []
+        assert all(address.startswith(url) for address in watched.asked)
+
+
+def names(page) -> list[str]:
+    return page.locator("tbody th[scope=row]").all_inner_texts()
+
+
+# --- what a reader does ----------------------------------------------------------------------------------------------
+
+
+def test_a_reader_gets_from_the_list_of_runs_to_a_prompt_and_its_reply(view):
+    page = view.open()
+    page.get_by_role("link", name="words").click()
+    page.get_by_role("row").nth(1).get_by_role("link").first.click()
+    page.locator("tbody th a").first.click()
+    folded = page.locator("details.evidence").nth(1)
+    folded.locator("summary").first.click()
+    assert folded.get_by_text("Word for word what the model was asked.").is_visible()
+    assert folded.locator(".messages pre").last.is_visible()
+
+
+def test_tasks_are_sorted_by_a_click_and_again_the_other_way(view):
+    page = view.open("runs/words/tasks")
+    assert names(page) == ["t1", "t2", "t3"]
+    page.get_by_role("link", name="score").click()
+    down = names(page)
+    assert page.locator("th[aria-sort=descending]").inner_text().startswith("score")
+    page.get_by_role("link", name="score").click()
+    assert names(page) == down[::-1]
+
+
+def test_tasks_are_filtered_and_searched_by_the_form(view):
+    page = view.open("runs/words/tasks")
+    page.get_by_label("Search").fill("EBBO")
+    page.get_by_label("Search").press("Enter")
+    assert names(page) == ["t2"]
+    page.get_by_role("link", name="Clear").click()
+    page.get_by_label("Agent").select_option("cy")
+    page.get_by_label("Score from").fill("0.5")
+    page.get_by_role("button", name="Apply").click()
+    # cy shares no word with anybody, so it tells nothing on any task
+    assert page.get_by_text("No task fits.").is_visible()
+
+
+def test_two_runs_are_compared_by_the_form(view):
+    page = view.open("compare")
+    page.get_by_label("First").select_option("words")
+    page.get_by_label("Second").select_option("plain")
+    page.get_by_role("button", name="Compare").click()
+    assert page.get_by_text("3 common tasks").is_visible()
+    assert page.get_by_role("row", name="template general plain").is_visible()
+
+
+def test_a_page_of_a_running_run_shows_its_progress_without_being_asked(view, shelf):
+    folder = shelf / "runs" / "going"
+    folder.mkdir(exist_ok=True)
+    progress = folder / "progress.json"
+    progress.write_text('{"state": "running", "stage": "scoring", "done": 1, "total": 4}')
+    page = view.open("runs/going")
+    page.get_by_text("1 of 4").wait_for()
+    progress.write_text('{"state": "running", "stage": "scoring", "done": 3, "total": 4}')
+    page.get_by_text("3 of 4").wait_for()
+    progress.write_text('{"state": "done"}')
+    page.get_by_text("no results").wait_for()
+    shutil.rmtree(folder)
+
+
+def test_the_keyboard_reaches_the_content_first_and_scrolls_texts(view):
+    page = view.open("runs/words/tasks/0")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+    assert page.locator("pre.text:not([tabindex='0'])").count() == 0
+
+
+# --- hostile texts ---------------------------------------------------------------------------------------------------
+
+
+def test_hostile_texts_show_as_text_and_run_nothing(view):
+    for path in ("", "/tasks", "/tasks/0", "/tasks/0/agents/0", "/tasks/0/agents/5", "/tasks/0/pairs/0/1"):
+        page = view.open(f"runs/hostile{path}")
+        assert "run" not in page.title().split(" · ")[0].split()
+        assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    page = view.open("runs/hostile/tasks/0")
+    shown = page.locator("article pre.text").all_inner_texts()
+    assert HOSTILE["script"] in shown
+    assert HOSTILE["textarea"] in shown
+    assert "before␀after␛[31mred" in shown
+    assert page.get_by_role("heading", name="escaped").count() == 0
+
+
+def test_the_policy_stops_a_script_that_got_into_a_page(view):
+    page = view.open("runs/words")
+    page.evaluate("document.body.append(Object.assign(document.createElement('script'), {text: 'document.title = 1'}))")
+    assert page.title() != "1"
+    assert len(view.said) == 1
+    assert "Content Security Policy" in view.said.pop()
+
+
+# --- how it looks ----------------------------------------------------------------------------------------------------
+
+PAGES = {
+    "runs": "",
+    "run": "runs/words",
+    "tasks": "runs/words/tasks?agent=ann&order=score",
+    "task": "runs/words/tasks/0",
+    "response": "runs/words/tasks/0/agents/0",
+    "verdicts": "runs/hostile/tasks/0/agents/0",
+    "map": "runs/words/tasks/0/pairs/0/1",
+    "failures": "runs/words/failures",
+    "compare": "compare?first=words&second=plain",
+    "problem": "runs/none",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_no_serious_accessibility_fault_is_found_on_any_page(view, scheme, tmp_path):
+    try:
+        from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - may not be installed
+    except ImportError:
+        missing("no axe-playwright-python")
+    axe = Axe()
+    folder = Path(os.environ.get("GOLDLESS_SCREENSHOTS") or tmp_path)
+    folder.mkdir(parents=True, exist_ok=True)
+    view.page.emulate_media(color_scheme=scheme)
+    found = []
+    for width in (1280, 390):
+        view.page.set_viewport_size({"width": width, "height": 900})
+        for name, path in PAGES.items():
+            page = view.open(path)
+            page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+            page.screenshot(path=folder / f"viewer-{name}-{scheme}-{width}.png", full_page=True)
+            assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
+            if width == 1280:
+                faults = axe.run(page).response["violations"]
+                found += [
+                    (name, f["id"], f["nodes"][0]["html"]) for f in faults if f["impact"] in {"serious", "critical"}
+                ]
+    view.said[:] = [line for line in view.said if "404" not in line]  # one of the pages is that of a run that is none
+    assert found == []
+
+
+# --- the static site -------------------------------------------------------------------------------------------------
+
+
+def test_the_static_site_works_from_a_disk_with_no_network(chromium, shelf, tmp_path):
+    site = write_bundle(Library(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
+    context = chromium.new_context(offline=True)
+    watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
+    page = watched.open("index.html")
+    page.get_by_role("link", name="words").click()
+    assert page.evaluate("getComputedStyle(document.querySelector('.tabs')).display") == "flex"
+    page.get_by_role("link", name="Tasks").click()
+    page.get_by_label("Search").press_sequentially("ebbo")
+    assert page.locator("tbody tr:visible").count() == 1
+    page.get_by_label("Search").fill("")
+    page.get_by_role("button", name="score").click()
+    up = names(page)
+    page.get_by_role("button", name="score").click()
+    assert names(page) == up[::-1]
+    page.get_by_role("link", name="t2").click()
+    page.get_by_role("link", name="Evidence: prompts and replies for ann").click()
+    assert page.get_by_text("Word for word what the model was asked.").first.is_visible()
+    watched.open(
+        "runs/"
+        + next(p.parent.name for p in site.folder.rglob("index.html") if "hostile" in p.parent.name)
+        + "/tasks/0.html"
+    )
+    assert HOSTILE["script"] in page.locator("article pre.text").all_inner_texts()
+    context.close()
+    assert watched.said == []
+    assert all(address.startswith("file:") for address in watched.asked)

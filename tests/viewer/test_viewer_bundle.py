@@ -1,0 +1,87 @@
+"""The static site: the same pages as files, with links that lead to files."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from urllib.parse import urlsplit
+
+import pytest
+from viewer_runs import scored_run, written_run
+
+from goldless.errors import UserError
+from goldless.viewer.bundle import write_bundle
+from goldless.viewer.library import Library
+
+TEXTS = {f"t{i}": {"ann": f"zarn w{i}", "bob": f"zarn v{i}"} for i in range(5)}
+
+
+@pytest.fixture
+def site(tmp_path):
+    scored_run(tmp_path / "runs" / "a b#c", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
+    written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
+    (tmp_path / "runs" / "other" / "report.html").write_text("<title>report</title>")
+    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    return write_bundle(library, tmp_path / "site", tasks=3, maps=True)
+
+
+def test_every_link_leads_to_a_file_of_the_site(site):
+    pages = list(site.folder.rglob("*.html"))
+    # list; per run: leaderboard, tasks, failures; 3 tasks with 2 agents and 2 ordered pairs; 1 task with 1 agent
+    made = 1 + 3 + 3 * (1 + 2 + 2) + 3 + (1 + 1)
+    assert site.pages == made == len([page for page in pages if page.name != "report.html"])
+    for page in pages:
+        for link in re.findall(r'(?:href|src)="([^"]*)"', page.read_text(encoding="utf-8")):
+            parts = urlsplit(unescape(link))
+            assert not parts.scheme
+            assert not parts.netloc
+            assert not parts.path.startswith("/")
+            if parts.path:
+                assert (page.parent / parts.path).resolve().is_relative_to(site.folder.resolve())
+                assert (page.parent / parts.path).is_file(), f"{page}: {link}"
+
+
+def test_the_site_says_how_many_tasks_it_holds_and_searches_their_texts(site):
+    assert site.left_out == {"a b#c": 2}
+    (tasks,) = [p for p in site.folder.rglob("tasks.html") if "zarn" in p.read_text(encoding="utf-8")]
+    text = tasks.read_text(encoding="utf-8")
+    assert "this site holds the first 3" in text
+    assert "zarn w2" in text
+    assert "zarn w3" not in text
+
+
+def test_a_page_of_the_site_allows_nothing_but_its_own_files(site):
+    for page in site.folder.rglob("*.html"):
+        if page.name != "report.html":
+            text = page.read_text(encoding="utf-8")
+            assert "default-src 'none'; style-src 'self' file:; script-src 'self' file:" in unescape(text)
+            assert not re.search(r"<script(?![^>]*\ssrc=)", text)
+
+
+def test_a_folder_with_anything_in_it_or_inside_the_runs_is_refused(site, tmp_path):
+    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    with pytest.raises(UserError, match="not empty"):
+        write_bundle(library, tmp_path / "site")
+    with pytest.raises(UserError, match="whose runs are only read"):
+        write_bundle(library, tmp_path / "runs" / "site")
+    with pytest.raises(UserError, match="at least 1 task"):
+        write_bundle(library, tmp_path / "new", tasks=0)
+
+
+def test_the_command_writes_a_site_and_says_where_to_begin(goldless, tmp_path):
+    written_run(tmp_path / "runs" / "one", [("m", f"t{i}", "ann", 1.0) for i in range(3)])
+    ended = goldless("view", tmp_path / "runs", "--bundle", tmp_path / "out", "--tasks", 2)
+    assert ended.code == 0
+    assert "1 tasks of one are not in the site; --tasks takes more" in ended.err
+    assert f"begin with {tmp_path / 'out' / 'index.html'}" in ended.err.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(("nowhere",), "no such folder"), ((".", "--port", "70000"), "a port is a number from 0 to 65535, not 70000")],
+)
+def test_a_wrong_command_is_told_what_to_do(goldless, tmp_path, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    ended = goldless("view", *arguments)
+    assert ended.code == 2
+    assert said in ended.err.replace("\n", " ")

@@ -1,0 +1,178 @@
+"""The list of tasks: sorted, filtered and searched; expected values by hand from the few numbers written here."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from viewer_runs import written_run
+
+from goldless.errors import UserError
+from goldless.viewer.run_folders import find_runs, listed
+from goldless.viewer.run_pages import as_address, read_query
+from goldless.viewer.task_index import IndexShelf, TaskQuery, make_index
+
+SCORES = [
+    ("m", "t1", "ann", 4.0),
+    ("m", "t1", "bob", 2.0),
+    ("m", "t2", "ann", 1.0),
+    ("m", "t2", "bob", 9.0),
+    ("m", "t3", "ann", None),
+    ("m", "t3", "bob", -1.0),
+    ("other", "t1", "ann", 0.5),
+]
+PROMPTS = {"t1": "Name a RIVER.", "t2": "Name a hill.", "t3": "Name 100% (a.b)"}
+RESPONSES = [("t1", "ann", "the Rhine"), ("t2", "bob", "a river hill"), ("t3", "ann", "nothing")]
+
+
+@pytest.fixture
+def index(tmp_path):
+    written_run(
+        tmp_path / "run",
+        SCORES,
+        prompts=PROMPTS,
+        responses=RESPONSES,
+        failures=[("t3", "ann", "refused"), ("t3", "ann", "refused"), ("t2", "bob", "timeout")],
+    )
+    return make_index(tmp_path / "run")
+
+
+def tasks(index, **query) -> list[str]:
+    return [row["task"] for row in index.page(TaskQuery(metric="m", **query)).rows]
+
+
+def test_a_task_has_the_mean_the_spread_and_what_is_missing_over_its_agents(index):
+    """t1: (4 + 2) / 2; t2: (1 + 9) / 2, spread 8; t3: one score of two, and one of its four pairs was not used."""
+    rows = {row["task"]: row for row in index.page(TaskQuery(metric="m")).rows}
+    assert [(rows[t]["score"], rows[t]["spread"]) for t in ("t1", "t2", "t3")] == [(3.0, 2.0), (5.0, 8.0), (-1.0, 0.0)]
+    assert (rows["t2"]["best"], rows["t2"]["worst"]) == ("bob", "ann")
+    assert (rows["t3"]["missing"], rows["t3"]["asked"], rows["t3"]["failures"]) == (1, 4, 2)
+    assert rows["t3"]["best"] == "bob"
+
+
+def test_tasks_are_sorted_by_any_of_their_numbers(index):
+    assert tasks(index, order="score") == ["t3", "t1", "t2"]
+    assert tasks(index, order="score", descending=True) == ["t2", "t1", "t3"]
+    assert tasks(index, order="spread", descending=True) == ["t2", "t1", "t3"]
+    assert tasks(index, order="missing", descending=True)[0] == "t3"
+    assert tasks(index, order="failures", descending=True)[:2] == ["t3", "t2"]
+
+
+def test_a_missing_score_is_never_sorted_as_a_number(index):
+    assert tasks(index, agent="ann", order="score") == ["t2", "t1", "t3"]
+    assert tasks(index, agent="ann", order="score", descending=True) == ["t1", "t2", "t3"]
+    assert index.page(TaskQuery(metric="m", agent="ann")).rows[2]["score"] is None
+
+
+def test_filters_by_score_failure_and_missing(index):
+    assert tasks(index, low=3.0) == ["t1", "t2"]
+    assert tasks(index, low=3.0, high=4.0) == ["t1"]
+    assert tasks(index, agent="bob", high=2.0) == ["t1", "t3"]
+    assert tasks(index, failure="refused") == ["t3"]
+    assert tasks(index, failure="any") == ["t2", "t3"]
+    assert tasks(index, failure="none") == ["t1"]
+    assert tasks(index, failure="refused", agent="bob") == []
+    assert tasks(index, missing=True) == ["t3"]
+
+
+def test_search_looks_through_prompts_and_responses_whatever_the_case_and_takes_signs_literally(index):
+    assert tasks(index, search="river") == ["t1", "t2"]
+    assert tasks(index, search="RHINE") == ["t1"]
+    assert tasks(index, search="(a.b)") == ["t3"]
+    assert tasks(index, search="a.*l") == []
+    assert tasks(index, search="100%") == ["t3"]
+
+
+def test_pages_divide_the_tasks_and_a_page_beyond_the_last_is_the_last(index):
+    found = [index.page(TaskQuery(metric="m", size=2, page=page)) for page in (1, 2, 9)]
+    assert [[row["task"] for row in page.rows] for page in found] == [["t1", "t2"], ["t3"], ["t3"]]
+    assert [(page.page, page.pages, page.total) for page in found] == [(1, 2, 3), (2, 2, 3), (2, 2, 3)]
+
+
+def test_judgements_are_scored_by_the_share_of_comparisons_won(tmp_path):
+    """ann won 1 and 0.5 of two that could be read, so 0.75; bob 0 and 0.5; one of the three was unparsable."""
+    rows = [
+        ("r", "pairwise", "t1", "ann", "bob", None, "one", 1.0, None),
+        ("r", "pairwise", "t1", "bob", "ann", None, "tie", 0.5, None),
+        ("s", "pairwise", "t1", "ann", "bob", None, "hm", None, "unparsable"),
+        ("r", "5-level", "t1", None, None, "ann", "4", 4.0, None),
+    ]
+    names = ["reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure"]
+    (tmp_path / "run").mkdir()
+    pl.DataFrame(rows, schema=names, orient="row").write_parquet(tmp_path / "run" / "judgements.parquet")
+    index = make_index(tmp_path / "run")
+    found = {key: (row["score"], row["asked"], row["used"]) for key, row in index.of_task("t1").items()}
+    assert found == {
+        ("review: pairwise", "ann"): (0.75, 3, 2),
+        ("review: pairwise", "bob"): (0.25, 3, 2),
+        ("review: 5-level", "ann"): (4.0, 1, 1),
+    }
+    assert index.page(TaskQuery(metric="review: pairwise", search="HM", scope="replies")).total == 1
+
+
+def test_an_address_says_the_same_query_again(index):
+    given = {"metric": "m", "agent": "ann", "failure": "any", "low": "-1", "q": "a&b", "order": "score", "down": "1"}
+    query = read_query(given, index)
+    assert (query.low, query.descending, query.search) == (-1.0, True, "a&b")
+    again = {name: str(value) for name, value in as_address(query).items() if value is not None}
+    assert read_query(again, index) == query
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"order": "size"}, "order is one of task, score, spread, missing, failures, not 'size'"),
+        ({"low": "low"}, "the score's low end is a number, not 'low'"),
+        ({"high": "nan"}, "the score's high end is a number"),
+        ({"agent": "zed"}, "no agent 'zed' in this run"),
+        ({"metric": "zed"}, "this run has no scores of 'zed'; it has: m, other"),
+        ({"failure": "zed"}, "failure is any, none or one of refused, timeout"),
+    ],
+)
+def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, said):
+    with pytest.raises(UserError) as error:
+        read_query(given, index)
+    assert said in str(error.value)
+
+
+def test_an_index_is_kept_until_a_file_of_the_run_is_written(tmp_path):
+    folder = written_run(tmp_path / "run", SCORES)
+    shelf = IndexShelf()
+    first = shelf.index(folder)
+    assert shelf.index(folder) is first
+    with (folder / "response_scores.csv").open("a") as file:
+        file.write("m,t9,ann,1.0,2,2,s\n")
+    assert "t9" in set(shelf.index(folder).scores["task"])
+
+
+# --- run folders -----------------------------------------------------------------------------------------------------
+
+
+def test_a_folder_of_runs_or_one_run_folder_is_listed_and_nothing_else(tmp_path):
+    written_run(tmp_path / "runs" / "one", SCORES)
+    (tmp_path / "runs" / "notes").mkdir()
+    (tmp_path / "runs" / "going").mkdir()
+    (tmp_path / "runs" / "going" / "progress.json").write_text('{"state": "running", "done": 1, "total": 4}')
+    assert list(find_runs(tmp_path / "runs")) == ["going", "one"]
+    assert list(find_runs(tmp_path / "runs" / "one")) == ["one"]
+    by_name = {run.name: run for run in listed(tmp_path / "runs")}
+    assert (by_name["going"].state, by_name["going"].progress.share) == ("running", 0.25)
+    assert (by_name["one"].state, by_name["one"].results, by_name["one"].missing) == ("complete", ("m", "other"), 0)
+    assert by_name["going"].missing is None
+
+
+def test_a_run_that_has_been_silent_for_long_is_not_called_running(tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "progress.json").write_text('{"state": "running", "updated_at": 1000.0}')
+    assert listed(tmp_path)[0].state == "silent"
+
+
+@pytest.mark.parametrize("text", ["", "[1]", "{", '{"metrics": 3, "failures": [], "study": 7}'])
+def test_a_results_file_that_cannot_be_read_does_not_hide_the_run(tmp_path, text):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "leaderboard.json").write_text(text)
+    assert [run.results for run in listed(tmp_path)] == [()]
+
+
+def test_a_folder_that_is_not_there_is_said_to_be_missing(tmp_path):
+    with pytest.raises(UserError, match="no such folder"):
+        find_runs(tmp_path / "nowhere")

@@ -1,0 +1,72 @@
+"""The information map from stored log-probabilities, and the shades of strips; sums by hand."""
+
+from __future__ import annotations
+
+import math
+
+import anyio
+import pytest
+
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study
+from goldless.runs.store import save_run
+from goldless.studies import read_study, sample_study
+from goldless.viewer.library import Library
+from goldless.viewer.pair_map import stored_map
+from goldless.viewer.task_pages import _map, _ways, find_place
+from goldless.viewer.token_strip import gain_shade, strip, surprise_shade
+
+PEER = "One thing. Two things."
+PIECES = ("One", " thing", ".", " Two", " things.", "")
+GIVEN = (-1.0, -2.0, -0.5, -4.0, -1.0, -0.25)
+ALONE = (-3.0, -2.5, -0.5, -1.0, -2.0, -0.5)
+
+
+def test_gains_are_summed_by_the_sentence_of_the_peer():
+    """First sentence 2 + 0.5 + 0, second -3 + 1, the end 0.25: together 0.75."""
+    found = stored_map("Known. Also.", PEER, GIVEN, ALONE, PIECES)
+    assert [s.nats for s in found.peer_sentences] == [2.5, -2.0]
+    assert (found.end_nats, found.total_nats) == (0.25, 0.75)
+    assert [s.nats for s in found.candidate_sentences] == [None, None]
+    assert found.placed
+    assert not found.contributions
+
+
+@pytest.mark.parametrize("pieces", [None, PIECES[:-1], ("x", *PIECES[1:])])
+def test_without_the_tokens_texts_sentences_have_no_nats_but_the_total_stays(pieces):
+    found = stored_map("Known.", PEER, GIVEN, ALONE, pieces)
+    assert [s.nats for s in found.peer_sentences] == [None, None]
+    assert found.total_nats == 0.75
+    assert [token.text for token in found.tokens] == [None] * 6
+    assert not found.placed
+
+
+def test_values_of_other_tokens_make_no_map():
+    assert stored_map("Known.", PEER, GIVEN, ALONE[:-1], PIECES) is None
+
+
+def test_shades_follow_the_nats():
+    assert [surprise_shade(-x) for x in (0.0, 0.1, 0.7, 3.0, 8.0, 99.0)] == ["s0", "s1", "s2", "s4", "s6", "s6"]
+    assert [gain_shade(x) for x in (-9.0, -1.0, 0.0, 0.25, 2.0, 4.0)] == ["g0", "g2", "g3", "g4", "g5", "g6"]
+    assert [token.shade for token in strip([-9.0, 0.0], ["a", "b"])] == ["s6", "s0"]
+
+
+@pytest.mark.embedded
+def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_computes(embedded, tmp_path):
+    whole = read_study(sample_study())
+    study = whole.subset(tasks=list(whole.tasks)[:1], agents=["careful", "solid"])
+    journal = tmp_path / "j.sqlite"
+    save_run(
+        anyio.run(evaluate_study, study, Options(scorer=embedded, resamples=200, journal=journal)), tmp_path / "run"
+    )
+    options = ExplainOptions(task=study.tasks[0], agent="careful", peer="solid", scorer=embedded, journal=journal)
+    expected = anyio.run(explain_pair, study, options)
+    place = find_place(Library(tmp_path / "run", journal=journal), "run", 0)
+    (way,) = _ways(place, "careful", "solid")
+    texts = place.index.tables.responses(place.name)
+    found = _map(place, way, texts, whole=False)
+    assert math.isclose(found.total_nats, expected.total_nats, abs_tol=1e-9)
+    assert [s.nats for s in found.peer_sentences] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
+    made = _map(place, way, texts, whole=True)
+    assert [s.nats for s in made.candidate_sentences] == [s.contribution_nats for s in expected.candidate_sentences]

@@ -1,0 +1,169 @@
+"""What the viewer shows as the prompt is what a model was asked: held against the calls that reached the model."""
+
+from __future__ import annotations
+
+import anyio
+import polars as pl
+from viewer_runs import chat, scored_run, word_scorer
+
+import goldless
+from goldless.models.interface import ChatReply
+from goldless.records import CallFailure
+from goldless.runs.review_options import ReviewOptions
+from goldless.runs.review_store import save_review
+from goldless.runs.reviewing import review_study
+from goldless.runs.store import save_run
+from goldless.studies import study_from_frame
+from goldless.viewer.asked import Asked
+from goldless.viewer.library import Library
+from goldless.viewer.task_pages import Subject, _judgements, _logprobs, _rewrites, _verdicts, find_place
+
+TEXTS = {
+    "t1": {"ann": "zarn bluk", "bob": "zarn mipo", "cy": "quex"},
+    "t2": {"ann": "vond rask", "bob": "rask ebbo", "cy": "quex"},
+}
+
+
+def study(prompt: str | None = None):
+    rows = [{"task": t, "agent": a, "text": x} for t, by in TEXTS.items() for a, x in by.items()]
+    tasks = pl.DataFrame(
+        [{"task": t, "prompt": prompt and f"{prompt} {t}?", "synopsis_gist": f"Gist {t}"} for t in TEXTS]
+    )
+    return study_from_frame(pl.DataFrame(rows), tasks=tasks, name="toy")
+
+
+def subject(folder, journal, number: int = 0, agent: str = "ann") -> Subject:
+    place = find_place(Library(folder, journal=journal), folder.name, number)
+    tables = place.index.tables
+    documents = (place.run.document(f"{name}.json") for name in ("leaderboard", "review"))
+    return Subject(place, agent, tables.task(place.name), tables.responses(place.name), *documents)
+
+
+def everything(folder, journal, read) -> list:
+    """All rows of a kind, over all tasks and agents, each once."""
+    found = {}
+    for number in range(len(TEXTS)):
+        for agent in ("ann", "bob", "cy"):
+            for row in read(subject(folder, journal, number, agent)):
+                found[number, row.row["row"]] = row
+    return list(found.values())
+
+
+def contents(asked: Asked) -> tuple[tuple[str, str], ...]:
+    return tuple((message.role, message.content) for message in asked.messages)
+
+
+def test_the_prompt_of_every_log_probability_is_what_the_scorer_was_asked(tmp_path):
+    scorer = scored_run(
+        tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw", template=["general", "plain"]
+    )
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _logprobs(s, 1).rows)
+    assert len(rows) == 2 * 2 * 9
+    shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
+    called = {(call.context, call.target) for call in scorer.calls}
+    # the canaries of the scorer are calls too
+    assert shown <= called
+    assert {target for _, target in shown} == {text for by in TEXTS.values() for text in by.values()}
+    assert all(row.asked.exact for row in rows)
+
+
+def test_a_synopsis_and_a_rewrite_stand_in_the_prompt_as_they_were_asked(tmp_path):
+    scorer, rewriter = word_scorer(), chat("The point is zarn.", "Another point.", name="rewriter")
+    found = goldless.evaluate(
+        study("What"),
+        metrics="gem-s[gist]",
+        scorer=scorer,
+        rewriter=rewriter,
+        resamples=200,
+        journal=tmp_path / "j.sqlite",
+    )
+    save_run(found, tmp_path / "run")
+    rows = everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _logprobs(s, 1).rows)
+    shown = {("\n\n".join(m.content for m in row.asked.messages), row.asked.target) for row in rows}
+    assert shown <= {(call.context, call.target) for call in scorer.calls}
+    assert all("Gist t" in context for context, _ in shown)
+    assert {target for _, target in shown} == {"The point is zarn.", "Another point."}
+    rewrites = [
+        row
+        for t in (0, 1)
+        for a in TEXTS["t1"]
+        for row in _rewrites(subject(tmp_path / "run", tmp_path / "j.sqlite", t, a))
+    ]
+    assert {contents(row.asked) for row in rewrites} == {
+        tuple((m.role, m.content) for m in call.messages) for call in rewriter.calls
+    }
+    assert {row.turns[0].reply for row in rewrites} == {"The point is zarn.", "Another point."}
+
+
+def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_is_found_in_the_journal(tmp_path):
+    for prompt, reply in (("same-source", "Yes"), ("three-level", "Both say so. [[Little Gain]]")):
+        critic = chat(reply, name=f"critic {prompt}")
+        found = goldless.evaluate(
+            study(),
+            metrics="tvd-mi",
+            critic=critic,
+            critic_prompt=prompt,
+            verdicts="labels",
+            resamples=200,
+            journal=tmp_path / "j.sqlite",
+        )
+        save_run(found, tmp_path / prompt)
+        rows = everything(tmp_path / prompt, tmp_path / "j.sqlite", lambda s: _verdicts(s, 1).rows)
+        called = {tuple((m.role, m.content) for m in call.messages) for call in critic.calls}
+        assert {contents(row.asked) for row in rows} == called
+        assert all(row.asked.exact for row in rows)
+        assert {row.turns[0].reply for row in rows} == {reply}
+
+
+def reviewed(tmp_path, reviewer, **options):
+    options = ReviewOptions(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
+    save_review(anyio.run(review_study, study("Which of"), options), tmp_path / "run")
+    return everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _judgements(s, 1).rows)
+
+
+def test_the_prompt_of_every_judgement_is_what_the_reviewer_was_asked(tmp_path):
+    for scale, reply in (("pairwise", "one"), ("5-level", "4")):
+        reviewer = chat(reply, name=f"on {scale}")
+        rows = reviewed(tmp_path / scale, reviewer, scale=scale)
+        called = {tuple((m.role, m.content) for m in call.messages) for call in reviewer.calls}
+        assert {contents(row.asked) for row in rows} == called
+        assert {row.row["output"] for row in rows} == {reply}
+        assert {row.turns[0].reply for row in rows} == {reply}
+
+
+def test_a_task_description_that_the_folder_does_not_hold_is_not_left_out_in_silence(tmp_path):
+    rows = reviewed(tmp_path, chat("one"), task_description="Prefer the shorter answer.")
+    for row in rows:
+        told = "Prefer the shorter answer." in row.asked.messages[0].content
+        assert told or "a task description that is not in the run folder" in row.asked.note
+
+
+def test_a_reply_without_a_verdict_is_shown_with_the_question_that_asked_again_and_what_failed_before(tmp_path):
+    """The first reply cannot be read; before the second one, the server was busy once."""
+    busy = CallFailure("rate_limited", "too many requests", attempts=3)
+    replies = ("I cannot say.", ChatReply("two", retries=(busy,)))
+    rows = reviewed(tmp_path, chat(*replies), scale="pairwise", verdicts="labels")
+    twice = [row for row in rows if len(row.turns) == 2]
+    assert len(twice) == 1
+    first, second = twice[0].turns
+    assert (first.reply, first.failed) == ("I cannot say.", ())
+    assert second.reply == "two"
+    assert [(f.kind, f.message, f.attempts) for f in second.failed] == [("rate_limited", "too many requests", 3)]
+    assert second.messages[-1].content.startswith("Your reply holds no verdict that can be read.")
+
+
+def test_texts_that_were_changed_after_the_run_are_not_shown_as_what_was_asked(tmp_path):
+    scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
+    path = tmp_path / "run" / "responses.parquet"
+    pl.read_parquet(path).with_columns(pl.col("text") + " changed").write_parquet(path)
+    (first, *_) = _logprobs(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
+    assert not first.asked.exact
+    assert first.asked.note == "the texts in the folder are not the ones that were scored"
+
+
+def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
+    reviewed(tmp_path, chat("one"))
+    rows = _judgements(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"), 1).rows
+    assert rows
+    assert all(row.turns == () for row in rows)
+    assert not (tmp_path / "nowhere.sqlite").exists()

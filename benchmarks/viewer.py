@@ -1,6 +1,6 @@
 """How fast the viewer answers on a large run, and what a script that reads the whole tables takes for the same.
 
-    python benchmarks/viewer.py [--tasks 450] [--agents 10] [--reviewers 5] [--rows-a-group N] [--folder FOLDER]
+    python benchmarks/viewer.py [--tasks 450] [--agents 10] [--reviewers 5] [--rows-a-group 5000] [--folder FOLDER]
 
 A run is generated: every ordered pair of agents on every task judged by every reviewer (450 · 90 · 5 = 202,500
 judgements, each with a reply of about 60 words), and as many log-probabilities of about 60 tokens each. *viewer* is the
@@ -181,7 +181,7 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     for name, usual in (("tasks", 450), ("agents", 10), ("reviewers", 5)):
         options.add_argument(f"--{name}", type=int, default=usual)
-    options.add_argument("--rows-a-group", type=int, help="row groups of the Parquet files; by default polars' own")
+    options.add_argument("--rows-a-group", type=int, default=5_000, help="row groups of the Parquet files")
     options.add_argument("--folder", type=Path, help="keep the generated run here")
     given = options.parse_args()
     root = given.folder or Path(tempfile.mkdtemp(prefix="goldless-viewer-"))

@@ -364,3 +364,40 @@ def test_what_was_not_held_against_people_is_not_found_by_name(tmp_path):
         found.criterion().judge("mien")
     with pytest.raises(MetricError, match="no results on the criterion 'depth'"):
         found.criterion("depth")
+
+
+def test_resamples_in_which_agents_have_no_correlation_are_counted_and_said(tmp_path):
+    """Agents differ on one task of three: in (2/3)³ of resamples, about 30 %, it is not drawn."""
+    labels = [rating(f"t{i}", a, s if i == 0 else 1) for i in range(3) for a, s in zip(AGENTS, (3, 2, 1), strict=True)]
+    scores = {"mine": {(f"t{i}", a): s for i in range(3) for a, s in zip(AGENTS, (3, 1, 2), strict=True)}}
+    found = held(study_of(tmp_path, labels), scores, resamples=1000).criteria[0].judges[0]
+    over_agents = found.correlation("spearman", "agents")
+    drawn = np.random.default_rng(0).integers(3, size=(1000, 3))
+    defined = int((drawn == 0).any(axis=1).sum())
+    assert f"defined in {defined} of 1000 resamples" in over_agents.note
+    assert over_agents.value == pytest.approx(spearmanr((3, 2, 1), (3, 1, 2)).statistic)
+
+
+def test_every_criterion_has_a_signature_with_its_own_margin_and_measurement(tmp_path):
+    """Three votes a pair by one criterion, one by the other."""
+    votes = [
+        {**preference("t1", "ann", "bob", 1, r), "criterion": name}
+        for name, raters in (("many", "pqs"), ("few", "p"))
+        for r in raters
+    ]
+    study = study_of(tmp_path, votes)
+    scores = {"mine": {("t1", a): s for a, s in zip(AGENTS, (3, 2, 1), strict=True)}}
+    found = held(study, scores)
+    assert [one.labels.margin for one in found.criteria] == [2, 1]
+    many, few = (one.signature for one in found.criteria)
+    assert "|criterion:many|" in many
+    assert "ahead-by-2|" in many
+    assert "|criterion:few|" in few
+    assert "ahead-by-1|" in few
+    alone = held(study, scores, criterion="few")
+    assert (alone.signature, alone.as_json()["criteria"][0]["signature"]) == (few, few)
+    rows = list(csv.DictReader(io.StringIO(found.to_csv())))
+    assert {row["signature"] for row in rows if row["criterion"] == "few" and row["kind"] == "ceiling"} == {few}
+    rated = study_of(tmp_path, [*HAND, *({**row, "rater": "q"} for row in HAND)])
+    for chosen, said in (({}, "ordinal"), ({"measurement": "interval"}, "interval")):
+        assert f"|alpha:{said}|" in held(rated, SCORES, **chosen).signature

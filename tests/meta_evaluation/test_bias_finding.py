@@ -194,3 +194,32 @@ def test_labels_of_several_criteria_need_a_name(tmp_path):
     with pytest.raises(UserError, match="--criterion"):
         find(study)
     assert find(study, criterion="style").labels["pairs"] == 36
+
+
+# --- labels and weights ------------------------------------------------------------------------------------------
+
+
+def test_one_rater_s_preferences_decide_pairs_and_are_no_ties_that_length_could_win(tmp_path):
+    """One rater prefers the longer response on every task, and so does the metric: no bias is shown by that."""
+    tables = {
+        "responses": responses(TEXTS),
+        "labels": [{"task": task, "first": "ann", "second": "bob", "rater": "r", "preference": 1.0} for task in TASKS],
+    }
+    study = bias_study(tmp_path, tables)
+    options = replace(RECORDED, metrics=("length",))
+    report = find(study, options)
+    assert report.labels == {"pairs": 12, "decided": 12, "tied": 0}
+    assert "votes-beyond-0.5-ahead-by-1|" in report.signature
+    assert not [row for row in report.rows if row.shown]
+    for how in ({"convention": "paper"}, {"margin": 2}):
+        two = find(study, options, **how)
+        assert two.labels == {"pairs": 12, "decided": 0, "tied": 12}
+        assert "votes-beyond-0.5-ahead-by-2|" in two.signature
+    with pytest.raises(UserError, match="margin of -1 votes"):
+        find(study, options, margin=-1)
+
+
+def test_weights_without_judgements_are_said_to_be_of_no_use(tmp_path):
+    study = bias_study(tmp_path, {"responses": responses(TEXTS)})
+    report = find(study, replace(RECORDED, metrics=("length",)), weights={"eve": 1.0})
+    assert report.notes == ("the weights of eve were not used: no judgements on the scale pairwise",)

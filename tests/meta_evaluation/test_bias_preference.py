@@ -21,6 +21,7 @@ from goldless.metrics.judgement_table import pair_judgements_from_columns, respo
 from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.scores import ResponseScore
 from goldless.records import Rating
+from goldless.statistics.bootstrap import task_intervals
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.95}
 TASKS = tuple(f"t{i}" for i in range(12))
@@ -55,7 +56,7 @@ def test_the_gap_is_what_one_sees_of_itself_less_what_the_other_sees_of_it():
         assert (row.asked, row.used, row.neutral) == (12, 12, 0)
 
 
-def test_a_gap_is_over_the_pairs_that_both_judged_and_the_mean_is_over_all_gaps():
+def test_a_gap_is_over_the_pairs_that_both_judged_and_in_the_mean_every_gap_counts_once():
     a = judge("a", [[1.0, 1.0, 0.5]] * 12)
     b = judge("b", [[np.nan if i < 2 else 0.0, 0.5, 0.5] for i in range(12)])
     b.asked[:] = True
@@ -66,8 +67,30 @@ def test_a_gap_is_over_the_pairs_that_both_judged_and_the_mean_is_over_all_gaps(
     assert by_pair["a", "c"].value == 0.0  # both find a better than c on every task
     assert by_pair["b", "c"].value == 0.0
     mean = by_pair[None]
-    assert (mean.value, mean.used) == (pytest.approx(10 / 34), 34)
+    # gaps of 1, 0 and 0; over their 34 pairs together it would be 10 / 34
+    assert (mean.value, mean.used, mean.missing) == (pytest.approx(1 / 3), 34, 2)
     assert "1 of 3 gaps above 0" in mean.note
+
+
+def test_the_mean_of_gaps_is_resampled_by_task_for_all_gaps_together():
+    """With nothing missing a task's value is the mean of its three gaps, and the interval is that of their mean."""
+    random = np.random.default_rng(4)
+    votes = random.choice([0.0, 0.5, 1.0], size=(3, 12, 3))
+    rows, _ = gap_rows(GRID, [judge(name, vote) for name, vote in zip("abc", votes, strict=True)], draws=DRAWS)
+    a, b, c = votes
+    by_task = np.mean([a[:, 0] - b[:, 0], a[:, 1] - c[:, 1], b[:, 2] - c[:, 2]], axis=0)
+    (expected,) = task_intervals(by_task[:, None], **DRAWS)
+    assert (rows[-1].value, rows[-1].low, rows[-1].high) == pytest.approx((by_task.mean(), expected.low, expected.high))
+
+
+def test_a_gap_that_is_not_defined_is_left_out_of_the_mean_and_counted():
+    a, b, c = (judge(name, [[0.5, 1.0 if name == "a" else 0.0, 0.5]] * 12) for name in "abc")
+    for one in (a, b):
+        one.vote[:, 0] = np.nan
+    rows, _ = gap_rows(GRID, [a, b, c], draws=DRAWS)
+    # a sees itself better than c, c does not: 1; b and c are tied by both: 0; of a and b nothing can be read
+    assert [row.value for row in rows] == [None, 1.0, 0.0, pytest.approx(1 / 2)]
+    assert "1 of 2 gaps above 0; 1 not defined" in rows[-1].note
 
 
 def test_reviewers_that_are_no_agents_have_no_gap_and_are_listed():

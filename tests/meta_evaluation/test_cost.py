@@ -18,15 +18,17 @@ from goldless.meta_evaluation.cost.judgement_costs import (
     planned_reviewer_costs,
     reviewer_costs,
 )
-from goldless.meta_evaluation.cost.spending import find_costs
+from goldless.meta_evaluation.cost.spending import YOUR_OWN, find_costs
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Price
 from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
+from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.review_options import ReviewOptions
 from goldless.runs.reviewing import review_study
+from goldless.runs.store import save_result
 from goldless.studies.sample_study import sample_study
 
 pytestmark = pytest.mark.anyio
@@ -167,6 +169,32 @@ async def test_a_review_folder_tells_what_reviewers_spent(study, tmp_path):
     assert "both orders" in row.growth
 
 
+async def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_for_no_other_verb(
+    study, toy_scorer, tmp_path
+):
+    folder = tmp_path / "both"
+    goldless.save_run(goldless.evaluate(study, scorer=toy_scorer(), resamples=200), folder)
+    reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
+    goldless.save_review(goldless.review(study, reviewers={"lazy": reviewer}, resamples=200), folder)
+    stranger = Spending("http:stranger", 99, 0, Usage(9999, 99), 7.0)
+    save_result(study, folder, verb="agree", name="agreement", data={}, markdown="", spending=[stranger])
+    scored, reviewed = (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])).rows
+    # 18 conditionals and 9 marginals; three pairs in both orders on three tasks
+    assert (scored.metrics, scored.part, scored.calls + scored.reused) == (("gem-raw",), "scorer", 18 + 9)
+    assert (reviewed.metrics, reviewed.part, reviewed.calls) == (("review[pairwise]",), "lazy", 18)
+
+
+async def test_a_folder_of_before_verbs_were_told_apart_still_has_its_spending(study, toy_scorer, tmp_path):
+    folder = goldless.save_run(goldless.evaluate(study, scorer=toy_scorer(), resamples=200), tmp_path / "old")
+    noted = json.loads((folder / "made_by.json").read_text())
+    now = (await find_costs(study, Options(), runs=[folder])).rows
+    (folder / "made_by.json").write_text(json.dumps({k: v for k, v in noted.items() if k != "made"}))
+    assert (await find_costs(study, Options(), runs=[folder])).rows == now
+    (folder / "made_by.json").write_text(json.dumps({**noted, "made": {"agree": noted["made"]["score"]}}))
+    with pytest.raises(UserError, match="cannot be read"):
+        await find_costs(study, Options(), runs=[folder])
+
+
 async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(study, study_file, toy_scorer, tmp_path):
     other = study_file({"t1": {"ann": "x", "bob": "y"}}, "other.jsonl")
     folder = goldless.save_run(goldless.evaluate(other, scorer=toy_scorer(), resamples=200), tmp_path / "other")
@@ -229,6 +257,22 @@ def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(stu
     assert found["openai:gpt-4o-mini"].price_from == "price table"
     assert (found["far"].usd, found["far"].price_from) == (None, "unknown")
     assert (found["near"].price, found["near"].price_from) == (Price(3.0, 3.0), "given")
+
+
+@pytest.mark.parametrize("given", ["gpt-4o", "anthropic:claude-3", "openai:", "http://", "scripted:nowhere.jsonl"])
+def test_a_reviewer_that_is_no_model_is_refused_rather_than_free(study, given):
+    with pytest.raises(UserError):
+        planned_reviewer_costs(study, ReviewOptions(reviewers=(f"r={given}",)))
+
+
+@pytest.mark.parametrize("given", ["embedded", "gguf:some.gguf", "hf:some/model"])
+def test_only_a_model_on_this_machine_is_free(study, given):
+    cost = planned_reviewer_costs(study, ReviewOptions(reviewers=(f"r={given}",)))["r"]
+    assert (cost.usd, cost.price_from) == (0.0, "on this machine")
+
+
+def test_every_form_of_a_metric_that_is_not_ours_is_known_to_be_one():
+    assert set(YOUR_OWN) == {"python:", "command:", "promptfoo:", "deepeval:", "inspect:"}
 
 
 def recorded_study(tmp_path, study, **columns):

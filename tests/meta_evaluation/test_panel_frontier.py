@@ -49,14 +49,20 @@ def made_up(reviewers: int, tasks: int, *, seed: int = 0, missing: float = 0.1, 
     return columns, judged, labels
 
 
-def by_hand(columns, members) -> float:
-    """Accuracy of an equal vote of several reviewers, counted pair by pair; the label is alphabetical order."""
+def by_hand(columns, members, *, common: bool = False) -> float:
+    """Accuracy of an equal vote of several reviewers, counted pair by pair; the label is alphabetical order.
+
+    ``common``: on pairs that all reviewers judged in both orders, those beside the members too.
+    """
     said = {(r, t, x, y): value for r, t, x, y, value in columns}
+    everybody = sorted({r for r, *_ in columns})
     earned = []
     for task, (low, high) in itertools.product(
         sorted({t for _, t, *_ in columns}), itertools.combinations(["a", "b", "c"], 2)
     ):
         votes = []
+        if common and any(None in (said[r, task, low, high], said[r, task, high, low]) for r in everybody):
+            continue
         for name in members:
             one, other = said[name, task, low, high], said[name, task, high, low]
             if one is not None and other is not None:
@@ -79,7 +85,7 @@ def test_no_panel_on_the_frontier_is_beaten_in_cost_and_accuracy_and_all_others_
     usd = {f"r{i}": float(price) for i, price in enumerate((0, 0, 1, 1, 5))}
     found = panel_frontier(judged, labels, usd, **FAST)
     points = {
-        names: (sum(usd[name] for name in names), by_hand(columns, names))
+        names: (sum(usd[name] for name in names), by_hand(columns, names, common=True))
         for size in range(1, 6)
         for names in itertools.combinations(judged.reviewers, size)
     }
@@ -121,6 +127,59 @@ def test_the_difference_to_the_most_accurate_panel_is_that_of_their_accuracies_w
         assert panel.difference == pytest.approx(panel.accuracy - found.most_accurate.accuracy)
         assert panel.difference_low <= panel.difference <= panel.difference_high
     assert found.frontier[-1].difference is None
+
+
+# --- the same pairs for all ------------------------------------------------------------------------------------------
+
+
+def judged_by(judges, tasks=40):
+    """Reviewers by name with what they say of a pair: whether a is better than b on a task; None: not asked."""
+    names = [f"t{task}" for task in range(tasks)]
+    columns = [
+        (name, task, first, second, value if first == "a" else 1 - value)
+        for name, says in judges.items()
+        for number, task in enumerate(names)
+        if (value := says(number)) is not None
+        for first, second in (("a", "b"), ("b", "a"))
+    ]
+    labels = pair_labels([Rating(task, agent, "p", score) for task in names for agent, score in (("a", 2), ("b", 1))])
+    judged = pair_judgements_from_columns(*map(list, zip(*columns, strict=True)), tasks=names, agents=["a", "b"])
+    return judged, labels
+
+
+def test_a_reviewer_that_judged_three_of_forty_pairs_is_left_out_and_named():
+    judged, labels = judged_by(
+        {"lazy": lambda i: 1.0 if i < 3 else None, "good": lambda i: float(i % 10 > 0), "bad": lambda i: float(i % 2)}
+    )
+    found = panel_frontier(judged, labels, {"lazy": 0.0, "good": 1.0, "bad": 1.0}, **FAST)
+    assert (found.most_accurate.reviewers, found.most_accurate.accuracy) == (("good",), pytest.approx(36 / 40))
+    assert (found.reviewers, found.left_out) == (("good", "bad"), ("lazy",))
+    assert [(one.reviewer, one.judged, one.compared) for one in found.coverage] == [
+        ("lazy", 3, False),
+        ("good", 40, True),
+        ("bad", 40, True),
+    ]
+    assert "less than 50 % of the 40 decided pairs" in found.notes[0]
+    assert "lazy (3)" in found.notes[0]
+
+
+def test_panels_are_compared_on_the_pairs_that_all_reviewers_judged_and_their_number_is_said():
+    """The first 10 tasks are hard: only one reviewer tried them, and was wrong. On the other 30 it is the better."""
+    judged, labels = judged_by({"brave": lambda i: float(i >= 12), "shy": lambda i: None if i < 10 else float(i >= 14)})
+    found = panel_frontier(judged, labels, {"brave": 1.0, "shy": 1.0}, **FAST)
+    # over all it judged shy has 26 / 30 and brave 28 / 40; on the 30 common pairs brave has 28
+    assert (found.n_common, found.n_decided) == (30, 40)
+    assert (found.most_accurate.reviewers, found.most_accurate.accuracy) == (("brave",), pytest.approx(28 / 30))
+    assert {panel.used for panel in found.by_size} == {30}
+    assert "30 of 40 decided pairs" in found.size_table().title
+    assert "|compared-on:30 of 40 pairs" in found.signature
+    assert any(column.heading == "pairs" and not column.wide for column in found.size_table().columns)
+
+
+def test_reviewers_with_no_pair_in_common_are_refused_with_what_to_do():
+    judged, labels = judged_by({"even": lambda i: None if i % 2 else 1.0, "odd": lambda i: 1.0 if i % 2 else None})
+    with pytest.raises(MetricError, match=r"of 40 they judged: even 20, odd 20.*name fewer reviewers.*--own-family"):
+        panel_frontier(judged, labels, {}, **FAST)
 
 
 # --- held out ------------------------------------------------------------------------------------------------------
@@ -177,7 +236,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_one_other_splits():
 
 
 def test_beyond_twelve_reviewers_small_panels_are_all_tried_larger_ones_grown_and_this_is_said():
-    columns, judged, labels = made_up(14, 6, right=0.65)
+    columns, judged, labels = made_up(14, 6, right=0.65, missing=0.0)
     found = panel_frontier(judged, labels, {}, splits=5, **FAST)
     assert [panel.size for panel in found.by_size] == list(range(1, 15))
     # 14 + 91 + 364 + 1001 + 2002 = 3472 panels of up to five are no more than 4096; with six there would be 6475
@@ -285,6 +344,16 @@ def test_a_panel_without_gpt4_comes_within_a_hundredth_of_it_for_a_twentieth_of_
     assert max(panel.accuracy for panel in cheap) > 0.7369 - 0.01
     # and on tasks that had no say in the choice it is lower than it looks
     assert all(panel.held_out.accuracy <= panel.accuracy + 1e-9 for panel in panels.frontier.frontier)
+
+
+@pytest.mark.recorded
+def test_where_own_families_are_left_out_the_agents_that_no_common_pair_is_of_are_named(xsum):
+    """ChatGPT and vicuna-7b are agents too: counted from the tables, common pairs are those of the other five."""
+    options = ReviewOptions(reviewers=("gpt4", "chatgpt", "vicuna-7b"), recorded=True, resamples=200)
+    found = anyio.run(functools.partial(find_panels, splits=5), xsum, options).frontier
+    assert found.unseen == ("chatgpt", "vicuna-7b")
+    assert any("none of these pairs is of chatgpt, vicuna-7b" in note for note in found.notes)
+    assert "own-family:left out" in found.signature
 
 
 @pytest.mark.recorded

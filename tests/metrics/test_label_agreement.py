@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr, ttest_rel
 
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.label_agreement import (
@@ -21,13 +21,13 @@ from goldless.metrics.label_agreement import (
     compare_credits,
     panel_credits,
     rank_agreement,
-    rank_correlations,
     reviewer_credits,
     score_credits,
 )
 from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.metrics.shares import task_shares, wilson
 from goldless.records import Rating
+from goldless.statistics.rank_correlation import rank_correlations
 
 LABELS = pair_labels([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
 """ann above bob above cy and di, who tie."""
@@ -213,7 +213,7 @@ def test_names_that_match_nowhere_and_unknown_coefficients_are_refused():
         rank_agreement(scores([[1, 2]]), stranger)
     with pytest.raises(MetricError, match="'spearman' or 'kendall', not 'pearson'"):
         rank_agreement(scores([[1, 2]]), human([[1, 2]]), coefficient="pearson")
-    with pytest.raises(MetricError, match=r"shapes \(1, 2\) and \(2, 2\)"):
+    with pytest.raises(UserError, match=r"shapes \(1, 2\) and \(2, 2\)"):
         rank_correlations(np.ones((1, 2)), np.ones((2, 2)))
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import MetricError
-from goldless.metrics.pair_labels import pair_labels, rating_table
+from goldless.metrics.pair_labels import check_margin, pair_labels, rating_table, usual_margin
 from goldless.records import Preference, Rating
 
 
@@ -156,3 +156,42 @@ def test_a_response_nobody_rated_has_no_rating():
     table = rating_table(ratings("t", ann=[3]), agents=["ann", "bob"])
     assert np.isnan(table.value[0, 1])
     assert table.raters.tolist() == [[1, 0]]
+
+
+# --- margin --------------------------------------------------------------------------------------------------------
+
+
+def agreed(criterion, *counts):
+    """So many raters on the pair of each task."""
+    return [
+        Preference(f"t{task}", "ann", "bob", f"p{rater}", 1.0, criterion)
+        for task, count in enumerate(counts)
+        for rater in range(count)
+    ]
+
+
+def test_most_pairs_with_fewer_than_three_votes_are_decided_by_one_and_always_by_two_in_the_papers():
+    assert usual_margin(agreed(None, 1, 1, 5)) == 1
+    assert usual_margin(agreed(None, 2, 3, 3)) == 2
+    assert usual_margin(agreed(None, 1, 1, 5), convention="paper") == 2
+    assert usual_margin([]) == 2
+    both = agreed("depth", 1, 1) + agreed("style", 3, 3)
+    assert [usual_margin(both, criterion=name) for name in ("depth", "style")] == [1, 2]
+
+
+def test_a_rater_who_votes_three_times_on_a_pair_is_one_vote():
+    assert usual_margin(agreed(None, 1) * 3) == 1
+
+
+@pytest.mark.parametrize("margin", [0, -1, float("nan"), float("inf")])
+def test_a_margin_that_decides_everything_or_nothing_is_refused(margin):
+    with pytest.raises(MetricError, match="above 0"):
+        check_margin(margin)
+
+
+def test_labels_say_by_which_rule_they_were_made():
+    preferences = agreed(None, 3)
+    assert pair_labels((), preferences).rule == "sign-of-medians,then-votes-beyond-0.5-ahead-by-2"
+    own = pair_labels((), preferences, source="preferences", least_preference=0.2, least_margin=1)
+    assert own.rule == "votes-beyond-0.2-ahead-by-1"
+    assert own.decided().rule == own.rule

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from scipy.stats import kendalltau, spearmanr
 
 from goldless.errors import UserError
-from goldless.statistics.rank_correlation import pooled_correlations, rank_coefficients
+from goldless.statistics.rank_correlation import (
+    levelled,
+    percentile_interval,
+    pooled_correlations,
+    rank_coefficients,
+)
 
 PAIRS = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4)), min_size=2, max_size=12)
 
@@ -55,3 +60,27 @@ def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_a
 def test_columns_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="equally long"):
         pooled_correlations(np.ones(2), np.ones(3), np.ones(2, int))
+
+
+def test_sums_in_another_order_are_equal_once_levelled_and_missing_values_stay_missing():
+    table = np.array([[0.1 + 0.2 + 0.3, 0.3 + 0.2 + 0.1, np.nan], [1e-9, 2e-9, 2e-9]])
+    assert table[0, 0] != table[0, 1]
+    by_row = levelled(table, by_row=True)
+    assert by_row[0, 0] == by_row[0, 1] == 1
+    assert by_row[1].tolist() == [0.5, 1, 1]
+    whole = levelled(table)
+    assert whole[0, 0] == whole[0, 1] == 1
+    assert np.isnan(whole[0, 2])
+    assert whole[1, 0] == pytest.approx(1e-9 / 0.6, abs=1e-12)
+    assert levelled(np.zeros((1, 2))).tolist() == [[0, 0]]
+
+
+def test_percentiles_are_numpys_and_resamples_without_a_coefficient_are_counted_and_said():
+    drawn = np.linspace(-1, 1, 100)
+    assert percentile_interval(drawn, level=0.9) == (*np.quantile(drawn, [0.05, 0.95]), None)
+    some = np.where(np.arange(100) < 20, np.nan, drawn)
+    low, high, told = percentile_interval(some, level=0.9)
+    assert (low, high) == tuple(np.quantile(drawn[20:], [0.05, 0.95]))
+    assert told == "defined in 80 of 100 resamples"
+    few = np.where(np.arange(100) < 60, np.nan, drawn)
+    assert percentile_interval(few, level=0.9) == (None, None, "no interval: defined in 40 of 100 resamples")

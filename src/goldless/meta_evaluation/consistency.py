@@ -20,10 +20,12 @@ from goldless.metrics.catalogue import Metric
 from goldless.metrics.scores import ResponseScore
 from goldless.models.interface import Scorer
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.pipeline import evaluate_study
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.draws import draw_counts
+from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
@@ -33,11 +35,6 @@ Coefficient = Literal["pearson", "spearman", "kendall"]
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
 FEWEST_AGENTS = 3
 """Of two agents every correlation is 1 or -1."""
-FEWEST_DRAWS = 0.5
-"""Share of resamples in which the coefficient must be defined for an interval."""
-DIGITS = 12
-"""Means that agree to so many digits of the largest are equal: sums in another order differ in the last ones."""
-ELEMENTS_AT_ONCE = 1 << 21
 PERCENTILE = (
     "Intervals over agents are percentiles over resampled tasks, for these agents; resampled means are noisier than "
     "the study's own, so they lean low where agents are close."
@@ -99,6 +96,7 @@ class Consistency:
     notes: tuple[str, ...]
     complete: bool = True
     """Whether another run would find nothing left to ask."""
+    spending: tuple[Spending, ...] = ()
 
     def table(self) -> ReportTable:
         """One row a metric, two scorers and a coefficient."""
@@ -140,16 +138,17 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
     _check_asked(options.chosen_metrics(), scorers)
     found: list[ScoredBy] = []
     complete = True
+    spending: list[Spending] = []
     for scorer in scorers:
         evaluation = await evaluate_study(study, replace(options, scorer=scorer))
         complete &= evaluation.complete
+        spending += evaluation.spending
         name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
         if any(one.scorer == name for one in found):
             raise UserError(f"two of the scorers are {name}: name different ones")
         found += [ScoredBy(name, o.metric, o.responses, o.signature) for o in evaluation.outcomes.values()]
-    return compare_scorers(
-        found, seed=options.seed, resamples=options.resamples, level=options.level, complete=complete
-    )
+    compared = compare_scorers(found, seed=options.seed, resamples=options.resamples, level=options.level)
+    return replace(compared, complete=complete, spending=tuple(spending))
 
 
 def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> None:
@@ -167,7 +166,7 @@ def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> 
 
 
 def compare_scorers(
-    scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95, complete: bool = True
+    scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
 ) -> Consistency:
     """The agreement of every two scorers on every metric that both have, tasks resampled for both alike."""
     rows: list[ScorerAgreement] = []
@@ -185,7 +184,7 @@ def compare_scorers(
     order = {metric: i for i, metric in enumerate(dict.fromkeys(one.metric for one in scored))}
     rows.sort(key=lambda row: order[row.metric])
     signatures = {f"{one.metric} by {one.scorer}": one.signature for one in compared if one.signature}
-    return Consistency(tuple(rows), level, signatures, (PERCENTILE, *_other_differences(compared)), complete)
+    return Consistency(tuple(rows), level, signatures, (PERCENTILE, *_other_differences(compared)))
 
 
 OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", "evidence", "goldless"}
@@ -301,44 +300,31 @@ def _interval(
         correlations(*_means(tables[:, used], both[used], counts), coefficient)
         for counts in draw_counts(n, seed=seed, resamples=resamples)
     ]
-    drawn = np.concatenate(found)
-    drawn = drawn[~np.isnan(drawn)]
-    if len(drawn) < FEWEST_DRAWS * resamples:
-        return None, None, f"no interval: defined in {len(drawn)} of {resamples} resamples"
-    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2])
-    return float(low), float(high), None
+    return percentile_interval(np.concatenate(found), level=level)
 
 
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
     if coefficient not in COEFFICIENTS:
         raise UserError(f"a coefficient is one of {', '.join(COEFFICIENTS)}, not {coefficient!r}")
-    found = np.full(len(first), np.nan)
-    step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
-    for begin in range(0, len(first), step):
-        some = slice(begin, begin + step)
-        both = ~(np.isnan(first[some]) | np.isnan(second[some]))
-        left, right = (_levelled(np.where(both, table[some], 0.0), both) for table in (first, second))
-        if coefficient == "pearson":
-            x, y = left, right
-        else:
-            inside = both[:, :, None] & both[:, None, :]
-            signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (left, right)]
-            # the sum of signs is twice the rank with ties shared, less n + 1: centred already
-            x, y = (s.sum(axis=2) if coefficient == "spearman" else s.reshape(len(s), -1) for s in signs)
-        above, below = (x * y).sum(axis=1), np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
-        defined = (below > 0) & (both.sum(axis=1) >= FEWEST_AGENTS)
-        np.divide(above, below, out=found[some], where=defined)
+    both = ~(np.isnan(first) | np.isnan(second))
+    left, right = (_deviations(np.where(both, table, np.nan), both) for table in (first, second))
+    if coefficient == "pearson":
+        x, y = np.nan_to_num(left), np.nan_to_num(right)
+        found = np.full(len(first), np.nan)
+        below = np.sqrt((x**2).sum(axis=1) * (y**2).sum(axis=1))
+        np.divide((x * y).sum(axis=1), below, out=found, where=below > 0)
+    else:
+        found = rank_correlations(left, right, "spearman" if coefficient == "spearman" else "kendall-b")
+    found[both.sum(axis=1) < FEWEST_AGENTS] = np.nan
     clipped: FloatArray = np.clip(found, -1.0, 1.0)
     return clipped
 
 
-def _levelled(values: FloatArray, both: BoolArray) -> FloatArray:
-    """Rows less their mean on the scale of their largest, to twelve digits; 0 where a value is missing."""
-    size = np.maximum(np.abs(values).max(axis=1, keepdims=True), np.finfo(np.float64).tiny)
-    scaled = np.round(values / size, DIGITS)
-    mean = scaled.sum(axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
-    deviation = np.where(both, scaled - mean, 0.0)
-    flat = np.abs(deviation).max(axis=1, keepdims=True) <= 10.0**-DIGITS
-    levelled: FloatArray = np.where(flat, 0.0, deviation)
-    return levelled
+def _deviations(values: FloatArray, both: BoolArray) -> FloatArray:
+    """Levelled rows less their means, all 0 where they are alike; NaN where a value is missing."""
+    scaled = levelled(values, by_row=True)
+    deviation = scaled - np.nansum(scaled, axis=1, keepdims=True) / np.maximum(1, both.sum(axis=1, keepdims=True))
+    flat = np.nan_to_num(np.abs(deviation)).max(axis=1, keepdims=True) <= 10.0**-DIGITS
+    found: FloatArray = np.where(flat & both, 0.0, deviation)
+    return found

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -23,14 +23,11 @@ from goldless.metrics.pair_labels import PairLabels, RatingTable
 from goldless.metrics.shares import ShareMethod, task_shares
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.comparisons import holm, sign_flip_ps
+from goldless.statistics.rank_correlation import Coefficient, rank_correlations
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-ELEMENTS_AT_ONCE = 1 << 22
-
-Coefficient = Literal["spearman", "kendall", "kendall-b"]
-"""``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,39 +301,6 @@ def rank_agreement(
         by_task = np.nan_to_num(by_task, nan=0.0)
     found = task_intervals(by_task[:, None], seed=seed, resamples=resamples, level=level)[0]
     return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, level, convention)
-
-
-def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient = "spearman") -> FloatArray:
-    """[tasks]: the coefficient of each row of two tables [tasks, agents] over the agents present in both; NaN: none."""
-    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
-    if first.shape != second.shape or first.ndim != 2:
-        raise MetricError(f"tables of shapes {first.shape} and {second.shape} came; both are [tasks, agents]")
-    found = np.full(len(first), np.nan)
-    step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
-    for begin in range(0, len(first), step):
-        some = slice(begin, begin + step)
-        found[some] = _correlations(first[some], second[some], coefficient)
-    return found
-
-
-def _correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
-    both = ~(np.isnan(first) | np.isnan(second))
-    n = both.sum(axis=1)
-    inside = both[:, :, None] & both[:, None, :]
-    signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (first, second)]
-    if coefficient == "kendall":
-        above, below = (signs[0] * signs[1]).sum(axis=(1, 2)), (n * (n - 1)).astype(np.float64)
-    elif coefficient == "kendall-b":
-        above = (signs[0] * signs[1]).sum(axis=(1, 2))
-        below = np.sqrt(np.abs(signs[0]).sum(axis=(1, 2)) * np.abs(signs[1]).sum(axis=(1, 2)))
-    else:
-        # the sum of signs is twice the rank with ties shared, less n + 1: centred already
-        ranks = [sign.sum(axis=2) for sign in signs]
-        above = (ranks[0] * ranks[1]).sum(axis=1)
-        below = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
-    found = np.full(len(first), np.nan)
-    np.divide(above, below, out=found, where=below > 0)
-    return found
 
 
 def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:

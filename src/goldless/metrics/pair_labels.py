@@ -2,13 +2,15 @@
 
 By default a pair's label is the sign of the difference of the medians of its ratings. Where the medians tie, people's
 preferences are votes: those beyond ``least_preference`` count, and a net margin of ``least_margin`` votes decides.
-What is left is a tie (PRE and Auto-PRE label their data in this way). A rater who labelled the same thing several
-times is still one voice: the mean of what was said.
+What is left is a tie (PRE and Auto-PRE label their data in this way, with a margin of two). Where pairs have too few
+votes for a margin of two, ``usual_margin`` is one. A rater who labelled the same thing several times is still one
+voice: the mean of what was said.
 """
 
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
@@ -17,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError, nearest
+from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.records import Preference, Rating
 
 FloatArray = npt.NDArray[np.float64]
@@ -29,6 +32,10 @@ Source = Literal["ratings first", "preferences first", "ratings", "preferences"]
 """Which labels decide: one kind, or the other where the first one ties or is not there."""
 Contradiction = Literal["first source", "tie"]
 """Where ratings and preferences say the opposite: the first source holds, or the pair is a tie."""
+PAPERS_MARGIN = 2.0
+"""Votes that preferences must be ahead by, in the papers."""
+MANY_VOTES = 3
+"""Where pairs have fewer votes than this, a majority of one decides: a margin of two could hardly be had."""
 ROUNDING = 1e-9
 """Differences up to this are none: means of the same numbers in another order differ in the last digit."""
 
@@ -65,6 +72,23 @@ class PairLabels:
     """Whether ratings and preferences said the opposite of each other."""
     source: Source
     contradictions: Contradiction
+    centre: Centre
+    least_preference: float
+    margin: float
+    """Votes that preferences had to be ahead by."""
+
+    @property
+    def rule(self) -> str:
+        """How the labels were made, for signatures."""
+        ratings = f"sign-of-{self.centre}s"
+        votes = f"votes-beyond-{self.least_preference:g}-ahead-by-{self.margin:g}"
+        made = {
+            "ratings": ratings,
+            "preferences": votes,
+            "ratings first": f"{ratings},then-{votes}",
+            "preferences first": f"{votes},then-{ratings}",
+        }[self.source]
+        return made if self.contradictions == "first source" else f"{made},contradictions-tie"
 
     @property
     def n_pairs(self) -> int:
@@ -88,15 +112,27 @@ class PairLabels:
 
     def decided(self) -> PairLabels:
         """The labels without ties."""
-        return self._take(self.sign != 0)
+        return self.kept(self.sign != 0)
 
     def among(self, agents: Collection[str]) -> PairLabels:
         """The labels of pairs of these agents, such as those an exam asks about."""
-        return self._take(self._within(agents))
+        return self.kept(self._within(agents))
 
     def outside(self, agents: Collection[str]) -> PairLabels:
         """The labels of all pairs but those of two of these agents, so that what an exam asked is not in the test."""
-        return self._take(~self._within(agents))
+        return self.kept(~self._within(agents))
+
+    def kept(self, kept: BoolArray) -> PairLabels:
+        """The labels where that is true."""
+        return replace(
+            self,
+            task=self.task[kept],
+            low=self.low[kept],
+            high=self.high[kept],
+            sign=self.sign[kept],
+            by_preference=self.by_preference[kept],
+            contradicted=self.contradicted[kept],
+        )
 
     def places(
         self, tasks: Sequence[str], agents: Sequence[str], task: IntArray, low: IntArray, high: IntArray
@@ -123,17 +159,6 @@ class PairLabels:
         inside = np.array([agent in set(agents) for agent in self.agents], dtype=np.bool_)
         result: BoolArray = inside[self.low] & inside[self.high]
         return result
-
-    def _take(self, kept: BoolArray) -> PairLabels:
-        return replace(
-            self,
-            task=self.task[kept],
-            low=self.low[kept],
-            high=self.high[kept],
-            sign=self.sign[kept],
-            by_preference=self.by_preference[kept],
-            contradicted=self.contradicted[kept],
-        )
 
 
 def rating_table(
@@ -163,6 +188,29 @@ def rating_table(
     return RatingTable(tuple(tasks), tuple(agents), value.reshape(shape), raters.reshape(shape), centre)
 
 
+def check_margin(margin: float | None) -> None:
+    """Refuse a margin that decides everything or nothing."""
+    if margin is not None and not (math.isfinite(margin) and margin > 0):
+        raise MetricError(f"a margin of {margin:g} votes came; it is above 0, and 2 in the papers")
+
+
+def usual_margin(
+    preferences: Iterable[Preference], *, criterion: str | None = None, convention: Convention = "default"
+) -> float:
+    """Two votes, as in the papers; one where most pairs have too few to be ahead by two.
+
+    One vote by default only: with the papers' convention it is always two.
+    """
+    check_convention(convention)
+    if convention == "paper":
+        return PAPERS_MARGIN
+    votes: dict[tuple[str, frozenset[str]], set[str]] = {}
+    for label in _of_criterion(list(preferences), criterion):
+        votes.setdefault((label.task, frozenset((label.first, label.second))), set()).add(label.rater)
+    few = votes and float(np.median([len(raters) for raters in votes.values()])) < MANY_VOTES
+    return 1.0 if few else PAPERS_MARGIN
+
+
 def pair_labels(
     ratings: Iterable[Rating] = (),
     preferences: Iterable[Preference] = (),
@@ -173,7 +221,7 @@ def pair_labels(
     source: Source = "ratings first",
     centre: Centre = "median",
     least_preference: float = 0.5,
-    least_margin: float = 2,
+    least_margin: float = PAPERS_MARGIN,
     contradictions: Contradiction = "first source",
 ) -> PairLabels:
     """The label of every pair of responses to one task that people rated or compared, ties among them.
@@ -205,6 +253,7 @@ def pair_labels(
         votes=from_votes,
         source=source,
         contradictions=contradictions,
+        rule=(centre, least_preference, least_margin),
     )
 
 
@@ -251,6 +300,7 @@ def _joined(
     votes: Signs,
     source: Source,
     contradictions: Contradiction,
+    rule: tuple[Centre, float, float],
 ) -> PairLabels:
     keys = np.union1d(ratings[0], votes[0])
     by_rating, by_vote = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
@@ -272,6 +322,9 @@ def _joined(
         contradicted=contradicted,
         source=source,
         contradictions=contradictions,
+        centre=rule[0],
+        least_preference=rule[1],
+        margin=rule[2],
     )
 
 

@@ -206,7 +206,7 @@ class JournalledChat:
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""
         asked = _request_data(request)
-        key = content_hash("chat", model_hash(_writing(self.identity)), asked, replicate)
+        key = chat_key(self.identity, request, replicate=replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
@@ -259,6 +259,11 @@ def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
     if len(reply.logprobs) == expected and all(map(math.isfinite, reply.logprobs)):
         return reply
     return CallFailure("bad_reply", f"{len(reply.logprobs)} values for {expected} tokens, or values that are no number")
+
+
+def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
+    """The journal's key of a call for a text."""
+    return content_hash("chat", model_hash(_writing(identity)), _request_data(request), replicate)
 
 
 def score_key(model: str, request: ScoreRequest) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +55,8 @@ class AskedReviewers:
     identities: Mapping[str, ModelIdentity]
     """By reviewer."""
     spending: tuple[Spending, ...]
+    readings: Mapping[str, str] = field(default_factory=dict)
+    """How each reviewer's verdicts were read; none of a debate."""
 
 
 async def ask_reviewers(
@@ -87,6 +89,7 @@ async def ask_reviewers(
                 notes=notes,
                 identities={name: model.identity for name, model in models.items()},
                 spending=tuple(model.spending for model in dict.fromkeys(opened.values())),
+                readings={} if options.debate else asking.readings(qualification.passed),
             )
     finally:
         journal.close()
@@ -170,6 +173,11 @@ class _Asking:
             task_description=described,
             verdicts=options.verdicts if scale.labels else "labels",
         )
+
+    def readings(self, names: Iterable[str]) -> dict[str, str]:
+        """How the verdicts of these reviewers are read."""
+        stages = {name: self.stage(name, self.options.chosen_scale) for name in names}
+        return {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
 
     def licensed(self) -> Qualification | None:
         """Who may vote by licence; None where none were given. Raises where one does not hold."""

@@ -21,6 +21,7 @@ from goldless.runs.opening import Spending
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
 from goldless.studies import Study
+from goldless.templates import Template
 
 OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
 """Failures that another run of the same command would try again."""
@@ -116,6 +117,10 @@ class Evaluation:
     spending: tuple[Spending, ...]
     tasks_without_peers: tuple[str, ...] = ()
     settings: Mapping[str, str] = field(default_factory=dict)
+    templates: Mapping[str, Template] = field(default_factory=dict)
+    """The wordings that are not ours, by name."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """What a critic was told, by the prompt's name."""
 
     @property
     def study(self) -> str:

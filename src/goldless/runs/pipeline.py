@@ -35,7 +35,7 @@ from goldless.runs.text_scores import text_items, text_scores
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
-from goldless.templates import find_template
+from goldless.templates import TEMPLATES, find_template
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,16 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             "resamples": str(options.resamples),
             **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
         },
+        prompts=_critic_words(options) if work.critic and not options.recorded else {},
+        templates={t.name: t for t in options.chosen_templates() if t.name not in TEMPLATES} if work.likelihood else {},
     )
+
+
+def _critic_words(options: Options) -> dict[str, str]:
+    prompt = find_critic_prompt(options.critic_prompt)
+    return {
+        prompt.name: "\n\n".join((prompt.opening, prompt.ask, f"{prompt.explain or prompt.decide}{prompt.formats}"))
+    }
 
 
 async def _scored(work: Work) -> Scored:

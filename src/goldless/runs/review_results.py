@@ -116,6 +116,8 @@ class Review:
     notes: tuple[str, ...] = ()
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """How reviewers were asked: task description, descriptions of their own, how verdicts were read."""
 
     @property
     def study(self) -> str:
@@ -172,6 +174,7 @@ def review_as_json(review: Review) -> dict[str, Any]:
         "ranking": [asdict(agent) for agent in review.rankings[0].agents] if review.rankings else [],
         "rankings": {ranking.name: _ranking(ranking) for ranking in review.rankings},
         "labels": dict(review.labels),
+        "settings": dict(review.settings),
         "failures": dict(sorted(review.failures.items())),
         "complete": review.complete,
         "notes": list(review.notes),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from goldless.reports.review_tables import review_markdown
 from goldless.runs.review_results import Review, review_as_json
-from goldless.runs.store import check_writable, finish_folder, write_text, write_whole
+from goldless.runs.store import ROWS_A_GROUP, check_writable, finish_folder, write_text, write_whole
 
-COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure")
+COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "value", "failure", "failure_message")
 
 
 def save_review(review: Review, folder: Path | str) -> Path:
@@ -28,13 +29,13 @@ def save_review(review: Review, folder: Path | str) -> Path:
             row.first if row.second is None else None,
             row.output,
             row.value,
-            None if row.failure is None else row.failure.kind,
+            *((None, None) if row.failure is None else (row.failure.kind, row.failure.message)),
         )
         for row in review.judgements
     ]
     schema = [(name, pl.Float64 if name == "value" else pl.String) for name in COLUMNS]
     frame = pl.DataFrame(rows, schema=schema, orient="row")
-    write_whole(folder / "judgements.parquet", frame.write_parquet)
+    write_whole(folder / "judgements.parquet", partial(frame.write_parquet, row_group_size=ROWS_A_GROUP))
     exams = "".join(json.dumps(answer.as_row(), ensure_ascii=False) + "\n" for answer in review.answers)
     if exams:
         write_text(folder / "exams.jsonl", exams)

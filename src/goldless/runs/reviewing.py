@@ -226,6 +226,11 @@ def _result(
         spending=spending,
         notes=tuple(notes),
         labels=_counted(people),
+        settings={
+            "task_description": options.task_description,
+            "descriptions": dict(options.descriptions),
+            "readings": {} if asked is None else dict(asked.readings),
+        },
     )
     return replace(review, licences=_licences(study, options, review, identities))
 
@@ -332,7 +337,7 @@ def _signature(
         "wording": "+".join(dict.fromkeys(_wording(name, options)[:8] for name in evidence.reviewers)),
         "reviewers": ",".join(identities[n].short if n in identities else n for n in evidence.reviewers),
         "exam": "licence" if options.licences else ",".join(options.exams),
-        **({} if people.labels is None else {"labels": people.labels.rule}),
+        **({} if people.labels is None else {"pairs": people.labels.rule}),
         **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
         **({"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"} if people.questioners else {}),
         **({} if options.debate is None else {"debate": options.debate}),

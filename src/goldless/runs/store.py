@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +42,13 @@ LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "failure": pl.String,
     "failure_message": pl.String,
 }
+TEMPLATE_FIELDS = ("rewrite", "predict", "synopsis_heading", "candidate_heading")
 VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task", "value", "label", "read_from")
 
 
 MADE_BY = "made_by.json"
+ROWS_A_GROUP = 5_000
+"""Of evidence in Parquet: so few that one task's rows are found without reading much else."""
 REPORT = "report.html"
 
 
@@ -90,7 +94,8 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         ("synopses", _synopses, evidence.synopses),
     ):
         if wanted:
-            write_whole(folder / f"{name}.parquet", frame(evidence).write_parquet)
+            rows = frame(evidence)
+            write_whole(folder / f"{name}.parquet", partial(rows.write_parquet, row_group_size=ROWS_A_GROUP))
         else:
             # a run into the same folder may have had some
             (folder / f"{name}.parquet").unlink(missing_ok=True)
@@ -193,6 +198,11 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "models": {part: identity.as_dict() for part, identity in evaluation.models.items()},
         "canaries": None if evaluation.canaries is None else asdict(evaluation.canaries),
         "settings": dict(evaluation.settings),
+        "prompts": dict(evaluation.prompts),
+        "templates": {
+            name: {field: getattr(template, field) for field in TEMPLATE_FIELDS}
+            for name, template in evaluation.templates.items()
+        },
         "asked": evaluation.asked,
         "open": evaluation.open,
         "complete": evaluation.complete,

@@ -1,10 +1,12 @@
-"""Rank correlations of two columns, with what leaving tasks out does to them.
+"""Rank correlations: of two columns, with what leaving tasks out does to them, and of the rows of two tables.
 
 Spearman's coefficient is Pearson's of the ranks, ties sharing theirs. Kendall's tau-a is (concordant - discordant) /
 all pairs; tau-b divides by the geometric mean of the pairs not tied on either side (M. G. Kendall, 1938, 1945).
 """
 
 from __future__ import annotations
+
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -15,9 +17,16 @@ from goldless.statistics.left_out import groups_left_out, left_out_intervals
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Coefficient = Literal["spearman", "kendall", "kendall-b"]
+"""``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 
 COEFFICIENTS = ("spearman", "kendall-b", "kendall-a")
 """The order in which the coefficients come."""
+DIGITS = 12
+"""Values that agree to so many digits of the largest are equal: sums in another order differ in the last ones."""
+FEWEST_DRAWS = 0.5
+"""Share of resamples in which a coefficient must be defined for an interval."""
+ELEMENTS_AT_ONCE = 1 << 22
 
 
 def rank_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
@@ -63,6 +72,65 @@ def pooled_correlations(
     without = [rank_coefficients(first[group != g], second[group != g]) for g in range(count)]
     table = np.array(without) if without else np.full((1, 3), np.nan)
     return left_out_intervals(whole, table, n_tasks=n_tasks, seed=seed, resamples=resamples, level=level)
+
+
+def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient = "spearman") -> FloatArray:
+    """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
+    first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
+    if first.shape != second.shape or first.ndim != 2:
+        raise UserError(
+            f"tables of shapes {first.shape} and {second.shape} came; both are [rows, columns], equally large"
+        )
+    found = np.full(len(first), np.nan)
+    step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
+    for begin in range(0, len(first), step):
+        some = slice(begin, begin + step)
+        found[some] = _row_correlations(first[some], second[some], coefficient)
+    return found
+
+
+def levelled(values: FloatArray, *, by_row: bool = False) -> FloatArray:
+    """Values on a scale on which the largest of all, or of each row, is 1, to twelve digits; NaN stays.
+
+    Means of the same numbers in another order differ in the last digits, and would not be tied.
+    """
+    axis = 1 if by_row else None
+    largest = np.max(np.abs(values), axis=axis, keepdims=True, initial=0.0, where=~np.isnan(values))
+    scaled: FloatArray = np.round(values / np.where(largest > 0, largest, 1.0), DIGITS)
+    return scaled
+
+
+def percentile_interval(drawn: FloatArray, *, level: float) -> tuple[float | None, float | None, str | None]:
+    """Percentiles over the resamples in which a coefficient is defined, and what to say where it is not in some.
+
+    Without an interval where it is defined in fewer than half.
+    """
+    kept = drawn[~np.isnan(drawn)]
+    told = None if len(kept) == len(drawn) else f"defined in {len(kept)} of {len(drawn)} resamples"
+    if not len(kept) or len(kept) < FEWEST_DRAWS * len(drawn):
+        return None, None, f"no interval: {told}"
+    low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2]).tolist()
+    return low, high, told
+
+
+def _row_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
+    both = ~(np.isnan(first) | np.isnan(second))
+    n = both.sum(axis=1)
+    inside = both[:, :, None] & both[:, None, :]
+    signs = [np.where(inside, np.sign(x[:, :, None] - x[:, None, :]), 0.0) for x in (first, second)]
+    if coefficient == "kendall":
+        above, below = (signs[0] * signs[1]).sum(axis=(1, 2)), (n * (n - 1)).astype(np.float64)
+    elif coefficient == "kendall-b":
+        above = (signs[0] * signs[1]).sum(axis=(1, 2))
+        below = np.sqrt(np.abs(signs[0]).sum(axis=(1, 2)) * np.abs(signs[1]).sum(axis=(1, 2)))
+    else:
+        # the sum of signs is twice the rank with ties shared, less n + 1: centred already
+        ranks = [sign.sum(axis=2) for sign in signs]
+        above = (ranks[0] * ranks[1]).sum(axis=1)
+        below = np.sqrt((ranks[0] ** 2).sum(axis=1) * (ranks[1] ** 2).sum(axis=1))
+    found = np.full(len(first), np.nan)
+    np.divide(above, below, out=found, where=below > 0)
+    return found
 
 
 def _centred_ranks(column: FloatArray) -> FloatArray:

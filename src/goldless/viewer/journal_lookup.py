@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.judging.asking import asked_again
-from goldless.models.interface import ChatRequest, Message, ModelIdentity, content_hash
-from goldless.models.journal import model_hash
+from goldless.models.interface import ChatRequest, Message, ModelIdentity
+from goldless.models.journalled import chat_key
 from goldless.viewer.asked import Asked
 
 LONGEST_WAIT_SECONDS = 1.0
@@ -66,15 +66,6 @@ class JournalLookup:
     def _open(self) -> sqlite3.Connection:
         address = f"{self._path.resolve().as_uri()}?mode=ro"
         return sqlite3.connect(address, uri=True, timeout=LONGEST_WAIT_SECONDS)
-
-
-def chat_key(identity: ModelIdentity, request: ChatRequest) -> str:
-    """The journal's key of a call for a text."""
-    if "dialect" in identity.settings:
-        # how a server is asked for log-probabilities changes nothing it writes
-        kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
-        identity = dataclasses.replace(identity, settings=kept)
-    return content_hash("chat", model_hash(identity), dataclasses.asdict(request), 0)
 
 
 def _identities(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:

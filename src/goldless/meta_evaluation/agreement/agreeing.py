@@ -5,7 +5,6 @@ study → labels, files and recorded judgements checked → metrics computed →
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -33,7 +32,7 @@ from goldless.meta_evaluation.agreement.results import (
 from goldless.meta_evaluation.agreement.score_files import GivenScores, Scores, check_given, read_score_files
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
-from goldless.metrics.pair_labels import PairLabels, pair_labels, rating_table
+from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
 from goldless.records import Preference, Rating
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options, check_options
@@ -46,10 +45,6 @@ from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
 Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
-MARGIN = 2.0
-"""Votes that preferences must be ahead by, in the papers."""
-MANY_VOTES = 3
-"""Where pairs have fewer votes than this, a majority of one decides: a margin of two could not be had."""
 
 
 async def agree(
@@ -95,7 +90,6 @@ async def agree(
         convention=convention,
         level=options.level,
         criteria=found,
-        signature=str(_signature(study, found, convention, draws)),
         evaluation=evaluation,
     )
 
@@ -119,8 +113,7 @@ def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, 
 
 def _check_labels(study: Study, margin: float | None) -> None:
     """Refuse a study that nobody labelled."""
-    if margin is not None and not (math.isfinite(margin) and margin > 0):
-        raise UserError(f"a margin of {margin} votes came; it is above 0, and 2 in the papers")
+    check_margin(margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
             f"{study.name} has no labels, so there is nobody to agree with: add a table labels with task, agent, "
@@ -172,7 +165,7 @@ def _on_criterion(
     ratings = [label for label in study.ratings() if label.criterion == criterion]
     preferences = [label for label in study.preferences() if label.criterion == criterion]
     tasks, agents = study.tasks, [agent.agent for agent in study.agents]
-    margin = _margin(preferences, convention) if margin is None else margin
+    margin = usual_margin(preferences, convention=convention) if margin is None else margin
     labels = pair_labels(ratings, preferences, tasks=tasks, agents=agents, least_margin=margin)
     earned = [judge.credits(labels, convention) for judge in judges]
     table = rating_table(ratings, tasks=tasks, agents=agents) if ratings else None
@@ -189,26 +182,27 @@ def _on_criterion(
     ceiling = human_ceiling(ratings, preferences, tasks=tasks, agents=agents, measurement=measurement, draws=draws)
     return CriterionAgreement(
         criterion=criterion,
-        labels=_counts(ratings, preferences, labels, margin),
+        labels=_counts(ratings, preferences, labels),
         judges=found,
         comparisons=(*_compared(earned, draws), *_compared_ranks([j.name for j in judges], by_task, draws)),
         ceiling=ceiling,
         notes=_notes(labels, earned, convention, rated=table is not None),
+        signature=str(
+            Signature(
+                "agreement",
+                {
+                    **({} if criterion is None else {"criterion": criterion}),
+                    "labels": _hash([*ratings, *preferences]),
+                    "pairs": labels.rule,
+                    "alpha": measurement if ceiling.alpha is None else ceiling.alpha.measurement,
+                    **_settings(study, convention, draws),
+                },
+            )
+        ),
     )
 
 
-def _margin(preferences: Sequence[Preference], convention: Convention) -> float:
-    """Two votes, as in the papers; one where most pairs have too few to be ahead by two."""
-    votes: dict[tuple[str, frozenset[str]], set[str]] = {}
-    for label in preferences:
-        votes.setdefault((label.task, frozenset((label.first, label.second))), set()).add(label.rater)
-    few = votes and float(np.median([len(raters) for raters in votes.values()])) < MANY_VOTES
-    return 1.0 if few and convention == "default" else MARGIN
-
-
-def _counts(
-    ratings: Sequence[Rating], preferences: Sequence[Preference], labels: PairLabels, margin: float
-) -> LabelCounts:
+def _counts(ratings: Sequence[Rating], preferences: Sequence[Preference], labels: PairLabels) -> LabelCounts:
     return LabelCounts(
         raters=len({label.rater for label in ratings} | {label.rater for label in preferences}),
         ratings=len(ratings),
@@ -218,7 +212,7 @@ def _counts(
         tied=labels.n_ties,
         by_preference=int(labels.by_preference.sum()),
         contradicted=labels.n_contradicted,
-        margin=margin,
+        margin=labels.margin,
     )
 
 
@@ -264,17 +258,22 @@ def _compared_ranks(names: Sequence[str], by_task: FloatArray | None, draws: Dra
     ]
 
 
-def _signature(study: Study, found: Sequence[CriterionAgreement], convention: Convention, draws: Draws) -> Signature:
-    rows = [
-        (label.task, label.rater, label.criterion, label.agent, label.score)
-        if isinstance(label, Rating)
-        else (label.task, label.rater, label.criterion, f"{label.first} {label.second}", label.preference)
-        for label in study.labels()
-    ]
+def _hash(labels: Sequence[Rating | Preference]) -> str:
+    """What tells these labels from others."""
+    return evidence_hash(
+        [
+            (label.task, label.rater, label.criterion, label.agent, label.score)
+            if isinstance(label, Rating)
+            else (label.task, label.rater, label.criterion, f"{label.first} {label.second}", label.preference)
+            for label in labels
+        ]
+    )
+
+
+def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, str]:
+    """What the signatures of all criteria have in common."""
     paper = convention == "paper"
-    settings = {
-        "labels": evidence_hash(rows),
-        "pairs": f"sign-of-medians,then-votes-beyond-0.5-ahead-by-{found[0].labels.margin:g}",
+    return {
         "ties": "labels-left-out,judges-half",
         "missing": "half" if paper else "left-out",
         "undefined": "0" if paper else "left-out",
@@ -284,4 +283,3 @@ def _signature(study: Study, found: Sequence[CriterionAgreement], convention: Co
         "seed": str(draws.seed),
         "study": study.fingerprint[:8],
     }
-    return Signature("agreement", settings)

@@ -15,11 +15,11 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.meta_evaluation.agreement.correlations import Draws
-from goldless.metrics.label_agreement import rank_correlations
 from goldless.metrics.pair_labels import ROUNDING
 from goldless.metrics.shares import Share, task_shares
 from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.statistics.rank_correlation import rank_correlations
 from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
 
 FloatArray = npt.NDArray[np.float64]

@@ -10,10 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.metrics.judgement_table import Convention
-from goldless.metrics.label_agreement import Coefficient, rank_correlations
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 from goldless.statistics.draws import draw_counts
-from goldless.statistics.rank_correlation import pooled_correlations
+from goldless.statistics.rank_correlation import (
+    Coefficient,
+    levelled,
+    percentile_interval,
+    pooled_correlations,
+    rank_correlations,
+)
 
 FloatArray = npt.NDArray[np.float64]
 Over = Literal["tasks", "responses", "agents"]
@@ -22,8 +27,6 @@ Method = Literal["bootstrap-t", "t", "percentile"]
 
 ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
 NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
-DIGITS = 12
-"""Means that agree to so many digits of the largest are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,13 +145,12 @@ def _over_agents(scores: Sequence[FloatArray], ratings: FloatArray, draws: Draws
         ],
         axis=2,
     )
-    ends = [(1 - draws.level) / 2, (1 + draws.level) / 2]
     found = []
     for i, there in enumerate(present):
         asked, used = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum())
         found.append(
             [
-                _of_agents(c, float(whole[i, k]), drawn[i, k], ends, (asked, used, n_tasks[i]))
+                _of_agents(c, float(whole[i, k]), drawn[i, k], draws.level, (asked, used, n_tasks[i]))
                 for k, c in enumerate(ORDER)
             ]
         )
@@ -156,19 +158,21 @@ def _over_agents(scores: Sequence[FloatArray], ratings: FloatArray, draws: Draws
 
 
 def _of_agents(
-    coefficient: Coefficient, value: float, drawn: FloatArray, ends: Sequence[float], counts: tuple[int, int, int]
+    coefficient: Coefficient, value: float, drawn: FloatArray, level: float, counts: tuple[int, int, int]
 ) -> Correlation:
     """``counts``: agents rated, of these scored too, and tasks."""
     name, (asked, used, tasks) = NAMES[coefficient], counts
     if np.isnan(value):
         note = "not defined: fewer than two agents, or all means alike"
         return Correlation(name, "agents", None, None, None, asked, used, 0, tasks, None, note)
-    kept = drawn[~np.isnan(drawn)]
-    if tasks < 2 or not len(kept):
+    if tasks < 2:
         return Correlation(name, "agents", value, None, None, asked, used, 0, tasks, None, f"no interval: n = {tasks}")
-    low, high = np.quantile(kept, ends).tolist()
+    low, high, told = percentile_interval(drawn, level=level)
+    if low is None:
+        return Correlation(name, "agents", value, None, None, asked, used, 0, tasks, None, told)
     few = f"{tasks} tasks only: the interval is too narrow" if tasks < FEW_TASKS else None
-    return Correlation(name, "agents", value, low, high, asked, used, 0, tasks, "percentile", few)
+    said = "; ".join(part for part in (few, told) if part) or None
+    return Correlation(name, "agents", value, low, high, asked, used, 0, tasks, "percentile", said)
 
 
 def _agent_coefficients(sums: FloatArray, judges: int) -> FloatArray:
@@ -180,8 +184,7 @@ def _agent_coefficients(sums: FloatArray, judges: int) -> FloatArray:
         for total in (score, rating):
             mean = np.full(total.shape, np.nan)
             np.divide(total, count, out=mean, where=count > 0)
-            largest = np.nanmax(np.abs(mean)) if np.isfinite(mean).any() else 0.0
-            means.append(np.round(mean / largest, DIGITS) if largest > 0 else mean)
+            means.append(levelled(mean))
         found.append(np.stack([rank_correlations(means[0], means[1], coefficient) for coefficient in ORDER]))
     return np.stack(found)
 

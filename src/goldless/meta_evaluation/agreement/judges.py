@@ -31,12 +31,11 @@ from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.runs.reviewing import shares_by_agent
 from goldless.signature import Signature
+from goldless.statistics.rank_correlation import levelled
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
 Kind = Literal["metric", "reviewer", "panel", "scores"]
-DIGITS = 12
-"""Scores that agree to so many digits of the largest are equal: means in another order differ in the last one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -178,12 +177,4 @@ def _table(name: str, scores: Mapping[tuple[str, str], float | None], study: Stu
         if score is not None:
             value[cell] = score
     used = (~np.isnan(value)).astype(np.int64)
-    return PanelScores(tuple(study.tasks), tuple(agents), _levelled(value), asked, used, {name: 1.0}, "raw")
-
-
-def _levelled(value: FloatArray) -> FloatArray:
-    largest = float(np.nanmax(np.abs(value))) if np.isfinite(value).any() else 0.0
-    if largest == 0:
-        return value
-    levelled: FloatArray = np.round(value / largest, DIGITS) * largest
-    return levelled
+    return PanelScores(tuple(study.tasks), tuple(agents), levelled(value), asked, used, {name: 1.0}, "raw")

@@ -23,6 +23,8 @@ from goldless.reports.agreement_tables import (
     correlation_table,
     judge_table,
 )
+from goldless.reports.markdown import code_line, markdown_cell
+from goldless.reports.report_table import ReportTable
 from goldless.runs.evaluation import Evaluation
 
 COLUMNS = (
@@ -102,6 +104,8 @@ class CriterionAgreement:
     judges: tuple[JudgeAgreement, ...]
     comparisons: tuple[JudgeComparison, ...]
     ceiling: Ceiling
+    signature: str
+    """How agreement was measured on it; each judge has one of its own for how its scores were made."""
     notes: tuple[str, ...] = ()
 
     def judge(self, name: str) -> JudgeAgreement:
@@ -129,6 +133,7 @@ class CriterionAgreement:
             ],
             "comparisons": [asdict(one) for one in self.comparisons],
             "ceiling": asdict(self.ceiling),
+            "signature": self.signature,
             "notes": list(self.notes),
         }
 
@@ -143,8 +148,6 @@ class Agreement:
     level: float
     criteria: tuple[CriterionAgreement, ...]
     """One for each criterion of the labels, or the one asked for."""
-    signature: str
-    """How agreement was measured; each judge has one of its own for how its scores were made."""
     evaluation: Evaluation | None = None
     """Of the metrics that were computed."""
 
@@ -153,6 +156,11 @@ class Agreement:
         return (
             f"<Agreement of {', '.join(judge.name for judge in self.criteria[0].judges)} with people on {self.study!r}>"
         )
+
+    @property
+    def signature(self) -> str:
+        """How agreement was measured, criterion by criterion."""
+        return " || ".join(one.signature for one in self.criteria)
 
     def criterion(self, name: str | None = None) -> CriterionAgreement:
         """The results on a criterion; where none is named, on the first."""
@@ -185,33 +193,44 @@ class Agreement:
         writer.writeheader()
         for one in self.criteria:
             for row in _long_rows(one):
-                writer.writerow({"criterion": one.criterion, "signature": self.signature, **row})
+                writer.writerow({"criterion": one.criterion, "signature": one.signature, **row})
         return out.getvalue()
 
     def to_markdown(self) -> str:
         """All tables as Markdown, with notes and signatures."""
         parts: list[str] = []
         for one in self.criteria:
-            parts += [f"## {one.criterion}\n"] * (len(self.criteria) > 1)
-            parts += [table.to_markdown() for table in self._tables(one)]
-            parts += [f"- {note}" for note in one.notes] + [""] * bool(one.notes)
-        signatures = dict.fromkeys([self.signature, *(judge.signature for judge in self.criteria[0].judges)])
-        return "\n".join([*parts, *(f"`{line}`\n" for line in signatures)])
+            parts += [f"## {markdown_cell(str(one.criterion))}\n"] * (len(self.criteria) > 1)
+            for table in self._tables(one):
+                parts += [f"**{markdown_cell(table.title)}**", "", *table.markdown_lines(), ""]
+            parts += [f"- {markdown_cell(note)}" for note in one.notes] + [""] * bool(one.notes)
+        return "\n".join([*parts, *(f"{code_line(line)}\n" for line in self.signatures())])
+
+    def to_latex(self) -> str:
+        """All tables as LaTeX."""
+        return "\n".join(table.to_latex() for table in self.tables())
 
     def to_rich(self) -> list[Table]:
         """Tables for the terminal; notes and signatures are not in them."""
-        return [table.to_rich() for one in self.criteria for table in self._tables(one)]
+        return [table.to_rich() for table in self.tables()]
 
-    def _tables(self, one: CriterionAgreement) -> list[Any]:
+    def tables(self) -> list[ReportTable]:
+        """All tables, criterion by criterion; notes and the judges' signatures are not in them."""
+        return [table for one in self.criteria for table in self._tables(one)]
+
+    def signatures(self) -> list[str]:
+        """How agreement was measured, and how each judge's scores were made."""
+        own = [one.signature for one in self.criteria]
+        return list(dict.fromkeys([*own, *(judge.signature for judge in self.criteria[0].judges)]))
+
+    def _tables(self, one: CriterionAgreement) -> list[ReportTable]:
         data = one.as_json()
         name = "" if one.criterion is None else f" on {one.criterion}"
-        tables = [judge_table(data, name, self.level)]
-        if any(judge.correlations for judge in one.judges):
-            tables.append(correlation_table(data, name, self.level))
-        tables.append(ceiling_table(data, name, self.level))
-        if one.comparisons:
-            tables.append(comparison_table(data, name, self.level))
-        return tables
+        made = [judge_table]
+        made += [correlation_table] * any(judge.correlations for judge in one.judges)
+        made += [ceiling_table]
+        made += [comparison_table] * bool(one.comparisons)
+        return [make(data, name, level=self.level, signature=one.signature) for make in made]
 
 
 def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:

@@ -132,7 +132,7 @@ def _adjusted(
         return []
     vote = _for_more(judge.vote, turned)
     sides = [np.where(asked & (verdicts == side), vote, np.nan) for side in (1, 0)]
-    share = mean_of_shares(*sides, draws=draws)
+    share = mean_of_shares(sides, draws=draws)
     one = measured_on_pairs(judge.name, judge.kind, vote, asked)
     return [row_of(share, feature.bias, f"{feature.more} wins, adjusted", one, neutral=NEITHER)]
 

@@ -57,6 +57,7 @@ async def find_bias(
     orders: Orders = "each",
     convention: Convention = "default",
     criterion: str | None = None,
+    margin: float | None = None,
     task_description: str = "",
 ) -> BiasReport:
     """What reviewers, their panel and the metrics of ``options`` favour besides quality, each with its interval.
@@ -65,7 +66,9 @@ async def find_bias(
     ``options.metrics`` may be empty. ``favours``: pairs of agents, ``FIRST:SECOND``. ``families``: of agents and
     reviewers, by name, before those of the agents table. ``weights``: of the panel's vote, which also choose who votes.
     ``orders``: of the favour rate. ``convention``: what a missing judgement counts; ``paper``: one half.
-    ``criterion``: of the labels, where they have several. What the study has no data for is listed with the reason.
+    ``criterion``: of the labels, where they have several. ``margin``: votes that people's preferences must be ahead by
+    to decide a pair; None: 2, or 1 where pairs have fewer than three votes. What the study has no data for is listed
+    with the reason.
     """
     check_convention(convention)
     find_judge(scale)
@@ -78,6 +81,7 @@ async def find_bias(
         own_family=True,  # what a reviewer makes of its own kind is what is looked for
         convention=convention,
         criterion=criterion,
+        margin=margin,
         task_description=task_description,
         **_shared(options),
     )
@@ -275,6 +279,8 @@ def _report(
         notes.append(f"{evaluation.raters.metric} scores no responses, so it has no bias of these kinds")
     if labels is not None and labels.n_contradicted:
         notes.append(f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings hold")
+    if search.weights is not None and search.table is None:
+        notes.append(f"the weights of {', '.join(search.weights)} were not used: {search.why_none}")
     return BiasReport(
         study=study.name,
         fingerprint=study.fingerprint,
@@ -316,7 +322,7 @@ def _signature(
     families = ",".join(f"{name}={family}" for name, family in search.families.items())
     settings = {
         **asked,
-        "labels": "none" if search.labels is None else search.labels.source.replace(" ", "-"),
+        **({"labels": "none"} if search.labels is None else {"pairs": search.labels.rule}),
         **({} if criterion is None else {"criterion": criterion}),
         **({"families": families} if families else {}),
         "length": "log2(1+words)",

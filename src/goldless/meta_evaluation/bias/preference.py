@@ -2,7 +2,8 @@
 
 *Preference gap* (PRE, equation 2): PG(i, j) = P_i(i ≻ j) - P_j(i ≻ j), for reviewers i and j that are agents as well,
 P_r(i ≻ j) the share of tasks on which r finds i's response better than j's, a tie counting half. PG(j, i) is the same
-number. Both shares are over the pairs that both reviewers judged.
+number. Both shares are over the pairs that both reviewers judged. The mean of all gaps is over the gaps, each counting
+once however many tasks it rests on; tasks are resampled for all gaps together.
 
 *Own-family wins*: over pairs of an agent of the reviewer's family with one of another, the rate at which the reviewer
 prefers its own; less the rate of the other reviewers, those of neither agent's family, and less that of people, on the
@@ -24,7 +25,9 @@ from goldless.meta_evaluation.bias.rows import (
     Draws,
     Measured,
     Unavailable,
+    mean_of_shares,
     measured_on_pairs,
+    row_of,
     share_rows,
 )
 
@@ -59,14 +62,23 @@ def gap_rows(grid: PairGrid, reviewers: Sequence[Judge], *, draws: Draws) -> tup
     ends = {"neutral": 0.0, "lowest": -1.0, "highest": 1.0}
     rows = share_rows("self-preference", GAP, measured, draws=draws, **ends)
     if len(measured) > 1:
-        positive = sum((row.value or 0.0) > 0 for row in rows)
-        values, asked, task = (
-            np.concatenate([getattr(one, name) for one in measured]) for name in ("values", "asked", "task")
-        )
-        note = f"{positive} of {len(rows)} gaps above 0"
-        together = Measured(MEAN, "reviewers", values, asked, task, note=note)
-        rows += share_rows("self-preference", GAP, [together], draws=draws, **ends)
+        rows.append(_mean_gap(measured, rows, draws=draws))
     return rows, unavailable
+
+
+def _mean_gap(measured: Sequence[Measured], gaps: Sequence[BiasRow], *, draws: Draws) -> BiasRow:
+    """The mean of the gaps that are defined."""
+    known = [one for one, row in zip(measured, gaps, strict=True) if row.value is not None]
+    positive = sum((row.value or 0.0) > 0 for row in gaps)
+    note = f"{positive} of {len(known)} gaps above 0"
+    if len(known) < len(gaps):
+        note += f"; {len(gaps) - len(known)} not defined"
+    values, asked, task = (
+        np.concatenate([getattr(one, name) for one in measured]) for name in ("values", "asked", "task")
+    )
+    share = mean_of_shares([one.values[:, None] for one in known], draws=draws, lowest=-1.0, highest=1.0)
+    together = Measured(MEAN, "reviewers", values, asked, task, note=note)
+    return row_of(share, "self-preference", GAP, together, neutral=0.0)
 
 
 def family_rows(

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from rich.box import SIMPLE_HEAD
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
-
 from goldless.meta_evaluation.bias.preference import GAP
 from goldless.meta_evaluation.bias.rows import Bias, BiasRow, Coverage, Unavailable
+from goldless.reports.markdown import code_line, markdown_cell
+from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 
 STAR = "*: the interval, over ten tasks or more, does not hold the value of no bias"
@@ -49,15 +45,17 @@ class GapMatrix:
     gaps: Mapping[tuple[str, str], BiasRow]
     """By both orders of every pair."""
 
-    def cells(self) -> list[list[str]]:
-        """Header and rows; a star: the interval lies beside 0."""
-        rows = ([one, *(self._cell(one, other) for other in self.reviewers)] for one in self.reviewers)
-        return [["PG", *self.reviewers], *rows]
+    def table(self, signature: str = "") -> ReportTable:
+        """One row and one column a reviewer; a star: the interval lies beside 0."""
+        names = {name: f"with {name}" for name in self.reviewers}
+        rows = tuple({"PG": one, **{names[other]: self._cell(one, other) for other in names}} for one in names)
+        columns = (Column("PG", "PG"), *(Column(key, name, "figure") for name, key in names.items()))
+        return ReportTable("Preference gaps as a square", columns, rows, signature, _star(self.gaps.values()))
 
-    def _cell(self, one: str, other: str) -> str:
+    def _cell(self, one: str, other: str) -> str | None:
         row = self.gaps.get((one, other))
         if row is None or row.value is None:
-            return "-"
+            return None
         return f"{row.value:+.4f}{'*' if row.shown else ''}"
 
 
@@ -151,21 +149,16 @@ class BiasReport:
     def to_markdown(self) -> str:
         """One Markdown table a measure, what is not available, and the signatures."""
         parts = []
-        for title, lines in self._tables():
-            parts += [f"### {title}", "", *_markdown(lines), ""]
-        parts += [_markdown_cell(STAR), ""]
+        for table in self.tables():
+            parts += [f"### {markdown_cell(table.title)}", "", *table.markdown_lines(), ""]
+        parts += [markdown_cell(STAR), ""]
         if self.unavailable:
-            parts += ["Not measured:", "", *(f"- {_markdown_cell(line)}" for line in self.unavailable_lines()), ""]
-        return "\n".join([*parts, *(f"`{line}`" for line in self.signatures()), ""])
+            parts += ["Not measured:", "", *(f"- {markdown_cell(line)}" for line in self.unavailable_lines()), ""]
+        return "\n".join([*parts, *map(code_line, self.signatures()), ""])
 
-    def to_rich(self) -> RenderableType:
-        """One table a measure for the terminal, then what is not available; the signatures are printed below it."""
-        parts: list[RenderableType] = [_rich(title, lines) for title, lines in self._tables()]
-        parts.append(_text(STAR))
-        if self.unavailable:
-            parts.append(_text("Not measured:"))
-            parts += [_text(f"  {line}") for line in self.unavailable_lines()]
-        return Group(*parts)
+    def to_latex(self) -> str:
+        """One LaTeX table a measure."""
+        return "\n".join(table.to_latex() for table in self.tables())
 
     def signatures(self) -> list[str]:
         """How everything was made, one line each."""
@@ -183,79 +176,53 @@ class BiasReport:
     def _signature(self, row: BiasRow) -> str:
         return f"{self.signature} {self.metric_signatures.get(row.judge, '')}".strip()
 
-    def _tables(self) -> list[tuple[str, list[list[str]]]]:
-        """Title and cells of every table: coverage, each measure, the preference gaps as a square."""
-        cover = [["judge", "", "asked", "used", "missing"]]
-        cover += [[one.judge, one.of, str(one.asked), str(one.used), str(one.missing)] for one in self.coverage]
-        tables = [("What is there", cover)]
+    def tables(self) -> list[ReportTable]:
+        """Coverage, each measure, the preference gaps as a square."""
+        columns = (
+            Column("judge", "judge"),
+            Column("of", ""),
+            *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
+        )
+        rows = tuple({**asdict(one), "missing": one.missing} for one in self.coverage)
+        tables = [ReportTable("What is there", columns, rows, self.signature)]
         for bias in get_args(Bias):
             groups: dict[tuple[str, str | None], list[BiasRow]] = {}
             for row in self.of(bias):
                 groups.setdefault((row.measure, row.about if bias == "favour rate" else None), []).append(row)
-            for (measure, about), rows in groups.items():
-                tables.append((_title(bias, measure, about, rows[0].neutral), self._cells(rows, about)))
+            tables += [self._table(rows, about) for (_, about), rows in groups.items()]
         matrix = self.gap_matrix()
         if matrix is not None and len(matrix.reviewers) > 2:
-            tables.append(("Preference gaps as a square", matrix.cells()))
+            tables.append(matrix.table(self.signature))
         return tables
 
-    def _cells(self, rows: list[BiasRow], about: str | None) -> list[list[str]]:
+    def _table(self, rows: Sequence[BiasRow], about: str | None) -> ReportTable:
+        """One measure; ``about``: what all its rows are about."""
         named = about is None and any(row.about for row in rows)
-        wide = f"{self.level * 100:g}% interval"
-        table = [["judge", *["family"] * named, "value", wide, "n", "missing", "ties", "tasks", ""]]
-        for row in rows:
-            signed = row.neutral == 0.0
-            bounded = row.low is not None
-            interval = f"{_number(row.low, signed=signed)} … {_number(row.high, signed=signed)}" if bounded else "-"
-            table.append(
-                [
-                    row.judge,
-                    *[row.about or ""] * named,
-                    _number(row.value, signed=signed),
-                    interval,
-                    str(row.used),
-                    f"{row.missing}/{row.asked}",
-                    str(row.ties),
-                    str(row.n_tasks),
-                    " ".join(part for part in ("*" * bool(row.shown), row.note) if part),
-                ]
-            )
-        return table
+        signed = rows[0].neutral == 0.0
+        columns = (
+            Column("judge", "judge"),
+            *[Column("about", "family", absent="")] * named,
+            Column("value", "value", "signed" if signed else "number", "missing"),
+            Column("low high", f"{self.level * 100:g}% interval", "signed interval" if signed else "interval"),
+            Column("used", "n", "figure"),
+            Column("missing asked", "missing", "fraction"),
+            Column("ties", "ties", "figure"),
+            Column("n_tasks", "tasks", "figure"),
+            Column("remark", "", absent=""),
+        )
+        values = tuple({**{name: getattr(row, name) for name in COLUMNS}, "remark": _remark(row)} for row in rows)
+        title = _title(rows[0].bias, rows[0].measure, about, rows[0].neutral)
+        return ReportTable(title, columns, values, self.signature, _star(rows))
+
+
+def _star(rows: Iterable[BiasRow]) -> tuple[str, ...]:
+    return (STAR,) if any(row.shown for row in rows) else ()
+
+
+def _remark(row: BiasRow) -> Cell:
+    return " ".join(part for part in ("*" * bool(row.shown), row.note) if part) or None
 
 
 def _title(bias: Bias, measure: str, about: str | None, neutral: float | None) -> str:
     name = f"{bias.capitalize()}: {measure}" if about is None else f"{bias.capitalize()} of {about}: {measure}"
     return name if neutral is None else f"{name} (no bias: {neutral:g})"
-
-
-def _number(value: float | None, *, signed: bool) -> str:
-    if value is None:
-        return "missing"
-    return f"{value:+.4f}" if signed else f"{value:.4f}"
-
-
-def _markdown(lines: list[list[str]]) -> list[str]:
-    header, *rest = lines
-    table = ["| " + " | ".join(map(_markdown_cell, header)) + " |", "|" + " --- |" * len(header)]
-    return [*table, *("| " + " | ".join(map(_markdown_cell, line)) + " |" for line in rest)]
-
-
-def _markdown_cell(text: str) -> str:
-    """The text on one line, its bars and HTML taken literally."""
-    return html.escape(" ".join(text.split()), quote=False).replace("|", "\\|").replace("*", "\\*")
-
-
-def _rich(title: str, lines: list[list[str]]) -> Table:
-    table = Table(title=_text(title), title_justify="left", box=SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    header, *rest = lines
-    for place, name in enumerate(header):
-        words = place == 0 or name in {"family", ""}
-        table.add_column(_text(name), justify="left" if words else "right", overflow="fold", no_wrap=not words)
-    for line in rest:
-        table.add_row(*map(_text, line))
-    return table
-
-
-def _text(cell: str) -> Text:
-    # a name may hold what a terminal takes for a command
-    return Text("".join(ch for ch in cell if ch.isprintable()))

@@ -172,25 +172,26 @@ def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: fl
     )
 
 
-def mean_of_shares(first: FloatArray, second: FloatArray, *, draws: Draws) -> Share:
-    """The mean of two shares, each the mean of its own values [tasks, items] but for NaN, with an interval by tasks.
+def mean_of_shares(shares: Sequence[FloatArray], *, draws: Draws, lowest: float = 0.0, highest: float = 1.0) -> Share:
+    """The mean of shares, each the mean of its own values [tasks, items] but for NaN, with an interval by tasks.
 
-    A share's task values are share + (S_t - share N_t) T / Σ N, as in ``task_shares``: the same mean, and the same
-    spread to first order. Their mean is taken task by task, so that the two are resampled together.
+    All count alike, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as in
+    ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
+    are resampled together.
     """
-    counts = [np.sum(~np.isnan(values), axis=1) for values in (first, second)]
+    counts = [np.sum(~np.isnan(values), axis=1) for values in shares]
     n, level = int(sum(count.sum() for count in counts)), draws["level"]
-    if not all(count.any() for count in counts):
-        return Share(None, None, None, n, 0, level, note="one of the two sides has no judgement")
-    on = (counts[0] + counts[1]) > 0
+    if not counts or not all(count.any() for count in counts):
+        return Share(None, None, None, n, 0, level, note="one of the sides has no judgement")
+    on: BoolArray = np.sum(counts, axis=0) > 0
     tasks = int(on.sum())
     linear = np.zeros(tasks)
-    for values, count in zip((first, second), counts, strict=True):
+    for values, count in zip(shares, counts, strict=True):
         share = float(np.nansum(values) / count.sum())
         sums = np.nansum(values, axis=1)
-        linear += (share + (sums - share * count)[on] * tasks / count.sum()) / 2
+        linear += (share + (sums - share * count)[on] * tasks / count.sum()) / len(shares)
     (found,) = task_intervals(linear[:, None], **draws)
     if found.low is None or found.high is None or found.low == found.high:
         note = found.note or NO_SPREAD
         return Share(found.mean, None, None, n, tasks, level, note=note)
-    return Share(found.mean, max(0.0, found.low), min(1.0, found.high), n, tasks, level, found.method)
+    return Share(found.mean, max(lowest, found.low), min(highest, found.high), n, tasks, level, found.method)

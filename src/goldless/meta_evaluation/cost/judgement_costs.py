@@ -14,10 +14,11 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import UserError, nearest
+from goldless.errors import CapabilityError, ModelSpecError, UserError, nearest
 from goldless.evidence import JudgementEvidence
 from goldless.judging.exams.pairs import all_pairs, both_orders
 from goldless.judging.reviewing import ReviewQuestion
+from goldless.models.catalogue import open_model
 from goldless.models.interface import ModelIdentity
 from goldless.models.usage import FREE_PROVIDERS, MILLION, Price, parse_price, price_of
 from goldless.reports.report_table import Column, ReportTable
@@ -256,7 +257,7 @@ def _price(name: str, prices: Mapping[str, Price], options: ReviewOptions) -> tu
     given = name if options.recorded else named_reviewers(options.reviewers).get(name, name)
     identity = ModelIdentity("openai", name) if options.recorded else _identity(given)
     if identity is None:
-        return Price(0.0, 0.0), "on this machine"  # says who it is only once it is loaded
+        return Price(0.0, 0.0), "on this machine"
     found = price_of(identity)
     if found is not None:
         return found, "on this machine" if identity.provider in FREE_PROVIDERS else "price table"
@@ -264,16 +265,21 @@ def _price(name: str, prices: Mapping[str, Price], options: ReviewOptions) -> tu
 
 
 def _identity(given: Any) -> ModelIdentity | None:
-    """Who a reviewer is, as far as its specification tells; None: a model on this machine."""
-    if not isinstance(given, str):
-        identity: ModelIdentity = given.identity
-        return identity
-    if given.startswith("openai:"):
-        return ModelIdentity("openai", given.partition(":")[2])
-    if given.startswith(("http://", "https://")):
-        server, _, name = given.partition("#")
-        return ModelIdentity("http", name, settings={"server": server})
-    return None
+    """Who a reviewer is, as far as its specification tells; None: a model on this machine.
+
+    Nothing is loaded or asked, and no key is needed. What names no model is refused, as a review refuses it.
+    """
+    if isinstance(given, str) and given.startswith("openai:"):
+        name = given.partition(":")[2]
+        if not name:
+            raise ModelSpecError("'openai:' names no model; write openai:MODEL")
+        return ModelIdentity("openai", name)
+    model = open_model(given, use="chat") if isinstance(given, str) else given
+    try:
+        identity: ModelIdentity = model.identity
+    except CapabilityError:
+        return None  # says who it is only once it is loaded, so it is on this machine
+    return identity
 
 
 def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:

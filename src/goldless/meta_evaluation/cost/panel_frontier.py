@@ -1,8 +1,8 @@
 """Accuracy against cost for panels of every size (Auto-PRE, figure 3): the best of each size, and the frontier.
 
-A panel is on the frontier where none is at least as accurate and at most as dear, and better in one of the two.
-Choosing the best of many panels on the same labels is optimistic: beside each accuracy stands the one of the same
-choice on tasks that had no say in it.
+A panel is on the frontier where none is at least as accurate and at most as dear, and better in one of the two. All
+panels are measured on the same pairs, those that every compared reviewer judged. Choosing the best of many panels on
+the same labels is optimistic: beside each accuracy stands the one of the same choice on tasks that had no say in it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError, UserError
+from goldless.meta_evaluation.cost.common_pairs import LEAST_COVERAGE, JudgedPairs, agents_in, common_pairs
 from goldless.meta_evaluation.cost.held_out import HeldOut, held_out
 from goldless.meta_evaluation.cost.panel_search import (
     SAME,
@@ -47,14 +48,14 @@ class Panel:
     low: float | None
     high: float | None
     n_pairs: int
-    """Pairs that people decided."""
+    """Pairs that people decided and all compared reviewers judged: the same for every panel."""
     used: int
-    """Of these, pairs the panel judged."""
+    """Of these, pairs the accuracy rests on: all."""
     n_tasks: int
     usd: float | None
     """Of all its judgements; None: the price of a member is unknown."""
     difference: float | None = None
-    """Accuracy less that of the most accurate panel, on the pairs both judged."""
+    """Accuracy less that of the most accurate panel."""
     difference_low: float | None = None
     difference_high: float | None = None
     held_out: HeldOut | None = None
@@ -84,6 +85,15 @@ class Frontier:
     """What accuracy costs."""
 
     reviewers: tuple[str, ...]
+    """Those that were compared."""
+    coverage: tuple[JudgedPairs, ...]
+    """How many of the decided pairs each reviewer judged, those left out among them."""
+    n_decided: int
+    """Pairs that people decided."""
+    n_common: int
+    """Of these, pairs that all compared reviewers judged."""
+    unseen: tuple[str, ...]
+    """Agents that people decided about and no such pair is of."""
     by_size: tuple[Panel, ...]
     """The most accurate panel of each size, its held-out accuracy that of choosing among panels of its size."""
     frontier: tuple[Panel, ...]
@@ -100,7 +110,7 @@ class Frontier:
     def size_table(self) -> ReportTable:
         """The best panel of each size."""
         return ReportTable(
-            f"Best panel of each size ({self.search}; held out: choosing among panels of the size)",
+            f"Best panel of each size, on {self._on} ({self.search}; held out: choosing among panels of the size)",
             (Column("size", "size", "count"), *self._columns()),
             tuple(panel.as_row() for panel in self.by_size),
             self.signature,
@@ -120,6 +130,37 @@ class Frontier:
             self.signature,
         )
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Reviewers that judged too few pairs to be compared."""
+        return tuple(one.reviewer for one in self.coverage if not one.compared)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of the pairs that panels are compared on."""
+        notes = []
+        if self.left_out:
+            told = ", ".join(f"{one.reviewer} ({one.judged})" for one in self.coverage if not one.compared)
+            most = max(one.judged for one in self.coverage)
+            notes.append(
+                f"left out for judging less than {LEAST_COVERAGE * 100:g} % of the {most} decided pairs of the "
+                f"reviewer that judged most: {told}"
+            )
+        if self.n_common < self.n_decided:
+            notes.append(f"panels are compared on {self._on}")
+        if self.unseen:
+            notes.append(
+                f"none of these pairs is of {', '.join(self.unseen)}, so accuracies say nothing of them; where that is "
+                "because reviewers judge no agents of their own family, --own-family counts those judgements too"
+            )
+        return tuple(notes)
+
+    @property
+    def _on(self) -> str:
+        if self.n_common == self.n_decided:
+            return f"all {self.n_decided} pairs that people decided"
+        return f"the {self.n_common} of {self.n_decided} decided pairs that every compared reviewer judged"
+
     def _columns(self) -> tuple[Column, ...]:
         interval = f"{self.level * 100:g}%"
         return (
@@ -127,7 +168,7 @@ class Frontier:
             Column("usd", "USD", "usd", "?"),
             Column("accuracy", "agrees", "number", "missing"),
             Column("low high", interval, "interval", decimals=3),
-            Column("used", "pairs", "count", wide=True),
+            Column("used", "pairs", "count"),
             Column("held_out", "held out", "number"),
             Column("held_out_low held_out_high", interval, "interval", decimals=3, wide=True),
         )
@@ -136,6 +177,10 @@ class Frontier:
         """Everything as plain data."""
         return {
             "reviewers": list(self.reviewers),
+            "coverage": [asdict(one) for one in self.coverage],
+            "n_decided": self.n_decided,
+            "n_common": self.n_common,
+            "unseen": list(self.unseen),
             "by_size": [_panel_json(panel) for panel in self.by_size],
             "frontier": [_panel_json(panel) for panel in self.frontier],
             "most_accurate": _panel_json(self.most_accurate),
@@ -143,6 +188,7 @@ class Frontier:
             "unpriced": list(self.unpriced),
             "level": self.level,
             "note": OPTIMISTIC,
+            "notes": list(self.notes),
             "signature": self.signature,
         }
 
@@ -165,6 +211,7 @@ def panel_frontier(
 ) -> Frontier:
     """The best panel of each size and the frontier of accuracy and cost, equal votes, both orders, exact ties half.
 
+    All on the decided pairs that every compared reviewer judged; who judged too few to be compared is left out.
     ``usd``: what each reviewer's judgements cost together; None, or no entry: unknown. ``described``: what else the
     signature says of how the judgements and costs came about.
     """
@@ -172,9 +219,11 @@ def panel_frontier(
         raise UserError(f"{splits} splits came; at least 1 is needed to measure on tasks held out, 200 is the default")
     if not labels.decided().n_pairs:
         raise MetricError("people decided no pair, so no panel's accuracy is known: add labels to the study")
+    coverage, common = common_pairs(judgements, labels.decided(), convention=convention)
+    decided, judgements = labels.decided(), judgements.of([one.reviewer for one in coverage if one.compared])
     found = _Finder(
         judgements,
-        labels.decided(),
+        common,
         usd,
         convention=convention,
         splits=splits,
@@ -182,9 +231,7 @@ def panel_frontier(
         resamples=resamples,
         level=level,
     )
-    best_overall = found.best(found.order)
-    if best_overall is None:
-        raise MetricError("no reviewer judged a pair that people decided, so there is no accuracy to compare")
+    best_overall = int(found.best(found.order) or 0)
     sizes = found.searched.members.sum(axis=1)
     groups = [found.order[sizes[found.order] == size] for size in range(1, len(judgements.reviewers) + 1)]
     by_size = [(best, group) for group in groups if (best := found.best(group)) is not None]
@@ -199,6 +246,8 @@ def panel_frontier(
             "ties": "half",
             "convention": convention,
             "missing": "half" if convention == "paper" else "left out",
+            "compared-on": f"{common.n_pairs} of {decided.n_pairs} pairs, judged by all",
+            "least-judged": f"{LEAST_COVERAGE:g} of the most",
             **(described or {}),
             "splits": str(splits),
             "seed": str(seed),
@@ -207,6 +256,10 @@ def panel_frontier(
     )
     return Frontier(
         reviewers=judgements.reviewers,
+        coverage=coverage,
+        n_decided=decided.n_pairs,
+        n_common=common.n_pairs,
+        unseen=tuple(agent for agent in agents_in(decided) if agent not in agents_in(common)),
         by_size=tuple(rows[: len(by_size)]),
         frontier=tuple(rows[len(by_size) : -1]),
         most_accurate=rows[-1],

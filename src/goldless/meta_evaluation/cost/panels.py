@@ -74,7 +74,8 @@ async def find_panels(
         level=options.level,
         described={
             "scale": options.scale,
-            "labels": f"{people.tested.n_pairs} decided pairs, ratings before preferences",
+            "pairs": people.tested.rule,
+            "own-family": "judged" if options.judges_own_family else "left out",
             "evidence": evidence_hash(rows),
             "tokens": "+".join(sorted({cost.tokens_from for cost in costs.values()})),
             "prices": ",".join(f"{name}={_price(cost.price)}" for name, cost in costs.items()),

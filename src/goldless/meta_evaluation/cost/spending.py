@@ -1,7 +1,8 @@
 """What metrics cost: as runs have spent it, as planned where no run is there, and scaled to another number of tasks.
 
 A run's spending is read from its folder: calls, tokens and US dollars by model, for all metrics of the run together,
-because metrics of one run share evidence. Replies that came from the journal were paid for before and are counted
+because metrics of one run share evidence. A folder that holds a review beside it is charged for each apart, and what
+other verbs spent there belongs to neither. Replies that came from the journal were paid for before and are counted
 apart. What no run covers is planned, as if nothing were in the journal.
 """
 
@@ -27,10 +28,15 @@ from goldless.models.interface import ModelIdentity
 from goldless.runs.collecting import with_peers
 from goldless.runs.options import Options
 from goldless.runs.planning import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
+from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import task_intervals
 from goldless.studies import Study
+from goldless.user_metrics.catalogue import USER_METRICS
 
-YOUR_OWN = ("python:", "command:")
+YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
+"""How names of metrics that are not ours begin."""
+RESULTS = {"score": "leaderboard.json", "review": "review.json"}
+"""What the verbs whose spending is known write."""
 BLOCKS = 20
 """Blocks of tasks over which the spread of tokens is measured."""
 TASKS_A_BLOCK = 2
@@ -101,29 +107,46 @@ def _said(rows: Sequence[Cost]) -> list[str]:
 
 
 def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pace]) -> list[Cost]:
-    """The spending of a run or review, by model."""
-    results = next((folder / name for name in ("leaderboard.json", "review.json") if (folder / name).is_file()), None)
-    if results is None or not (folder / "made_by.json").is_file():
+    """The spending of a run or review, or of both, by model."""
+    found = {verb: folder / name for verb, name in RESULTS.items() if (folder / name).is_file()}
+    if not found or not (folder / MADE_BY).is_file():
         raise UserError(
-            f"{folder}: no run folder: leaderboard.json or review.json, and made_by.json, are expected, as "
+            f"{folder}: no run folder: leaderboard.json or review.json, and {MADE_BY}, are expected, as "
             "goldless score --out or goldless review --out write them"
         )
     try:
-        told = json.loads(results.read_text(encoding="utf-8"))
-        spending = json.loads((folder / "made_by.json").read_text(encoding="utf-8"))["spending"]
-        fingerprint, review = told["fingerprint"], results.name == "review.json"
-        parts = {r["name"]: r["model"] for r in told["reviewers"]} if review else _parts(told["models"])
-        metrics = (f"review[{told['scale']}]",) if review else tuple(told["metrics"])
-        rows = [_spent_row(row, metrics, parts, str(folder), options) for row in spending]
+        noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
+        spending = _by_verb(noted, list(found))
+        told = {verb: json.loads(found[verb].read_text(encoding="utf-8")) for verb in spending}
+        strange = [one["study"] for one in told.values() if one["fingerprint"] != study.fingerprint]
+        rows = [row for verb in told for row in _spent_rows(told[verb], spending[verb], str(folder), options)]
         rows = [_with_pace(row, paces.get(row.model)) for row in rows]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserError(f"{folder}: its files cannot be read as those of a run ({error!r}); run it again") from error
-    if fingerprint != study.fingerprint:
+    if strange:
         raise UserError(
-            f"{folder}: a run of another study ({told['study']}), or of this one before it was changed; give runs of "
+            f"{folder}: a run of another study ({strange[0]}), or of this one before it was changed; give runs of "
             f"{study.name}, or leave it out to have the cost planned"
         )
-    return rows or [Cost(metrics=metrics, part="", model="", source="no model", run=str(folder))]
+    return rows
+
+
+def _by_verb(noted: Mapping[str, Any], verbs: Sequence[str]) -> dict[str, list[Any]]:
+    """What each of the verbs spent. A folder of before verbs were told apart has one sum, taken as the first one's."""
+    if "made" not in noted:
+        return {verbs[0]: noted["spending"]}
+    found = {verb: noted["made"][verb]["spending"] for verb in verbs if verb in noted["made"]}
+    if not found:
+        raise KeyError(*verbs)
+    return found
+
+
+def _spent_rows(told: Mapping[str, Any], spending: Sequence[Any], run: str, options: Options) -> list[Cost]:
+    review = "reviewers" in told
+    parts = {r["name"]: r["model"] for r in told["reviewers"]} if review else _parts(told["models"])
+    metrics = (f"review[{told['scale']}]",) if review else tuple(told["metrics"])
+    rows = [_spent_row(row, metrics, parts, run, options) for row in spending]
+    return rows or [Cost(metrics=metrics, part="", model="", source="no model", run=run)]
 
 
 def _with_pace(row: Cost, pace: Pace | None) -> Cost:

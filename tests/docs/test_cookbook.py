@@ -1,0 +1,104 @@
+"""The cookbook: every page is run as it is written, and prints what it says."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from page_blocks import BLOCK, agrees, problem_of, run_page, steps_of
+
+COOKBOOK = Path(__file__).parents[2] / "docs" / "cookbook"
+PAGES = sorted(page.name for page in COOKBOOK.glob("*.md") if page.name != "index.md")
+EMBEDDED = "compare_three_models.md"
+"""The one page that runs the embedded model."""
+OTHER_PROCESSORS = 0.02
+"""Share by which the embedded model's numbers may differ: its sums are not the same to the bit everywhere."""
+
+pytestmark = pytest.mark.skipif(not COOKBOOK.exists(), reason="installed without the docs")
+
+
+def kitchen(folder: Path) -> Path:
+    """A folder with the files that pages take."""
+    folder.mkdir()
+    for file in (COOKBOOK / "files").iterdir():
+        if file.is_file():
+            shutil.copy(file, folder)
+    return folder
+
+
+def run(name: str, tmp_path: Path, **options: float) -> str | None:
+    page = (COOKBOOK / name).read_text(encoding="utf-8")
+    return problem_of(run_page(page, kitchen(tmp_path / "kitchen")), **options)
+
+
+def test_there_are_six_complete_examples():
+    assert len(PAGES) == 6
+
+
+@pytest.mark.parametrize("name", [name for name in PAGES if name != EMBEDDED])
+def test_a_page_prints_what_it_says(name, tmp_path):
+    problem = run(name, tmp_path)
+    assert problem is None, f"docs/cookbook/{name}, {problem}"
+
+
+@pytest.mark.embedded
+@pytest.mark.usefixtures("embedded_file")
+def test_the_page_with_the_embedded_model_prints_what_it_says(tmp_path):
+    problem = run(EMBEDDED, tmp_path, tolerance=OTHER_PROCESSORS)
+    assert problem is None, f"docs/cookbook/{EMBEDDED}, {problem}"
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_every_block_of_a_page_is_a_file_or_commands_or_a_line_of_configuration(name):
+    blocks = BLOCK.finditer((COOKBOOK / name).read_text(encoding="utf-8"))
+    assert {block["kind"] for block in blocks if block["title"] is None} <= {"console", "yaml"}
+
+
+# --- the runner itself ---------------------------------------------------------------------------------------------
+
+
+def test_a_command_that_prints_something_else_is_shown_with_all_it_printed(tmp_path):
+    tmp_path.joinpath("empty").mkdir()
+    problem = problem_of(run_page("```console\n$ echo three\nfour\n```\n", tmp_path / "empty"))
+    assert problem == (
+        "line 2: $ echo three\nprinted something other than the page says:\nfour\n----- it printed:\nthree\n"
+    )
+
+
+def test_a_command_that_fails_is_a_problem_unless_the_page_tells_its_status(tmp_path):
+    tmp_path.joinpath("empty").mkdir()
+    silent, told = "```console\n$ (exit 3)\n```\n", "```console\n$ (exit 3)\n$ echo $?\n3\n```\n"
+    assert "ended with status 3" in str(problem_of(run_page(silent, tmp_path / "empty")))
+    assert problem_of(run_page(told, tmp_path / "empty")) is None
+
+
+def test_a_session_that_ends_early_leaves_its_commands_unreached(tmp_path):
+    tmp_path.joinpath("empty").mkdir()
+    assert "was not reached" in str(
+        problem_of(run_page("```console\n$ exit\n$ echo here\nhere\n```\n", tmp_path / "empty"))
+    )
+
+
+def test_a_titled_block_is_written_as_a_file_before_what_follows(tmp_path):
+    tmp_path.joinpath("empty").mkdir()
+    page = '```csv title="a.csv"\ntask,"$HOME"\n```\n\n```console\n$ cat a.csv\ntask,"$HOME"\n```\n'
+    assert problem_of(run_page(page, tmp_path / "empty")) is None
+
+
+def test_a_command_goes_on_after_a_backslash():
+    (step,) = steps_of("```console\n$ echo one \\\n    two\none two\n```\n")
+    assert (step.command, step.claimed) == ("echo one \\\n    two", "one two")
+
+
+def test_the_ellipsis_in_brackets_stands_for_part_of_a_line_or_for_any_lines():
+    assert agrees("a […] c\n[…]\nz", "a b c\nskipped\n\nskipped too\nz\n")
+    assert agrees("a\n[…]", "a\n")
+    assert not agrees("a […] c", "a b d\n")
+    assert not agrees("a\nz", "a\nb\nz\n")
+
+
+def test_numbers_may_differ_by_the_tolerance_and_by_no_more():
+    assert agrees("1 atlas 22.66 x", "1 atlas   22.70 x\n", tolerance=0.02)
+    assert not agrees("1 atlas 22.66 x", "1 atlas 24.00 x\n", tolerance=0.02)
+    assert not agrees("1 atlas 22.66 x", "1 atlas 22.67 x\n")

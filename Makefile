@@ -23,7 +23,7 @@ browser:
 	echo "no Chromium, and it cannot be installed here: tests in the browser will be skipped"
 
 docs: $(VENV)/.installed-docs
-	$(VENV)/bin/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict --quiet
 
 lint: install-dev
 	$(VENV)/bin/ruff check

@@ -231,6 +231,16 @@ def test_a_crash_test_that_lacks_answers_for_a_passing_cause_says_so(toy_scorer)
     assert any("rate_limited" in problem for problem in test.problems)
 
 
+def test_a_function_at_hand_is_a_metric():
+    def words(response):
+        return len(response.split())
+
+    test = goldless.crash_test(answers(range(5, 25)), metrics=[words, "length"], perturbations="elongation", **FAST)
+    mine, ours = test.results
+    assert mine.metric.endswith("words")
+    assert (mine.rating, mine.smd) == (ours.rating, ours.smd)
+
+
 def test_a_metric_that_scores_nothing_is_named(tmp_path, monkeypatch):
     metric = flagged(tmp_path, monkeypatch, "None")
     assert run([metric, "length"], ["null"]).unscored == (metric,)

@@ -85,7 +85,7 @@ def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consiste
     """Runs that are there, and their study where the first holds its texts."""
     if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():
         raise UserError(f"{paths[0]}: name at least two scorers with --scorer A --scorer B, or two run folders")
-    scored = read_run_scores(paths, metrics=options.metrics)
+    scored = read_run_scores(paths, metrics=tuple(map(str, options.metrics)))
     study = read_study(paths[0]) if any(Path(paths[0]).glob("responses.*")) else None
     return study, compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)
 

@@ -76,7 +76,8 @@ def crashtest(
         int, typer.Option(help="Most responses that are perturbed, drawn by the seed.", rich_help_panel=PERTURB)
     ] = DEFAULT_RESPONSES,
     margin: Annotated[
-        float, typer.Option(help="A standardised difference nearer to 0 than this is none.", rich_help_panel=PERTURB)
+        float,
+        typer.Option(help="An effect that is shown not to exceed this counts as none.", rich_help_panel=PERTURB),
     ] = DEFAULT_MARGIN,
     fail_on: Annotated[
         FailOn,

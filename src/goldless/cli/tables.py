@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 import typer
+from rich.measure import Measurement
+from rich.table import Table
 
 from goldless.cli.console import out
 from goldless.cli.metric_options import Format
@@ -52,9 +54,15 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
         yield table.to_latex()
 
 
+def print_whole(table: Table) -> None:
+    """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
+    least = Measurement.get(out, out.options, table).minimum
+    out.print(table, width=max(least, out.width), crop=False, no_wrap=True, overflow="ignore")
+
+
 def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:
     for i, table in enumerate(tables, 1):
-        out.print(table.to_rich())
+        print_whole(table.to_rich())
         # what several tables share stands below the last of them
         notes = [line for line in table.notes if all(line not in later.notes for later in tables[i:])]
         own = [] if signatures else [table.signature] if table.signature else []

@@ -23,9 +23,9 @@ READING = (
     "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
     "deviation of the differences. p: sign-flip test over tasks, corrected for the perturbations of a metric (Holm). "
     "n: pairs, or responses where the metric scores no pairs. same: responses the perturbation left as they were; they "
-    "are in no effect. A degradation passes where the interval lies below 0 and fails where it lies above -{margin:g}; "
-    "a manipulation fails where it lies above 0 and passes where it lies below {margin:g}; else the interval is too "
-    "wide to tell."
+    "are in no effect. A degradation passes where the whole interval lies below 0, and fails where it lies above "
+    "-{margin:g} without that; a manipulation fails where it lies above 0, and passes where it lies below {margin:g} "
+    "without that; else it is not shown."
 )
 MARKS: Mapping[Must, str] = {"fall": "↓", "not rise": "≤"}
 
@@ -44,7 +44,7 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
         Column("smd", "SMD", "number", decimals=2),
         Column("smd_low smd_high", f"{100 * test.level:g} %", "interval", decimals=2),
         Column("paired_d", "d", "number", decimals=2),
-        Column("p_holm", "p", "number", decimals=3),
+        Column("p_holm", "p", "probability"),
         Column("samples", "n", "count"),
         Column("tasks", "tasks", "count", wide=True),
         *([Column("unchanged", "same", "count")] if any(result.unchanged for result in results) else ()),
@@ -58,6 +58,11 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
         columns,
         tuple({"marked": _marked(one), **_row(one)} for one in results),
         test.signatures[metric],
+        notes=tuple(
+            f"{one.perturbation}: {one.rating}, {one.smd.note or one.reason}"
+            for one in results
+            if one.rating == "not shown" or one.smd.value is None
+        ),
     )
 
 
@@ -176,6 +181,8 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     write_text(folder / "crash_test.json", json.dumps(card_json(test), ensure_ascii=False, indent=2) + "\n")
     write_text(folder / "crash_test.md", card_markdown(test))
     write_text(folder / "crash_test.csv", card_csv(test))
+    for old in folder.glob("badge_*.svg"):
+        old.unlink()
     for metric in test.metrics:
         message, colour = badge(test, metric)
         write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from goldless.errors import MetricError, UserError
 from goldless.judging.critic import Verdicts
@@ -15,7 +15,7 @@ from goldless.metrics.catalogue import METRICS, Metric, find_metric
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
 from goldless.templates import Template, find_template
-from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric
+from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric, function_metric
 
 OnTooLong = Literal["error", "skip"]
 
@@ -35,7 +35,8 @@ class Progress:
 class Options:
     """How to evaluate."""
 
-    metrics: Sequence[str] = ("gem-raw",)
+    metrics: Sequence[str | Callable[..., object]] = ("gem-raw",)
+    """Names, or functions of a response."""
     scorer: str | Scorer = "embedded"
     rewriters: Sequence[str | ChatModel] = ()
     """Chat models that preprocess; several are averaged over."""
@@ -75,12 +76,19 @@ class Options:
 
     def chosen_metrics(self) -> list[Metric]:
         """The metrics asked for, each once."""
-        if not self.metrics or not all(isinstance(name, str) for name in self.metrics):
+        if not self.metrics or not all(isinstance(name, str) or callable(name) for name in self.metrics):
             raise MetricError(f"no metric was named. Known: {', '.join((*METRICS, *USER_METRICS))}.")
-        return [self._metric(name) for name in dict.fromkeys(self.metrics)]
+        found = [self._metric(name) for name in dict.fromkeys(self.metrics)]
+        names = [metric.name for metric in found]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise MetricError(f"two metrics are called {', '.join(twice)}; give each function a name of its own")
+        return found
 
-    def _metric(self, name: str) -> Metric:
-        """The metric of that name: somebody else's, or ours."""
+    def _metric(self, name: str | Callable[..., object]) -> Metric:
+        """The metric of that name: somebody else's, or ours; of a function, that function."""
+        if not isinstance(name, str):
+            given = function_metric(name, timeout_seconds=self.metric_timeout_seconds)
+            return Metric(given.name, "texts", items=given)
         theirs = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
         return find_metric(name) if theirs is None else Metric(name, "texts", items=theirs)
 
@@ -89,10 +97,13 @@ class Options:
         return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
 
 
-def metric_names(given: Sequence[str]) -> tuple[str, ...]:
+def metric_names(given: Sequence[Any]) -> tuple[Any, ...]:
     """Metrics from names that may hold several, separated by commas; a command: takes all that follows it."""
-    found: list[str] = []
+    found: list[Any] = []
     for item in given:
+        if callable(item):
+            found.append(item)
+            continue
         command = re.search(r"(?:^|,)\s*(command:.*)", str(item), re.DOTALL)
         listed = str(item) if command is None else str(item)[: command.start()]
         found += [name.strip() for name in listed.split(",") if name.strip()]

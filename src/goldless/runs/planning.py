@@ -89,7 +89,7 @@ async def plan_study(study: Study, options: Options) -> Plan:
             models = {part.name: await _known_model(part.given, options, stack) for part in work.parts()}
             estimate = _Estimate(options, models, journal)
             rows: list[PlannedCalls] = []
-            for metric in work.metrics:
+            for metric in [m for m in work.metrics if m.kind != "texts"]:  # those ask nobody
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # said once already
                     alone = plan_work(study, replace(options, metrics=(metric.name,)))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import math
 import threading
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
 from goldless.errors import MetricError
 from goldless.text_items import ItemMetric
@@ -70,3 +72,14 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
             kept = source, _FORMS[form](source, name=name, timeout_seconds=timeout_seconds)
             _kept[name, timeout_seconds] = kept
         return kept[1]
+
+
+def function_metric(function: Callable[..., Any], *, timeout_seconds: float | None = None) -> ItemMetric:
+    """A function that is at hand as a metric, named by its module and name."""
+    place = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
+    try:
+        source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]
+    except (OSError, TypeError):
+        source = "unknown"
+    found = SourceObject(function, {"object": place, "source": source})
+    return FunctionMetric(found, name=f"python:{place}", timeout_seconds=timeout_seconds)

@@ -243,6 +243,9 @@ def _check(orders: str, weights: Mapping[str, float] | None, options: Options) -
         raise UserError(f"orders are 'each' or 'together', not {orders!r}{nearest(orders, get_args(Orders))}")
     if weights is not None and not weights:
         raise UserError("no weight came; name the weight of at least one reviewer, or leave them out for an equal vote")
+    if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
+        named = ", ".join(f"{name}={weight:g}" for name, weight in below.items())
+        raise UserError(f"weights of a vote are not negative: {named}. Leave a reviewer out that is not to vote.")
     if options.resamples < 100:
         raise UserError(f"{options.resamples} resamples are too few for an interval; give at least 100")
     if options.seed < 0:

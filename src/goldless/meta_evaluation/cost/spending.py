@@ -187,8 +187,9 @@ async def _planned(study: Study, options: Options) -> tuple[list[Cost], tuple[st
         plan = await plan_study(study, replace(options, journal=Path(aside) / "empty.sqlite"))
     asked = {row.metric for row in plan.rows}
     rows = [_planned_row(row, options) for row in plan.rows]
-    rows += [_unasked(metric) for metric in options.metrics if metric not in asked]
-    order = {name: i for i, name in enumerate(options.metrics)}
+    names = [metric.name for metric in options.chosen_metrics()]
+    rows += [_unasked(name) for name in names if name not in asked]
+    order = {name: i for i, name in enumerate(names)}
     notes = list(plan.notes)
     if len(asked) > 1:
         notes.append("planned metrics are each counted alone; in one run what they share is asked once (goldless plan)")

@@ -88,7 +88,7 @@ def main() -> None:
     study = short_study(goldless.read_study(folder), given.papers)
 
     def tell(progress: Progress) -> None:
-        if progress.done == progress.total or progress.done % 50 == 0:
+        if progress.done == progress.total or progress.done % 10 < 2:
             print(f"{progress.stage} {progress.done} of {progress.total}", file=sys.stderr, flush=True)
 
     options = Options(metrics=METRICS, templates=("peer-review",), progress=tell)

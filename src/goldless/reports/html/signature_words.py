@@ -4,9 +4,12 @@ from __future__ import annotations
 
 MEANINGS = {
     "against": "What a response is scored against: nothing, the task's reference, or the other agents' responses.",
+    "alpha": "Measurement of Krippendorff's alpha.",
     "calls": "Questions put to the critic.",
+    "candidates": "Whose responses were changed.",
     "categories": "What of a label counts: the sign of a preference, or the value of a rating.",
     "combination": "Whether a reviewer must pass all parts of the exam, or any.",
+    "compared-on": "Pairs that all compared reviewers judged.",
     "convention": "How what is missing counts: left out (default), or as in the paper.",
     "critic": "The model that said whether two responses belong together.",
     "debate": "How reviewers discussed before they judged.",
@@ -22,6 +25,7 @@ MEANINGS = {
     "kernel": "Arithmetic of the scorer.",
     "labels": "Hash of the human labels.",
     "layout": "Whether texts were put into the model's chat format.",
+    "least-judged": "A reviewer that judged less than this share of the busiest one's pairs was left out.",
     "level": "Confidence level of intervals.",
     "limits": "What a reviewer had to exceed in each part of the exam.",
     "margin": "An effect nearer to 0 than this counts as none.",

@@ -181,7 +181,13 @@ def _signature_lines(run: RunDocuments) -> Iterator[tuple[str, str]]:
     for name, card in ((run.get("crash_test") or {}).get("metrics") or {}).items():
         if card.get("signature"):
             yield f"the crash test of {name}", str(card["signature"])
-    for document in ("review", "agreement", "bias"):
+    for criterion in (run.get("agreement") or {}).get("criteria") or ():
+        if criterion.get("signature"):
+            yield (
+                f"agreement on {criterion['criterion']}" if criterion.get("criterion") else "agreement",
+                str(criterion["signature"]),
+            )
+    for document in ("review", "bias"):
         line = (run.get(document) or {}).get("signature")
         if line:
             yield f"the {document}" if document == "review" else document, str(line)

@@ -165,3 +165,11 @@ def test_a_folder_that_cannot_be_written_to_is_a_user_error(tmp_path, folder):
 def test_checking_leaves_no_trace_in_the_folder(tmp_path):
     check_writable(tmp_path / "new" / "run")
     assert list((tmp_path / "new" / "run").iterdir()) == []
+
+
+def test_results_never_replace_the_evidence_they_are_read_from(evaluate, tmp_path):
+    folder = save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
+    again = goldless.evaluate(folder, metrics=["length"], recorded=True, resamples=200)
+    with pytest.raises(UserError, match="is what is read here"):
+        save_run(again, folder)
+    assert (folder / "rewrites.parquet").exists()

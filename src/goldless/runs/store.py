@@ -25,6 +25,7 @@ from goldless.runs.evaluation import Evaluation, Evidence, MetricOutcome, RaterO
 from goldless.runs.opening import Spending
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
+from goldless.templates import FIELDS
 
 LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "scorer": pl.String,
@@ -42,7 +43,6 @@ LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "failure": pl.String,
     "failure_message": pl.String,
 }
-TEMPLATE_FIELDS = ("rewrite", "predict", "synopsis_heading", "candidate_heading")
 VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task", "value", "label", "read_from")
 
 
@@ -58,6 +58,10 @@ def check_writable(folder: Path, study: Study | None = None) -> None:
     A study is not written over, nor are results of another study than this one mixed with its own.
     """
     made_by = _made_by(folder)
+    if study is not None and study.path is not None and study.path.resolve() == folder.resolve():
+        raise UserError(
+            f"{folder}: is what is read here; results would replace evidence that it holds. Give another folder."
+        )
     for table in ("tasks", "responses", "labels"):
         if not made_by and any(folder.glob(f"{table}.*")):
             raise UserError(
@@ -200,7 +204,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "settings": dict(evaluation.settings),
         "prompts": dict(evaluation.prompts),
         "templates": {
-            name: {field: getattr(template, field) for field in TEMPLATE_FIELDS}
+            name: {field: getattr(template, field) for field in FIELDS}
             for name, template in evaluation.templates.items()
         },
         "asked": evaluation.asked,

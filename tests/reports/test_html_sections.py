@@ -13,6 +13,7 @@ from report_folders import (
     agreement,
     bias,
     board,
+    consistency,
     cost,
     crash_test,
     leaderboard,
@@ -21,18 +22,21 @@ from report_folders import (
 )
 
 from goldless.reports.html import write_report
-from goldless.reports.html.blocks import Figure, Table
+from goldless.reports.html.blocks import Code, Figure, Table, Term
 from goldless.reports.html.documents import read_run
 from goldless.reports.html.sections.agreement import agreement_section
-from goldless.reports.html.sections.bias import bias_section
+from goldless.reports.html.sections.asked import asked_section
+from goldless.reports.html.sections.bias import _gap, bias_section
 from goldless.reports.html.sections.comparisons import comparisons_section
 from goldless.reports.html.sections.cost import cost_section
 from goldless.reports.html.sections.crash_test import crash_test_section
+from goldless.reports.html.sections.glossary import TERMS
 from goldless.reports.html.sections.leaderboard import leaderboard_section
 from goldless.reports.html.sections.pair_scores import pair_scores_section
 from goldless.reports.html.sections.review import review_section
 from goldless.reports.html.sections.sizes import sizes_section
 from goldless.reports.html.sections.task_scores import task_scores_section
+from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
@@ -74,6 +78,49 @@ def test_a_comparison_below_the_level_is_decided_and_one_above_is_not(tmp_path):
     (figure,) = figures(comparisons_section(run))
     told = [(row["first"], row["second"], row["decided"]) for row in rows(figure.data[0])]
     assert told == [("ann", "bob", "first is better"), ("ann", "cy", "no"), ("bob", "cy", "first is better")]
+
+
+@pytest.mark.parametrize(("n", "said"), [(0, "no common task"), (1, "one common task")])
+def test_two_agents_without_a_test_are_told_how_many_tasks_they_share(tmp_path, n, said):
+    one = board(THREE)
+    one["comparisons"][1] |= {"difference": 1.0 if n else None, "p": None, "p_holm": None, "n": n}
+    (figure,) = figures(comparisons_section(run_of(tmp_path, {"leaderboard": leaderboard(m=one)})))
+    assert rows(figure.data[0])[1]["decided"] == said
+
+
+@pytest.mark.parametrize(
+    ("more", "counted"),
+    [
+        ({}, "pairs of responses"),
+        ({"signature": "length|against:nothing"}, "responses"),
+        ({"signature": "rouge-l[reference]|against:reference"}, "responses"),
+        ({"matrix": {"agents": list(THREE), "means": [[None] * 3] * 3}}, "responses"),
+    ],
+)
+def test_a_leaderboard_says_whether_pairs_or_responses_are_counted(tmp_path, more, counted):
+    one = board(THREE, **more)
+    one["rows"][0] |= {"used": 7, "missing": 1}
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=one)})
+    (figure,) = figures(leaderboard_section(run))
+    assert f"missing count {counted};" in figure.data[0].caption[1]
+    lead = "".join(part for part in verdict_blocks(run)[0].parts if isinstance(part, str))
+    assert f"1 of 24 {'pair' if 'pairs' in counted else 'response'} scores are" in lead
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        ((9, 9, 9), "by Student's t over tasks (fewer than 10)"),
+        ((10, 10, 10), "from resampling tasks."),
+        ((10, 9, 10), "from resampling tasks, and by Student's t where an agent has fewer than 10"),
+    ],
+)
+def test_intervals_of_fewer_than_ten_tasks_are_said_to_be_students(tmp_path, tasks, said):
+    one = board(THREE)
+    for row, n in zip(one["rows"], tasks, strict=True):
+        row["n"] = n
+    (figure,) = figures(leaderboard_section(run_of(tmp_path, {"leaderboard": leaderboard(m=one)})))
+    assert said in "".join(part for part in figure.caption if isinstance(part, str))
 
 
 def test_the_pair_matrix_stands_in_the_order_of_the_leaderboard(tmp_path):
@@ -168,6 +215,24 @@ def test_people_among_the_agents_are_a_band_at_their_mean(tmp_path):
     a_unit = (y0 - y1) / (v0 - v1)
     assert v0 + (line - (y0 - 4)) / a_unit == pytest.approx(2.0, abs=0.05)
     assert float(band[2]) / abs(a_unit) == pytest.approx(2 * 4.3027 / 3**0.5, abs=0.05)
+    people = rows(figure.data[0])[-1]
+    # 2 ± 2.4842
+    assert [people[key] for key in ("agent", "parameters", "score", "low", "high", "n")] == [
+        "people (mean)",
+        "-",
+        "2.00",
+        "\u22120.48",
+        "4.48",
+        "3",
+    ]
+
+
+def test_people_on_one_task_are_a_line_without_an_interval(tmp_path):
+    run = run_of(tmp_path, {"leaderboard": leaderboard(m=board(THREE))}, scores=scores_of({"cy": [2.0]}), agents=SIZES)
+    (figure,) = figures(sizes_section(run))
+    assert 'class="band-line"' in str(figure.pictures[0])
+    assert 'class="band"' not in str(figure.pictures[0])
+    assert [rows(figure.data[0])[-1][key] for key in ("low", "high")] == ["none", "none"]
 
 
 # --- review, crash test, agreement, bias, cost ----------------------------------------------------------------------
@@ -202,7 +267,25 @@ def test_how_far_people_agree_is_a_band(tmp_path):
     accuracy, spearman = figures(section)
     assert 'class="band"' in str(accuracy.pictures[0])
     assert "one person against the others" in str(spearman.pictures[0])
-    assert [row["judge"] for row in rows(accuracy.data[0])] == ["judge-a", "gem-raw"]
+    assert [row["judge"] for row in rows(accuracy.data[0])][:2] == ["judge-a", "gem-raw"]
+
+
+def test_how_far_people_agree_stands_in_the_table_too(tmp_path):
+    accuracy, spearman = figures(agreement_section(run_of(tmp_path, {"agreement": agreement()})))
+    told = [rows(figure.data[0])[-1] for figure in (accuracy, spearman)]
+    assert [row["judge"] for row in told] == ["one person against the others"] * 2
+    assert [told[0][key] for key in ("accuracy", "low", "high", "asked")] == ["0.688", "0.656", "0.719", "-"]
+    assert [told[1][key] for key in ("value", "low", "high")] == ["0.438", "0.375", "0.500"]
+
+
+def test_how_far_people_agree_is_a_line_where_it_has_no_interval(tmp_path):
+    document = agreement()
+    document["criteria"][0]["ceiling"]["accuracy"] = {"value": 0.6875, "low": None, "high": None}
+    accuracy = figures(agreement_section(run_of(tmp_path, {"agreement": document})))[0]
+    svg = str(accuracy.pictures[0])
+    assert 'class="band-line"' in svg
+    assert 'class="band"' not in svg
+    assert [rows(accuracy.data[0])[-1][key] for key in ("low", "high")] == ["none", "none"]
 
 
 def test_a_bias_is_shown_only_where_the_interval_lies_beside_the_neutral_value(tmp_path):
@@ -212,6 +295,26 @@ def test_a_bias_is_shown_only_where_the_interval_lies_beside_the_neutral_value(t
     assert [row["said"] for row in rows(position.data[0])] == ["yes", "no"]
     assert [row["said"] for row in rows(flips.data[0])] == ["cannot be said"]
     assert str(gaps.pictures[0]).count("+0.13") + str(gaps.pictures[0]).count("+0.12") >= 2
+
+
+def gap(value: float, *, shown: bool):
+    return _gap({"judge": "ann, bob", "value": value, "shown": shown}, 0.5)
+
+
+def test_a_preference_gap_that_is_not_shown_has_no_colour():
+    assert gap(0.5, shown=False).strength == 0.0
+    assert gap(0.5, shown=True).strength == 1.0
+    assert gap(-0.5, shown=True).strength == -1.0
+
+
+@pytest.mark.parametrize("name", ["mean", "win rate", "bradley-terry"])
+def test_a_ranking_is_captioned_by_what_it_ranks_by(tmp_path, name):
+    document = review()
+    document["rankings"] = {name: {"unit": "rating", "agents": document["ranking"], "notes": []}}
+    ranking = figures(review_section(run_of(tmp_path, {"review": document})))[-1]
+    (term,) = (part for part in ranking.caption if isinstance(part, Term))
+    assert term.key == ("mean of ratings" if name == "mean" else name)
+    assert term.key in TERMS
 
 
 def test_panels_on_the_frontier_are_joined_and_the_others_are_not(tmp_path):
@@ -224,6 +327,30 @@ def test_panels_on_the_frontier_are_joined_and_the_others_are_not(tmp_path):
     }
     path = re.search(r'<path d="([^"]+)" class="frontier"', str(figure.pictures[0]))[1]
     assert len(re.findall("[ML]", path)) == 2
+
+
+# --- what was asked, and the verdict -----------------------------------------------------------------------------
+
+
+def test_a_wording_of_the_users_is_shown_where_the_run_holds_it(tmp_path):
+    held = {"rewrite": "Rewrite it.", "predict": "Predict it.", "synopsis_heading": "S:", "candidate_heading": "C:"}
+    document = leaderboard() | {"models": {"scorer": {"name": "toy"}}, "settings": {"template": "mine@0123,lost@4567"}}
+    run = run_of(tmp_path, {"leaderboard": document | {"templates": {"mine@0123": held}}})
+    text = str(asked_section(run).blocks)
+    assert "Predict it." in text
+    assert text.count("whose text is not in the run") == 1
+
+
+def test_signatures_of_scorers_that_were_compared_are_shown(tmp_path):
+    document = consistency() | {"signatures": {"gem-raw by small": "gem-raw|scorer:small"}}
+    blocks = asked_section(run_of(tmp_path, {"consistency": document})).blocks
+    assert Code("gem-raw|scorer:small") in blocks
+
+
+def test_the_judge_that_agrees_most_is_named_with_interval_pairs_and_tasks(tmp_path):
+    (lead,) = verdict_blocks(run_of(tmp_path, {"agreement": agreement()}))
+    text = "".join(part.word if isinstance(part, Term) else str(part) for part in lead.parts)
+    assert "on 0.750 (95\u202f% interval 0.700 to 0.800) of 198 pairs that they decided, on 40 tasks." in text
 
 
 # --- with results as a run writes them ------------------------------------------------------------------------------

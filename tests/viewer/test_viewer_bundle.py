@@ -85,3 +85,12 @@ def test_a_wrong_command_is_told_what_to_do(goldless, tmp_path, monkeypatch, arg
     ended = goldless("view", *arguments)
     assert ended.code == 2
     assert said in ended.err.replace("\n", " ")
+
+
+def test_a_report_that_links_out_of_its_folder_is_not_copied_and_pages_do_not_claim_to_stay_on_this_machine(tmp_path):
+    folder = written_run(tmp_path / "runs" / "other", [("m", "t1", "ann", 1.0)])
+    (tmp_path / "secret.html").write_text("secret")
+    (folder / "report.html").symlink_to(tmp_path / "secret.html")
+    site = write_bundle(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), tmp_path / "site")
+    assert not list(site.folder.rglob("report.html"))
+    assert "on this machine only" not in site.first_page.read_text(encoding="utf-8")

@@ -7,13 +7,14 @@ import math
 import anyio
 import pytest
 
+from goldless.errors import UserError
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
 from goldless.viewer.library import Library
-from goldless.viewer.pair_map import stored_map
+from goldless.viewer.pair_map import MapMaker, stored_map
 from goldless.viewer.task_pages import _map, _ways, find_place
 from goldless.viewer.token_strip import gain_shade, strip, surprise_shade
 
@@ -70,3 +71,13 @@ def test_the_map_from_stored_values_has_the_gains_of_the_map_that_explain_comput
     assert [s.nats for s in found.peer_sentences] == pytest.approx([s.gain_nats for s in expected.peer_sentences])
     made = _map(place, way, texts, whole=True)
     assert [s.nats for s in made.candidate_sentences] == [s.contribution_nats for s in expected.candidate_sentences]
+
+
+def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeypatch):
+    monkeypatch.setattr("goldless.viewer.pair_map.find_embedded", lambda: tmp_path)
+    maker = MapMaker(tmp_path / "j.sqlite")
+    row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
+    assert maker.offers({**row, "template": "general"})
+    assert not maker.offers(row)
+    with pytest.raises(UserError, match="with a template of goldless"):
+        maker.make(tmp_path, row)

@@ -167,3 +167,28 @@ def test_without_a_journal_there_are_no_turns_and_no_error(tmp_path):
     assert rows
     assert all(row.turns == () for row in rows)
     assert not (tmp_path / "nowhere.sqlite").exists()
+
+
+def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path):
+    scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
+    path = tmp_path / "run" / "leaderboard.json"
+    path.write_text(path.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
+    (first, *_) = _logprobs(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
+    assert not first.asked.exact
+    assert first.asked.note.startswith("as this version of goldless words it")
+    assert first.asked.note.endswith("the run was made with 0.0.9")
+
+
+def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
+    assert all(row.asked.exact for row in reviewed(tmp_path, chat("one")))
+    for row in _judgements(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"), 1).rows:
+        assert "keeps no hash of the texts" in row.asked.note
+    rewriter = chat("The point is zarn.", name="rewriter")
+    journal = tmp_path / "k.sqlite"
+    found = goldless.evaluate(
+        study("What"), metrics="gem", scorer=word_scorer(), rewriter=rewriter, resamples=200, journal=journal
+    )
+    save_run(found, tmp_path / "rewritten")
+    assert all(row.asked.exact for row in _rewrites(subject(tmp_path / "rewritten", journal)))
+    for row in _rewrites(subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite")):
+        assert "keeps no hash of what was asked" in row.asked.note

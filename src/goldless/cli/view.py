@@ -36,7 +36,8 @@ def view(
 ) -> None:
     """Show runs: leaderboards, tasks, and the prompt and reply under every number. Stop it with Ctrl-C.
 
-    It listens on this machine only and changes nothing.
+    It listens on this machine only and writes nothing into run folders. A whole information map, when you ask for one,
+    is computed by the embedded model, and its replies are kept in the journal.
 
     Example: goldless view runs/
     """

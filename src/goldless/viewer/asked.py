@@ -6,9 +6,10 @@ Where something that was shown to the model is not in the folder, the prompt say
 from __future__ import annotations
 
 from collections.abc import Coroutine, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.judging.asking import CHOICE_TOKENS
 from goldless.judging.critic_prompts import find_critic_prompt
@@ -24,6 +25,8 @@ from goldless.templates import FIELDS, TEMPLATES, Template
 from goldless.viewer.documents import Document, part, rows, signature_settings
 
 Found = TypeVar("Found")
+NO_HASH = "put together from the texts in the run folder now; the run keeps no hash of what was asked"
+NO_HASH_OF_TEXTS = "worded as it was asked; the run keeps no hash of the texts, these are the ones in its folder now"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +43,29 @@ class Asked:
     """The call, where a text was asked for, by which the journal knows the reply; several: as it may have been."""
     restated: str = ""
     """What a model is told whose reply held no verdict."""
+    unproved: bool = False
+    """Whether the note only says that the run holds no proof; the journal, which keeps whole questions, may."""
 
     @property
     def exact(self) -> bool:
         """Whether this is what was asked, word for word."""
         return bool(self.messages) and not self.note
+
+    def proved(self) -> Asked:
+        """The question, now that the journal holds this very one."""
+        return replace(self, note="", unproved=False) if self.unproved else self
+
+
+def words_note(leaderboard: Document) -> str:
+    """What is to be said of our own words in a run's prompts; empty: the run is of the running version."""
+    found = [one for one in part(leaderboard, "metrics").values() if isinstance(one, Mapping)]
+    settings = [signature_settings(one.get("signature")) for one in found]
+    versions = {one.get("goldless", "") for one in settings}
+    if versions == {__version__} and not any(one.get("evidence", "").startswith("recorded") for one in settings):
+        return ""
+    named = ", ".join(sorted(filter(None, versions - {__version__})))
+    made = f"was made with {named}" if named else "does not say with which version it was asked"
+    return f"as this version of goldless words it ({__version__}); the run {made}"
 
 
 def find_run_template(leaderboard: Document, name: str | None) -> Template | None:
@@ -70,8 +91,13 @@ class _Listener(ScriptedModel):
         return await super().encode(messages, target)
 
 
-def asked_logprob(row: Mapping[str, Any], template: Template | None, task: Task, texts: Mapping[str, str]) -> Asked:
-    """The question behind a row of the logprobs table; ``texts`` are what was scored, by agent."""
+def asked_logprob(
+    row: Mapping[str, Any], template: Template | None, task: Task, texts: Mapping[str, str], *, words: str = ""
+) -> Asked:
+    """The question behind a row of the logprobs table; ``texts`` are what was scored, by agent.
+
+    A hash in the row covers the texts and not the template around them, of which ``words`` says what is not known.
+    """
     target = texts.get(row["target"])
     if template is None:
         return Asked((), _no_template(row.get("template")), target)
@@ -86,7 +112,7 @@ def asked_logprob(row: Mapping[str, Any], template: Template | None, task: Task,
     found = _finished(stage.request(task, question, known))
     if isinstance(found, CallFailure):
         return Asked((), f"cannot be put together: {found.message}", target)
-    return Asked(listener.heard, _other_texts(row, stage.texts_hash(task, question, known)), target)
+    return Asked(listener.heard, _other_texts(row, stage.texts_hash(task, question, known)) or words, target)
 
 
 def _other_texts(row: Mapping[str, Any], texts_hash: str | None) -> str:
@@ -105,7 +131,7 @@ def _no_template(name: object) -> str:
 # --- rewrites --------------------------------------------------------------------------------------------------------
 
 
-def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str | None) -> Asked:
+def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str | None, *, words: str = "") -> Asked:
     """The question behind a row of the rewrites table."""
     if template is None:
         return Asked((), _no_template(row.get("template")))
@@ -115,7 +141,7 @@ def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str |
     _finished(RewritingStage(listener, template).rewrite(Response(row["task"], row["agent"], text)))
     (request,) = listener.calls
     assert isinstance(request, ChatRequest)
-    return Asked(request.messages, requests=(request,))
+    return Asked(request.messages, words or NO_HASH, requests=(request,), unproved=True)
 
 
 # --- verdicts of a critic --------------------------------------------------------------------------------------------
@@ -130,7 +156,9 @@ def critic_reading(leaderboard: Document) -> str | None:
     return None
 
 
-def asked_verdict(row: Mapping[str, Any], reading: str | None, first: str | None, second: str | None) -> Asked:
+def asked_verdict(
+    row: Mapping[str, Any], reading: str | None, first: str | None, second: str | None, *, words: str = ""
+) -> Asked:
     """The question behind a row of the verdicts table; ``reading`` as the signature names it."""
     if first is None or second is None:
         return Asked((), "a response is not in the run folder")
@@ -140,7 +168,11 @@ def asked_verdict(row: Mapping[str, Any], reading: str | None, first: str | None
         return Asked((), f"the words of the critic's prompt {row.get('prompt')} are not in the run folder")
     chosen = (row.get("read_from") == "probabilities") if reading is None else reading != "labels"
     messages = prompt.messages(first, second, explained=not chosen)
-    note = "recorded: how the critic was asked is not known; this is how goldless asks" if reading is None else ""
+    note = (
+        "recorded: how the critic was asked is not known; this is how goldless asks"
+        if reading is None
+        else words or NO_HASH
+    )
     if reading == "probabilities-scored":
         return Asked(messages, note, " | ".join(map(prompt.spoken, prompt.labels)))
     request = ChatRequest(
@@ -148,7 +180,8 @@ def asked_verdict(row: Mapping[str, Any], reading: str | None, first: str | None
         max_tokens=CHOICE_TOKENS if chosen else prompt.most_tokens,
         choices=tuple(prompt.labels) if chosen else (),
     )
-    return Asked(messages, note, requests=(request,), restated=prompt.restated())
+    known = reading is not None
+    return Asked(messages, note, requests=(request,), restated=prompt.restated(), unproved=known)
 
 
 # --- judgements of a reviewer ----------------------------------------------------------------------------------------
@@ -221,7 +254,10 @@ def asked_judgement(
     )
     if reading is None and scale.opening_explained and not note:
         note = "whether an explanation was asked for before the verdict is not in the run folder"
-    return Asked(requests[0].messages, note, requests=requests, restated=scale.restated())
+    restated = scale.restated()
+    return Asked(
+        requests[0].messages, note or NO_HASH_OF_TEXTS, requests=requests, restated=restated, unproved=not note
+    )
 
 
 def _finished(work: Coroutine[Any, Any, Found]) -> Found:

@@ -102,8 +102,9 @@ class _Site:
         self.write(f"{base}/index.html", run_page(library, links, name))
         self.write(f"{base}/tasks.html", tasks_page(library, links, name, {}, most=most))
         self.write(f"{base}/failures.html", failures_page(library, links, name, {}))
-        if name in links.reports:
-            shutil.copyfile(library.run(name).path / "report.html", self._folder / base / "report.html")
+        report = library.run(name).report
+        if name in links.reports and report is not None:
+            shutil.copyfile(report, self._folder / base / "report.html")
         deeper = replace(links, up="../../../")
         for number in links.tasks_of[name]:
             self._write_task(deeper, name, number, base)

@@ -72,6 +72,8 @@ class RunComparison:
     only_second: int
     same_study: bool | None
     """Whether tasks and responses are the same in both; None: a run does not say."""
+    signed: bool
+    """Whether the runs say how they were made."""
 
 
 def common_metrics(first: TaskIndex, second: TaskIndex) -> tuple[str, ...]:
@@ -88,17 +90,19 @@ def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, Ta
     tasks = list(both["task"].unique(maintain_order=True))
     agents = [name for name in first[1].agent_names if name in set(both["agent"])]
     before, after = (_table(both, column, tasks, agents) for column in ("score", "score_second"))
+    signatures = [_signature(run, metric) for run, _ in (first, second)]
     prints = [_fingerprint(run) for run, _ in (first, second)]
     tasks_of = [set(frame["task"]) for frame in (one, two)]
     return RunComparison(
         metric=metric,
         agents=_agents(agents, before, after),
         tasks=_tasks(tasks, before, after, first[1], second[1]),
-        settings=_settings(_signature(first[0], metric), _signature(second[0], metric)),
+        settings=_settings(*signatures),
         common_tasks=len(tasks),
         only_first=len(tasks_of[0] - tasks_of[1]),
         only_second=len(tasks_of[1] - tasks_of[0]),
         same_study=None if None in prints else prints[0] == prints[1],
+        signed=any(signatures),
     )
 
 

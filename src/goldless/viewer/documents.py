@@ -18,7 +18,7 @@ def read_document(path: Path) -> Document:
     """The JSON object in a file; empty where there is none, or it cannot be read."""
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):  # brackets in brackets without end
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -68,6 +68,6 @@ def read_agents(folder: Path) -> list[Agent]:
         try:
             row = json.loads(line)
             found.append(Agent(str(row["agent"]), group=row.get("group")))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
     return found

@@ -63,7 +63,7 @@ class ServerLinks:
 
     def run(self, run: str) -> str:
         """One run."""
-        return f"/runs/{quote(run, safe='')}"
+        return f"/runs/{quote(run, safe='', errors='surrogatepass')}"
 
     def tasks(self, run: str, query: Query | None = None) -> str:
         """Its tasks."""
@@ -202,5 +202,6 @@ def folder_names(runs: Sequence[str]) -> dict[str, str]:
 
 
 def _asking(address: str, query: Query | None) -> str:
-    given = {name: value for name, value in (query or {}).items() if value not in {None, "", False}}
-    return f"{address}?{urlencode(given)}" if given else address
+    # 0 is asked for like any other number, and equals False: each kind of nothing is named
+    given = {name: v for name, v in (query or {}).items() if not (v is None or v is False or v == "")}
+    return f"{address}?{urlencode(given, errors='surrogatepass')}" if given else address

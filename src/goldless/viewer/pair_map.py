@@ -17,6 +17,7 @@ from goldless.models.embedded import find_embedded
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.sentences import split_sentences
 from goldless.studies import read_study
+from goldless.templates import TEMPLATES
 from goldless.viewer.token_strip import SENTENCE_LIMITS, StripToken, gain_shade, strip
 
 
@@ -101,13 +102,20 @@ class MapMaker:
         self._lock = threading.Lock()
 
     def offers(self, row: Mapping[str, Any]) -> bool:
-        """Whether the scorer of a row is the embedded model, and on this machine."""
-        return str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
+        """Whether the scorer of a row is the embedded model, and on this machine, and was asked with our words.
+
+        A template that a run names is never looked for on the disk.
+        """
+        own = row.get("template") in TEMPLATES
+        return own and str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
 
     def make(self, folder: Path, row: Mapping[str, Any]) -> PairMap:
         """The whole map of the pair in a row of the logprobs table: the target is the peer, the given the candidate."""
         if not self.offers(row) or row.get("given") is None:
-            raise UserError("a whole map is computed where the scorer is the embedded model and lies on this machine")
+            raise UserError(
+                "a whole map is computed where the scorer is the embedded model, lies on this machine, and was asked "
+                f"with a template of goldless: {', '.join(TEMPLATES)}"
+            )
         options = ExplainOptions(
             task=row["task"],
             agent=row["given"],

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import math
 import re
+import sys
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 import jinja2
 from markupsafe import Markup
@@ -15,9 +16,11 @@ from goldless._version import __version__
 from goldless.viewer.links import Links
 
 MISSING = "missing"
-BIDI = "\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069"
-HIDDEN = re.compile(f"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff{BIDI}]")
-"""Signs that a screen hides, or that turn the text around them: everything but tabs and line ends."""
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff"
+    "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
+)
+"""Signs that a screen hides, that turn the text around them, or that are no text: all but tabs and line ends."""
 LONGEST = 20_000
 """Characters of a text that are shown at first."""
 BAR_WIDTH, BAR_HEIGHT = 160, 14
@@ -62,6 +65,7 @@ def environment() -> jinja2.Environment:
         "bar": bar,
         "nats": nats,
         "end": end,
+        "given": given,
     }
     found.globals |= {"version": __version__, "longest": LONGEST}
     return found
@@ -75,16 +79,26 @@ def render(template: str, links: Links, **values: Any) -> str:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number that can be written: not NaN, nor larger than a float takes."""
+    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
+
+
 def number(value: object, decimals: int = 3) -> str:
     """A number with a true minus sign; what is missing is called so."""
-    if not isinstance(value, int | float) or not math.isfinite(value):
+    if not is_number(value):
         return MISSING
-    return f"{value:,.{decimals}f}".replace("-", "\u2212")
+    return f"{value:z,.{decimals}f}".replace("-", "\u2212")
+
+
+def given(value: object) -> str:
+    """A number that somebody gave, with as many decimals as it has."""
+    return f"{value:g}".replace("-", "\u2212") if is_number(value) else MISSING
 
 
 def nats(value: object) -> str:
     """A signed number of nats."""
-    return f"{value:+,.2f}".replace("-", "\u2212") if isinstance(value, int | float) else MISSING
+    return f"{value:+z,.2f}".replace("-", "\u2212") if is_number(value) else MISSING
 
 
 def end(value: float) -> str:
@@ -99,7 +113,7 @@ def count(value: object) -> str:
 
 def share(value: object) -> str:
     """A part of a whole in per cent."""
-    return f"{100 * value:.0f} %" if isinstance(value, int | float) else MISSING
+    return f"{100 * value:.0f} %" if is_number(value) else MISSING
 
 
 def moment(value: datetime | None) -> str:

@@ -16,6 +16,8 @@ OTHER_RESULTS = ("agreement.json", "bias.json", "cost.json", "consistency.json")
 PROGRESS = "progress.json"
 STALE_SECONDS = 120
 """A run that has not said anything for so long may have been killed."""
+LARGEST = 1e18
+"""Numbers beyond it, and those that are none, are taken for missing."""
 
 State = Literal["complete", "incomplete", "running", "silent", "failed", "unknown"]
 
@@ -86,6 +88,18 @@ class RunFolder:
         )
 
     @property
+    def report(self) -> Path | None:
+        """Its report; None: there is none, or it is a link that leads out of the folder, which is not followed."""
+        path = self.path / "report.html"
+        return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
+
+    @property
+    def others(self) -> dict[str, Document]:
+        """Its results without a leaderboard, such as ``agreement``."""
+        found = {name.removesuffix(".json"): self.document(name) for name in OTHER_RESULTS}
+        return {name: document for name, document in found.items() if document}
+
+    @property
     def running(self) -> bool:
         """Whether a run is going on in it."""
         progress = self.progress
@@ -94,24 +108,25 @@ class RunFolder:
     def summary(self) -> RunSummary:
         """What the list of runs says of it."""
         leaderboard, review, crash = (self.document(name) for name in RESULTS)
-        made_by, progress = self.document("made_by.json"), self.progress
+        made_by, progress, others = self.document("made_by.json"), self.progress, self.others
         results = [*part(leaderboard, "metrics")]
         if review:
             results.append(f"review ({review.get('scale', '?')})")
         if crash:
             results.append("crash test")
-        results += [name.removesuffix(".json") for name in OTHER_RESULTS if (self.path / name).is_file()]
-        studies = (_text(found.get("study")) for found in (leaderboard, review, crash, made_by))
-        failed = [part(found, "failures") for found in (leaderboard, review) if found]
+        results += others
+        studies = (_text(found.get("study")) for found in (leaderboard, review, crash, made_by, *others.values()))
+        main = [found for found in (leaderboard, review) if found]
+        failed = [part(found, "failures") for found in main]
         return RunSummary(
             name=self.name,
             study=next((study for study in studies if study), None),
             results=tuple(results),
             made_at=self._made_at(made_by),
-            state=_state(progress, [found for found in (leaderboard, review) if found] or ([crash] if crash else [])),
-            missing=sum(n for found in failed for n in found.values() if isinstance(n, int)) if failed else None,
+            state=_state(progress, main or ([crash] if crash else list(others.values()))),
+            missing=sum(_whole(n) or 0 for found in failed for n in found.values()) if failed else None,
             progress=progress,
-            has_report=(self.path / "report.html").is_file(),
+            has_report=self.report is not None,
         )
 
     def _made_at(self, made_by: Document) -> datetime | None:
@@ -119,11 +134,11 @@ class RunFolder:
         for made in part(made_by, "made").values():
             try:
                 times.append(datetime.fromisoformat(made["at"]).astimezone(UTC))
-            except (KeyError, TypeError, ValueError):
+            except (KeyError, TypeError, ValueError, OverflowError):
                 continue
         if times:
             return max(times)
-        for name in (*RESULTS, PROGRESS):
+        for name in (*RESULTS, *OTHER_RESULTS, PROGRESS):
             try:
                 return datetime.fromtimestamp((self.path / name).stat().st_mtime, UTC)
             except OSError:
@@ -146,13 +161,24 @@ def find_runs(root: Path) -> dict[str, RunFolder]:
 
 def listed(root: Path) -> Sequence[RunSummary]:
     """All runs, the newest first."""
-    summaries = [run.summary() for run in find_runs(root).values()]
+    summaries = [_summary(run) for run in find_runs(root).values()]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(summaries, key=lambda run: (run.made_at or oldest, run.name), reverse=True)
 
 
+def _summary(run: RunFolder) -> RunSummary:
+    """Its summary; where files of strangers make that impossible, the name alone: one folder hides no other."""
+    try:
+        return run.summary()
+    except Exception:  # noqa: BLE001 - whatever a file holds, the other runs are listed
+        return RunSummary(run.name, None, (), None, "unknown", None, None, has_report=False)
+
+
 def _is_run(path: Path) -> bool:
-    return any((path / name).is_file() for name in (*RESULTS, *OTHER_RESULTS, PROGRESS))
+    try:
+        return any((path / name).is_file() for name in (*RESULTS, *OTHER_RESULTS, PROGRESS))
+    except OSError:  # a folder that may not be looked into
+        return False
 
 
 def _state(progress: Progress | None, results: Sequence[Document]) -> State:
@@ -176,8 +202,11 @@ def _text(value: object) -> str | None:
 
 
 def _whole(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    found = _number(value)
+    return None if found is None else int(found)
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    # a comparison is false of NaN, and takes whole numbers that no float can hold
+    there = isinstance(value, int | float) and not isinstance(value, bool) and -LARGEST < value < LARGEST
+    return float(value) if there else None  # type: ignore[arg-type]

@@ -13,8 +13,8 @@ from goldless.errors import UserError
 from goldless.viewer.documents import Document, part, rows
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.rendering import decimals_for, render
-from goldless.viewer.run_folders import RunFolder, crash_rows
+from goldless.viewer.rendering import decimals_for, is_number, render
+from goldless.viewer.run_folders import OTHER_RESULTS, RESULTS, RunFolder, crash_rows
 from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery
 
 FAILURES_A_PAGE = 100
@@ -73,6 +73,7 @@ def run_page(library: Library, links: Links, name: str) -> str:
         reviewers=rows(review, "reviewers"),
         traits=list(dict.fromkeys(trait for row in rows(review, "reviewers") for trait in part(row, "traits"))),
         crash=crash_rows(crash),
+        others=list(run.others),
         models=part(leaderboard, "models"),
         settings=part(leaderboard, "settings"),
         failures=[(kind, count) for found in (leaderboard, review) for kind, count in part(found, "failures").items()],
@@ -131,12 +132,12 @@ def _missing(row: Document) -> int | None:
 
 
 def _finite(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    return float(value) if is_number(value) else None
 
 
 def _unreadable(run: RunFolder) -> list[str]:
     """Result files that are there and cannot be read."""
-    names = ("leaderboard.json", "review.json", "crash_test.json", "made_by.json")
+    names = (*RESULTS, *OTHER_RESULTS, "made_by.json")
     return [name for name in names if (run.path / name).is_file() and not run.document(name)]
 
 

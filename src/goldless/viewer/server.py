@@ -20,6 +20,7 @@ from goldless.viewer.gate import HEADERS, REPORT_POLICY, Handler, RefusedError, 
 from goldless.viewer.library import Library, PageNotFoundError
 from goldless.viewer.links import ServerLinks
 from goldless.viewer.rendering import render
+from goldless.viewer.run_folders import RunFolder
 from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
 from goldless.viewer.task_pages import pair_page, response_page, task_page
 
@@ -135,7 +136,7 @@ class _Server:
         return await self._page(pair_page, request.match_info["run"], numbers, request.query)
 
     async def report(self, request: web.Request) -> web.Response:
-        text = await asyncio.to_thread(_report, self._library.run(request.match_info["run"]).path)
+        text = await asyncio.to_thread(_report, self._library.run(request.match_info["run"]))
         response = web.Response(body=text, content_type="text/html", charset="utf-8")
         response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
@@ -156,10 +157,9 @@ def static_file(name: str) -> bytes:
     return (resources.files("goldless.viewer") / "static" / name).read_bytes()
 
 
-def _report(folder: Path) -> bytes:
-    path = folder / "report.html"
-    # a link that leads out of the folder is not followed
-    if not path.is_file() or not path.resolve().is_relative_to(folder.resolve()):
+def _report(run: RunFolder) -> bytes:
+    path = run.report
+    if path is None:
         raise PageNotFoundError("this run has no report.html")
     return path.read_bytes()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,7 @@ from goldless.viewer.asked import (
     asked_verdict,
     critic_reading,
     find_run_template,
+    words_note,
 )
 from goldless.viewer.documents import Document
 from goldless.viewer.evidence_tables import EvidenceTables
@@ -110,7 +111,6 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
     responses, scores = tables.responses(place.name), place.index.of_task(place.name)
     agents = [name for name in place.index.agent_names if name in responses or any(name == a for _, a in scores)]
     pairs = _pair_scores(place)
-    values: list[float | None] = [row["score"] for row in scores.values()]  # type: ignore[misc]
     return render(
         "task.html",
         links,
@@ -121,13 +121,21 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
         agents=agents,
         scores=scores,
         metrics=[m for m in place.index.metrics if any(m == metric for metric, _ in scores)],
-        decimals=decimals_for(values),
+        decimals=_decimals((metric, row["score"]) for (metric, _), row in scores.items()),
         rewrites=_by_agent(tables.of_task("rewrites", place.name)),
         labels=tables.of_task("labels", place.name).to_dicts(),
         failures=_failure_counts(place),
         pairs=pairs,
         whole=bool(given.get("whole")),
     )
+
+
+def _decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
+    """With how many decimals the scores of each metric are written."""
+    found: dict[str, list[float | None]] = {}
+    for metric, score in scores:
+        found.setdefault(metric, []).append(score)
+    return {metric: decimals_for(values) for metric, values in found.items()}
 
 
 def _pair_scores(place: Place) -> dict[str, dict[str, Any]]:
@@ -188,7 +196,7 @@ class Subject:
 
 
 def response_page(library: Library, links: Links, run: str, numbers: tuple[int, int], given: Mapping[str, str]) -> str:
-    """The evidence on one response, by the numbers of task and agent: each piece with exact prompt and reply."""
+    """The evidence on one response, by the numbers of task and agent: each piece with prompt and reply."""
     place = find_place(library, run, numbers[0])
     agent = place.agent(numbers[1])
     about = Subject(
@@ -210,7 +218,7 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
         task=about.task,
         text=about.texts.get(agent),
         scores=scores,
-        decimals=decimals_for([row["score"] for row in scores.values()]),  # type: ignore[misc]
+        decimals=_decimals((metric, row["score"]) for metric, row in scores.items()),
         logprobs=_logprobs(about, page_number(given.get("logprobs"))),
         verdicts=_verdicts(about, page_number(given.get("verdicts"))),
         judgements=_judgements(about, page_number(given.get("judgements"))),
@@ -239,11 +247,11 @@ def _logprobs(about: Subject, page: int) -> EvidencePage:
     rows, total, page, pages = _paged(frame, page)
     values = about.tables.per_token([row["row"] for row in rows])
     pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
-    found = []
+    words, found = words_note(about.leaderboard), []
     for row in rows:
         scored = scored_texts(place, row, about.texts)
         template = find_run_template(about.leaderboard, row.get("template"))
-        asked = asked_logprob(row, template, about.task, scored)
+        asked = asked_logprob(row, template, about.task, scored, words=words)
         key = str(row.get("scorer")), scored.get(row["target"], "")
         if key not in pieces and row["row"] in values:
             pieces[key] = place.library.tokenizers.pieces(*key) if key[1] else None
@@ -272,13 +280,13 @@ def _verdicts(about: Subject, page: int) -> EvidencePage:
     rows, total, page, pages = _paged(frame.filter((pl.col("first") == about.agent) | second), page)
     reading = critic_reading(about.leaderboard)
     others: dict[str, Mapping[str, str]] = {place.name: texts}
-    found = []
+    words, found = words_note(about.leaderboard), []
     for row in rows:
         task = row["second_task"]
         if task not in others:
             others[task] = about.tables.responses(task)
-        asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]))
-        found.append(EvidenceRow(row, asked, place.library.journal.exchange(row.get("critic"), asked)))
+        asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
+        found.append(_with_turns(about, row, asked, row.get("critic")))
     return EvidencePage(found, total, page, pages)
 
 
@@ -293,17 +301,22 @@ def _judgements(about: Subject, page: int) -> EvidencePage:
     found = []
     for row in rows:
         asked = asked_judgement(row, wording, about.task.prompt, about.texts)
-        turns = about.place.library.journal.exchange(wording.model(str(row["reviewer"])), asked)
-        found.append(EvidenceRow(row, asked, turns))
+        found.append(_with_turns(about, row, asked, wording.model(str(row["reviewer"]))))
     return EvidencePage(found, total, page, pages)
 
 
+def _with_turns(about: Subject, row: Mapping[str, Any], asked: Asked, model: str | None) -> EvidenceRow:
+    """The row with its calls in the journal, which are known by a hash of the whole question."""
+    turns = about.place.library.journal.exchange(model, asked)
+    return EvidenceRow(row, asked.proved() if turns else asked, turns)
+
+
 def _rewrites(about: Subject) -> list[EvidenceRow]:
-    found = []
+    words, found = words_note(about.leaderboard), []
     for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
         template = find_run_template(about.leaderboard, row.get("template"))
-        asked = asked_rewrite(row, template, about.texts.get(about.agent))
-        found.append(EvidenceRow(row, asked, about.place.library.journal.exchange(row.get("rewriter"), asked)))
+        asked = asked_rewrite(row, template, about.texts.get(about.agent), words=words)
+        found.append(_with_turns(about, row, asked, row.get("rewriter")))
     return found
 
 

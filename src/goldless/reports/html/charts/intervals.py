@@ -40,10 +40,10 @@ class IntervalRow:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A range of values that is shaded."""
+    """A range of values that is shaded; where an end is unknown, a line at the middle alone."""
 
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     label: str = ""
     middle: float | None = None
 
@@ -63,7 +63,7 @@ def interval_plot(
     aside = max((text_width(row.aside) for row in rows), default=0)
     height = 25 if len(rows) <= 20 else 21
     ends = [end for row in rows for end in (row.value, row.low, row.high, row.limit)]
-    include = [reference, *(() if band is None else (band.low, band.high))]
+    include = [reference, *(() if band is None else (band.low, band.high, band.middle))]
     scale = linear_scale(ends, label_width + 6, width - aside - 20, include=include)
     top = TOP + (18 if band is not None and band.label else 0)
     drawn: list[Markup] = []
@@ -85,13 +85,18 @@ def interval_plot(
 
 
 def _band(band: Band, scale: Scale, top: float, bottom: float) -> Markup:
-    left, right = scale(band.low), scale(band.high)
-    parts = [element("rect", x=left, y=top, width=max(1.0, right - left), height=bottom - top, class_="band")]
+    parts, at = [], scale.end
+    if band.low is not None and band.high is not None:
+        left, right = scale(band.low), scale(band.high)
+        parts.append(element("rect", x=left, y=top, width=max(1.0, right - left), height=bottom - top, class_="band"))
+        at = (left + right) / 2
+    elif band.middle is not None:
+        at = scale(band.middle)
     if band.middle is not None:
         parts.append(line(scale(band.middle), top, scale(band.middle), bottom, "band-line"))
     if band.label:
-        near_end = (left + right) / 2 > scale.end - text_width(band.label, 11.5) / 2
-        where, anchor = (scale.end, "end") if near_end else ((left + right) / 2, "middle")
+        near_end = at > scale.end - text_width(band.label, 11.5) / 2
+        where, anchor = (scale.end, "end") if near_end else (at, "middle")
         parts.append(words(band.label, where, top - 6, class_="tick", anchor=anchor))
     return Markup("").join(parts)
 

@@ -53,7 +53,7 @@ def scatter_plot(
         log_scale(xs, LEFT, width - RIGHT) if logarithmic else linear_scale(xs, LEFT, width - RIGHT)
     )
     ends = [end for point in points for end in (point.y, point.low, point.high)]
-    up = linear_scale(ends, bottom, TOP, include=() if band is None else (band.low, band.high))
+    up = linear_scale(ends, bottom, TOP, include=() if band is None else (band.low, band.high, band.middle))
     parts = [bottom_axis(across, bottom, TOP, x_axis), left_axis(up, LEFT, width - RIGHT, y_axis)]
     if band is not None:
         parts.insert(0, _band(band, up, width))
@@ -70,8 +70,13 @@ def scatter_plot(
 
 
 def _band(band: Band, up: Scale, width: float) -> Markup:
-    top, low = up(band.high), up(band.low)
-    parts = [element("rect", x=LEFT, y=top, width=width - LEFT - RIGHT, height=max(1.0, low - top), class_="band")]
+    parts, top = [], float(TOP)
+    if band.low is not None and band.high is not None:
+        top, across = up(band.high), width - LEFT - RIGHT
+        height = max(1.0, up(band.low) - top)
+        parts.append(element("rect", x=LEFT, y=top, width=across, height=height, class_="band"))
+    elif band.middle is not None:
+        top = up(band.middle)
     if band.middle is not None:
         parts.append(line(LEFT, up(band.middle), width - RIGHT, up(band.middle), "band-line"))
     if band.label:

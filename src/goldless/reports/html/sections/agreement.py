@@ -11,6 +11,7 @@ from goldless.reports.html.blocks import (
     Figure,
     Fold,
     Heading,
+    Inline,
     Name,
     Section,
     Table,
@@ -25,6 +26,7 @@ from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import count, number, numeral, percent, plural
 
 Row = Mapping[str, Any]
+ONE_PERSON = "one person against the others"
 NAMES = {"spearman": "Spearman", "kendall_tau_b": "Kendall's tau-b", "kendall_tau_a": "Kendall's tau-a"}
 
 
@@ -62,25 +64,42 @@ def _band(one: Row, key: str, value: str) -> Band | None:
     middle, low, high = number(found, value), number(found, "low"), number(found, "high")
     if middle is None:
         return None
-    return Band(
-        middle if low is None else low, middle if high is None else high, "one person against the others", middle
-    )
+    return Band(low, high, ONE_PERSON, middle)
+
+
+def _band_row(band: Band, key: str) -> dict[str, Any]:
+    """The band as a row of the table below the figure."""
+    return {"judge": ONE_PERSON, key: band.middle, "low": band.low, "high": band.high}
+
+
+def _band_words(band: Band | None) -> tuple[Inline, ...]:
+    """What the caption says of the band."""
+    if band is None:
+        return ()
+    if band.low is None or band.high is None:
+        return (" The grey line is the ", Term("ceiling", "human ceiling"), "; it has no interval.")
+    return (" The band is the ", Term("ceiling", "human ceiling"), ".")
 
 
 def _accuracy(one: Row, level: str) -> Figure:
     judges = sorted(one["judges"], key=lambda j: -(number(j["accuracy"], "accuracy") or 0.0))
     rows = [{"judge": j["name"], "kind": j.get("kind"), **j["accuracy"]} for j in judges]
     drawn = [_drawn(row["judge"], row["kind"], row, "accuracy") for row in rows]
+    band = _band(one, "accuracy", "value")
+    if band is not None:
+        found = one["ceiling"]["accuracy"]
+        counts = {"used": found.get("n"), "n_tasks": found.get("n_tasks")}
+        rows.append({**_band_row(band, "accuracy"), "kind": "people", **counts})
     columns = (
         Column("judge", "judge", "name"),
         Column("kind", "kind"),
         Column("accuracy", "accuracy", "number"),
         Column("low", "low", "number", absent="none"),
         Column("high", "high", "number", absent="none"),
-        Column("asked", "pairs asked", "count"),
+        Column("asked", "pairs asked", "count", absent="-"),
         Column("used", "used", "count"),
         Column("missing", "missing", "count", absent="-"),
-        Column("tied", "ties", "count"),
+        Column("tied", "ties", "count", absent="-"),
         Column("n_tasks", "tasks", "count"),
     )
     return Figure(
@@ -89,10 +108,9 @@ def _accuracy(one: Row, level: str) -> Figure:
         (
             (
                 f"Share of pairs on which a judge finds the same response better as people do, with {level} intervals; "
-                "a tie counts one half, and 0.5 is chance. The band is the "
+                "a tie counts one half, and 0.5 is chance."
             ),
-            Term("ceiling", "human ceiling"),
-            ".",
+            *_band_words(band),
         ),
         pictures(
             interval_plot,
@@ -100,7 +118,7 @@ def _accuracy(one: Row, level: str) -> Figure:
             title="Accuracy of each judge on pairs that people decided",
             axis="accuracy",
             reference=0.5,
-            band=_band(one, "accuracy", "value"),
+            band=band,
         ),
         (Table(("Accuracy",), columns, tuple(rows)),),
     )
@@ -132,6 +150,11 @@ def _correlation(one: Row, level: str) -> Iterator[Figure]:
         return
     main.sort(key=lambda row: -(number(row, "value") or -2.0))
     drawn = [_drawn(row["judge"], row["kind"], row, "value") for row in main]
+    band = _band(one, "spearman", "mean")
+    if band is not None:
+        found = one["ceiling"]["spearman"]
+        what = {"name": NAMES["spearman"], "over": "tasks", "n": found.get("n"), "note": found.get("note")}
+        rows.append({**_band_row(band, "value"), **what})
     columns = (
         Column("judge", "judge", "name"),
         Column("name", "coefficient"),
@@ -149,9 +172,9 @@ def _correlation(one: Row, level: str) -> Iterator[Figure]:
         ("Rank correlation with people's ratings",),
         (
             Term("spearman", "Spearman's coefficient"),
-            f" over the responses to a task, its mean over tasks, with {level} intervals. The band is the ",
-            Term("ceiling", "human ceiling"),
-            ". Other coefficients are in the table.",
+            f" over the responses to a task, its mean over tasks, with {level} intervals.",
+            *_band_words(band),
+            " Other coefficients are in the table.",
         ),
         pictures(
             interval_plot,
@@ -159,7 +182,7 @@ def _correlation(one: Row, level: str) -> Iterator[Figure]:
             title="Rank correlation of each judge with people",
             axis="Spearman, mean over tasks",
             reference=0.0,
-            band=_band(one, "spearman", "mean"),
+            band=band,
         ),
         (Table(("Every coefficient",), columns, tuple(rows)),),
     )

@@ -22,7 +22,7 @@ from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.labels import is_shortened
 from goldless.reports.html.numerals import count, number, numeral, plural
 from goldless.reports.html.signature_words import signature_parts
-from goldless.templates import TEMPLATES
+from goldless.templates import FIELDS, TEMPLATES, Template
 
 
 def asked_section(run: RunDocuments) -> Section:
@@ -146,7 +146,7 @@ def _prompts(run: RunDocuments) -> Iterator[Block]:
     used = str(settings.get("template") or "").split(",") if board.get("models") else []
     given = {str(name): str(text) for name, text in (board.get("prompts") or {}).items()}
     for name in used:
-        template = TEMPLATES.get(name)
+        template = _template(board, name)
         if template is not None:
             texts = (Code(f"{template.predict}\n\n{template.question('…', '…')}"), note("From: ", template.source))
             yield Fold(("Wording ", Name(name), ": how a second response is predicted"), texts)
@@ -156,6 +156,16 @@ def _prompts(run: RunDocuments) -> Iterator[Block]:
             yield note("Wording ", Name(name), ": a file of the user's, whose text is not in the run.")
     for name, text in given.items():
         yield Fold(("Wording ", Name(name)), (Code(text),))
+
+
+def _template(board: Mapping[str, Any], name: str) -> Template | None:
+    """The template of that name: one of ours, or one whose words the run holds."""
+    if name in TEMPLATES:
+        return TEMPLATES[name]
+    held = (board.get("templates") or {}).get(name) or {}
+    if not all(isinstance(held.get(field), str) for field in FIELDS):
+        return None
+    return Template(name=name, source="a file of the user's, as the run keeps it", **{key: held[key] for key in FIELDS})
 
 
 def _signatures(run: RunDocuments) -> Iterator[Block]:
@@ -181,12 +191,7 @@ def _signature_lines(run: RunDocuments) -> Iterator[tuple[str, str]]:
     for name, card in ((run.get("crash_test") or {}).get("metrics") or {}).items():
         if card.get("signature"):
             yield f"the crash test of {name}", str(card["signature"])
-    for criterion in (run.get("agreement") or {}).get("criteria") or ():
-        if criterion.get("signature"):
-            yield (
-                f"agreement on {criterion['criterion']}" if criterion.get("criterion") else "agreement",
-                str(criterion["signature"]),
-            )
+    yield from _held_against_others(run)
     for document in ("review", "bias"):
         line = (run.get(document) or {}).get("signature")
         if line:
@@ -194,3 +199,15 @@ def _signature_lines(run: RunDocuments) -> Iterator[tuple[str, str]]:
     line = ((run.get("cost") or {}).get("panels") or {}).get("signature")
     if line:
         yield "the panels", str(line)
+
+
+def _held_against_others(run: RunDocuments) -> Iterator[tuple[str, str]]:
+    """Signatures of what was held against people, and of scorers held against each other."""
+    for criterion in (run.get("agreement") or {}).get("criteria") or ():
+        if criterion.get("signature"):
+            yield (
+                f"agreement on {criterion['criterion']}" if criterion.get("criterion") else "agreement",
+                str(criterion["signature"]),
+            )
+    for name, line in ((run.get("consistency") or {}).get("signatures") or {}).items():
+        yield f"consistency, {name}", str(line)

@@ -103,7 +103,7 @@ def _drawn(row: Row, *, differences: bool) -> IntervalRow:
 def _gaps(rows: Sequence[Row]) -> Figure:
     names = list(dict.fromkeys(str(name) for row in rows for name in row["pair"]))
     by_pair = {frozenset(map(str, row["pair"])): row for row in rows}
-    largest = max((abs(number(row, "value") or 0.0) for row in rows), default=0.0) or 1.0
+    largest = max((abs(number(row, "value") or 0.0) for row in rows if row.get("shown")), default=0.0) or 1.0
     cells = [
         [_gap(by_pair.get(frozenset((one, other))), largest) if one != other else None for other in names]
         for one in names
@@ -138,7 +138,9 @@ def _gap(row: Row | None, largest: float) -> HeatCell | None:
         return HeatCell(0.0, "-", "-", "missing", sure=False)
     text = numeral(value, 2, signed=True)
     hint = f"{row['judge']}: {numeral(value, signed=True)}; shown: {_said(row)}"
-    return HeatCell(value / largest, text, "*" if row.get("shown") else "", hint, sure=bool(row.get("shown")))
+    shown = bool(row.get("shown"))
+    strength = (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1) if shown else 0.0
+    return HeatCell(strength, text, "*" if shown else "", hint, sure=shown)
 
 
 def _unavailable(rows: Sequence[Row]) -> Iterator[Block]:

@@ -61,8 +61,10 @@ def _figure(metric: str, board: Row) -> Figure:
 
 def _decided(row: Row) -> str:
     p, difference = number(row, "p_holm"), number(row, "difference")
-    if p is None or difference is None:
+    if difference is None:
         return "no common task"
+    if p is None:
+        return "one common task" if number(row, "n") == 1 else "no test"
     if p >= SIGNIFICANT:
         return "no"
     return "first is better" if difference > 0 else "second is better"
@@ -78,8 +80,9 @@ def _cell(found: tuple[Row, float] | None, largest: float, decimals: int) -> Hea
     value = sign * difference
     sure = p is not None and p < SIGNIFICANT
     first, second = (row["first"], row["second"]) if sign > 0 else (row["second"], row["first"])
-    said = "decided" if sure else "not decided"
-    hint = f"{first} less {second}: {numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(p)}: {said}"
+    said = "decided" if sure else _decided(row) if p is None else "not decided"
+    told = f"{numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(p, absent='none')}"
+    hint = f"{first} less {second}: {told}: {said}"
     strength = (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1) if sure else 0.0
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     return HeatCell(strength, numeral(value, decimals, signed=True), mark, hint, sure=sure)

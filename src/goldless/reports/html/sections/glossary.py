@@ -52,7 +52,15 @@ TERMS = {
         "interval",
         (
             "The range the true mean lies in with the given confidence, if tasks like these were drawn again. Tasks "
-            "are resampled, because responses to one task are not independent."
+            "are resampled, because responses to one task are not independent; with fewer than ten, Student's t over "
+            "tasks takes the place of resampling."
+        ),
+    ),
+    "mean of ratings": (
+        "mean in a review",
+        (
+            "The mean over tasks of what the panel gave an agent: its rating, raw or standardised, or its share of the "
+            "votes. The unit says which."
         ),
     ),
     "missing": (

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from goldless.reports.html.blocks import Block, Column, Figure, Name, Section, Table, Term, note, words
+from goldless.reports.html.blocks import Block, Column, Figure, Inline, Name, Section, Table, Term, note, words
 from goldless.reports.html.charts.intervals import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.counted import counts_pairs
 from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import decimals_for, number, numeral, percent, plural
+from goldless.reports.html.interval_words import interval_source
+from goldless.reports.html.numerals import count, decimals_for, number, numeral, percent, plural
 
 Row = Mapping[str, Any]
 
@@ -49,14 +51,21 @@ def _figure(metric: str, board: Row) -> Figure:
         "leaderboard",
         ("Scores under ", Name(metric)),
         (
-            f"Mean score over tasks ({unit}, higher is better). Lines are ",
-            Term("interval", f"{percent(level)} intervals"),
-            " from resampling tasks. Intervals that overlap may still differ: the table of comparisons says which do.",
+            f"Mean score over tasks ({unit}, higher is better). ",
+            *_intervals(rows, level),
         ),
         pictures(interval_plot, drawn, title=title, axis=f"{unit}, higher is better"),
         (_table(metric, board, decimals),),
         unfolded=True,
     )
+
+
+def _intervals(rows: Sequence[Row], level: float) -> tuple[Inline, ...]:
+    tasks = [count(row, "n") for row in rows if number(row, "low") is not None]
+    if not tasks:
+        return ("No agent has an ", Term("interval"), ".")
+    rest = "Intervals that overlap may still differ: the table of comparisons says which do."
+    return ("Lines are ", Term("interval", f"{percent(level)} intervals"), f" {interval_source(tasks)}. {rest}")
 
 
 def _hint(row: Row, decimals: int) -> str:
@@ -85,7 +94,8 @@ def _table(metric: str, board: Row, decimals: int) -> Table:
         Column("missing", "missing", "count"),
         Column("beats", "better than", "count"),
     )
-    caption = (Name(metric), ": asked, used and missing count pairs of responses; better than counts agents")
+    counted = "pairs of responses" if counts_pairs(board) else "responses"
+    caption = (Name(metric), f": asked, used and missing count {counted}; better than counts agents")
     return Table(caption, columns, tuple(rows))
 
 

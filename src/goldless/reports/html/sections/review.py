@@ -21,9 +21,16 @@ from goldless.reports.html.blocks import (
 from goldless.reports.html.charts.intervals import IntervalRow, Shape, interval_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.documents import RunDocuments
+from goldless.reports.html.interval_words import interval_source
 from goldless.reports.html.numerals import count, decimals_for, number, numeral, plural
 
 Row = Mapping[str, Any]
+RANKINGS = {
+    "bradley-terry": Term("bradley-terry"),
+    "mean": Term("mean of ratings", "mean"),
+    "win rate": Term("win rate"),
+}
+"""What agents are ranked by, by the name of the ranking."""
 
 
 def review_section(run: RunDocuments) -> Section | None:
@@ -185,11 +192,14 @@ def _ranking(name: str, ranking: Row) -> Figure:
         Column("used", "used", "count"),
         Column("missing", "missing", "count"),
     )
-    term = Term("bradley-terry") if name == "bradley-terry" else Term("win rate")
+    bounded = [count(row, "n_tasks") for row in agents if number(row, "low") is not None]
+    # strengths are fitted anew to resampled tasks however few there are
+    source = interval_source([] if name == "bradley-terry" else bounded)
+    intervals = f"with intervals {source}" if bounded else "without intervals"
     return Figure(
         "ranking",
         ("Ranking by ", Name(name)),
-        ("Agents by the panel's votes: ", term, f" ({unit}, higher is better), with intervals from resampling tasks."),
+        ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
         pictures(interval_plot, drawn, title=f"Ranking of agents by {name}", axis=f"{unit}, higher is better"),
         (Table((f"Ranking by {name}",), columns, tuple(rows)),),
     )

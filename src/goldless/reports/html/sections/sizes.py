@@ -16,7 +16,7 @@ from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import large, number, numeral, percent
 from goldless.reports.html.palette import SERIES
 from goldless.reports.html.sections.leaderboard import board_decimals
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import Interval, task_intervals
 
 Row = Mapping[str, Any]
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
@@ -58,7 +58,8 @@ def _figure(run: RunDocuments, metric: str, board: Row, sized: Mapping[str, Row]
         for place, family in enumerate(families)
         if family != "other"
     ]
-    band = _people(run, metric, board)
+    found = _people(run, metric, board)
+    band = None if found is None else Band(found.low, found.high, "people", middle=found.mean)
     both = pictures(
         scatter_plot,
         points,
@@ -72,12 +73,13 @@ def _figure(run: RunDocuments, metric: str, board: Row, sized: Mapping[str, Row]
     columns = (
         Column("agent", "agent", "name"),
         Column("family", "family", "name", absent="-"),
-        Column("parameters", "parameters", "large"),
+        Column("parameters", "parameters", "large", absent="-"),
         Column("score", "score", "number", decimals),
         Column("low", "low", "number", decimals, absent="none"),
         Column("high", "high", "number", decimals, absent="none"),
+        Column("n", "tasks", "count"),
     )
-    people = "" if band is None else " The grey band is the mean of the people among the agents with its interval."
+    people, theirs = _told(found)
     level = percent(float(board.get("level", 0.95)))
     return Figure(
         "sizes",
@@ -88,7 +90,7 @@ def _figure(run: RunDocuments, metric: str, board: Row, sized: Mapping[str, Row]
             f"; lines join a family.{people}",
         ),
         both,
-        (Table(("Agents with a size",), columns, tuple(rows)),),
+        (Table(("Agents with a size",), columns, (*rows, *theirs)),),
     )
 
 
@@ -113,7 +115,7 @@ def _point(row: Row, families: Sequence[str], decimals: int) -> Point:
     )
 
 
-def _people(run: RunDocuments, metric: str, board: Row) -> Band | None:
+def _people(run: RunDocuments, metric: str, board: Row) -> Interval | None:
     """The mean over people with its interval over tasks; None: there are none, or no score of theirs."""
     people = [str(row["agent"]) for row in run.agents if is_person(row)]
     if run.scores is None or not people:
@@ -124,7 +126,14 @@ def _people(run: RunDocuments, metric: str, board: Row) -> Band | None:
     if not len(values):
         return None
     (found,) = task_intervals(values[:, None], level=float(board.get("level", 0.95)))
-    if found.mean is None:
-        return None
-    low, high = (found.mean, found.mean) if found.low is None or found.high is None else (found.low, found.high)
-    return Band(low, high, "people", middle=found.mean)
+    return None if found.mean is None else found
+
+
+def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
+    """What the caption says of people, and their row in the table."""
+    if people is None:
+        return "", ()
+    row = {"agent": "people (mean)", "score": people.mean, "low": people.low, "high": people.high, "n": people.n}
+    if people.low is None or people.high is None:
+        return " The grey line is the mean of the people among the agents; it has no interval.", (row,)
+    return " The grey band is the mean of the people among the agents with its interval.", (row,)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldless.reports.html.blocks import Block, Bullets, Inline, Name, Paragraph, Term, listed, warning
+from goldless.reports.html.counted import counts_pairs
 from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import count, decimals_for, number, numeral, percent, plural
 
@@ -39,7 +40,7 @@ def _board_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
         rows = board["rows"]
         scored = [row for row in rows if number(row, "score") is not None]
         if not scored:
-            yield [Name(metric), ": no agent could be scored. ", *_missing(rows)]
+            yield [Name(metric), ": no agent could be scored. ", *_missing(board)]
             continue
         lead = scored[0]
         decimals = decimals_for(number(row, "score") for row in scored)
@@ -49,7 +50,7 @@ def _board_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
             *begin,
             *_interval(lead, float(board.get("level", 0.95)), decimals),
             *_sure(lead, scored),
-            *_missing(rows),
+            *_missing(board),
         ]
         if place == 0 and document.get("complete") is False:
             yield [f"The run is incomplete: {plural(count(document, 'open'), 'answer')} left open; run it again."]
@@ -88,13 +89,14 @@ def _sure(lead: Row, scored: list[Row]) -> list[Inline]:
     ]
 
 
-def _missing(rows: list[Row]) -> list[Inline]:
-    asked, missing = (sum(count(row, key) for row in rows) for key in ("asked", "missing"))
+def _missing(board: Row) -> list[Inline]:
+    asked, missing = (sum(count(row, key) for row in board["rows"]) for key in ("asked", "missing"))
     if not asked:
         return []
     if not missing:
         return ["Nothing is missing."]
-    return [f"{missing:,} of {plural(asked, 'pair score is', 'pair scores are')} ", Term("missing"), "."]
+    what = "pair score" if counts_pairs(board) else "response score"
+    return [f"{missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), "."]
 
 
 def _review_verdict(run: RunDocuments) -> Iterator[list[Inline]]:
@@ -131,16 +133,33 @@ def _other_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
         told = f" passes {counts.get('pass', 0)} of {total} crash tests, fails {counts.get('fail', 0)}"
         unclear = counts.get("not shown", 0)
         yield [Name(metric), told, f", and in {unclear} it is not shown either way." if unclear else "."]
-    for one in (run.get("agreement") or {}).get("criteria") or ():
-        judges = [j for j in one["judges"] if number(j["accuracy"], "accuracy") is not None]
-        if judges:
-            best = max(judges, key=lambda j: number(j["accuracy"], "accuracy") or 0.0)
-            on = f" on {one['criterion']}" if one.get("criterion") else ""
-            share = numeral(number(best["accuracy"], "accuracy"))
-            yield [Name(str(best["name"])), f" agrees most with people{on}: on {share} of the pairs they decided."]
+    yield from _agreement_verdicts(run)
     bias = run.get("bias")
     if bias is not None:
         shown = [row for row in bias["rows"] if row.get("shown")]
         whose = len({row["judge"] for row in shown})
         measured = plural(len(bias["rows"]), "measured bias", "measured biases")
         yield [f"Of {measured}, {len(shown)} are shown, of {plural(whose, 'judge')}."]
+
+
+def _agreement_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
+    agreement = run.get("agreement") or {}
+    level = number(agreement, "level") or 0.95
+    for one in agreement.get("criteria") or ():
+        judges = [j for j in one["judges"] if number(j["accuracy"], "accuracy") is not None]
+        if not judges:
+            continue
+        best = max(judges, key=lambda j: number(j["accuracy"], "accuracy") or 0.0)
+        found: Row = best["accuracy"]
+        on = f" on {one['criterion']}" if one.get("criterion") else ""
+        low, high = number(found, "low"), number(found, "high")
+        interval: list[Inline] = ["no interval"]
+        if low is not None and high is not None:
+            interval = [Term("interval", f"{percent(level)} interval"), f" {numeral(low)} to {numeral(high)}"]
+        tasks = plural(count(found, "n_tasks"), "task")
+        yield [
+            Name(str(best["name"])),
+            f" agrees most with people{on}: on {numeral(number(found, 'accuracy'))} (",
+            *interval,
+            f") of {plural(count(found, 'used'), 'pair')} that they decided, on {tasks}.",
+        ]

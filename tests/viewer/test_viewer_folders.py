@@ -1,0 +1,126 @@
+"""Run folders of strangers, and how names, texts and numbers are written; expected values by hand."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from viewer_runs import written_run
+
+from goldless.reports.html import labels
+from goldless.viewer.library import Library
+from goldless.viewer.links import ServerLinks
+from goldless.viewer.rendering import given, nats, number, visible
+from goldless.viewer.run_folders import RunFolder, RunSummary, listed
+from goldless.viewer.run_pages import run_list, run_page
+from goldless.viewer.task_pages import task_page
+
+# --- folders of strangers --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("leaderboard.json", '{"a":' * 100_000),
+        ("progress.json", '{"state": "running", "done": NaN, "total": 1e999}'),
+        ("progress.json", '{"state": "running", "done": 1, "total": 1' + "0" * 400 + "}"),
+        ("made_by.json", '{"made": {"score": {"at": "0001-01-01T00:00:00+14:00"}}}'),
+    ],
+)
+def test_a_folder_that_cannot_be_read_hides_no_other(tmp_path, file, text):
+    written_run(tmp_path / "good", [("m", "t1", "ann", 1.0)])
+    written_run(tmp_path / "bad", [("m", "t1", "ann", 1.0)])
+    (tmp_path / "bad" / file).write_text(text)
+    found = {run.name: run for run in listed(tmp_path)}
+    assert found["good"].results == ("m",)
+    progress = found["bad"].progress
+    assert progress is None or progress.share is None
+    assert "bad" in run_list(Library(tmp_path, journal=tmp_path / "j.sqlite"), ServerLinks())
+
+
+def test_a_folder_with_an_agreement_alone_has_results_and_a_link_to_its_report(tmp_path):
+    folder = tmp_path / "runs" / "people"
+    folder.mkdir(parents=True)
+    (folder / "agreement.json").write_text('{"study": "letters"}')
+    (folder / "report.html").write_text("<title>r</title>")
+    (found,) = listed(tmp_path / "runs")
+    assert (found.study, found.results, found.state) == ("letters", ("agreement",), "complete")
+    assert found.made_at is not None
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), ServerLinks(), "people")
+    assert "No results yet" not in page
+    assert '<a href="/runs/people/report">report</a>' in page
+
+
+def test_a_review_that_nobody_passed_has_results(tmp_path):
+    folder = tmp_path / "runs" / "strict"
+    folder.mkdir(parents=True)
+    review = {"scale": "pairwise", "nobody_passed": "no reviewer passed", "rankings": {}, "reviewers": [{"name": "r"}]}
+    (folder / "review.json").write_text(json.dumps(review))
+    page = run_page(Library(tmp_path / "runs", journal=tmp_path / "j.sqlite"), ServerLinks(), "strict")
+    assert "No results yet" not in page
+    assert "no reviewer passed" in page
+
+
+# --- how things are written ------------------------------------------------------------------------------------------
+
+
+def test_a_filter_of_zero_stands_in_the_address_and_nothing_else_that_is_nothing():
+    query = {"low": 0.0, "high": 0, "q": "", "agent": None, "down": False}
+    assert ServerLinks().tasks("r", query) == "/runs/r/tasks?low=0.0&high=0"
+
+
+@pytest.mark.parametrize("code", [0x00AD, 0x200B, 0x200C, 0x200D, 0x2060, 0xD800, 0xDFFF, 0xE0000, 0xE007F, 0x202E])
+def test_what_a_screen_hides_is_spelt_out(code):
+    assert visible(f"a{chr(code)}b") == f"a⟦U+{code:04X}⟧b"
+
+
+def test_the_same_signs_are_spelt_out_as_in_the_report():
+    hidden = [code for code in range(0x110000) if labels.visible(chr(code), lines=True) != chr(code)]
+    # the report drops a carriage return
+    assert [code for code in range(0x110000) if visible(chr(code)) != chr(code)] == hidden
+
+
+def test_a_number_that_rounds_to_zero_has_no_minus_and_what_is_no_number_is_missing():
+    assert number(-0.001, 2) == "0.00"
+    assert number(-0.006, 2) == "\u22120.01"
+    assert nats(-0.001) == "+0.00"
+    assert [number(value) for value in (float("nan"), float("inf"), 10**400, None)] == ["missing"] * 4
+    assert (given(4.25), given(3.0), given(-0.5)) == ("4.25", "3", "\u22120.5")
+
+
+def test_ratings_stand_as_they_were_given_with_their_criterion_and_each_metric_has_its_decimals(tmp_path):
+    folder = written_run(
+        tmp_path / "run",
+        [("small", "t1", "ann", 0.1234), ("large", "t1", "ann", 87.654)],
+        responses=[("t1", "ann", "a text")],
+    )
+    rows = {"task": ["t1"], "agent": ["ann"], "rater": ["eve"], "score": [4.25], "criterion": ["clarity"]}
+    pl.DataFrame(rows).write_parquet(folder / "labels.parquet")
+    page = task_page(Library(folder, journal=tmp_path / "j.sqlite"), ServerLinks(), "run", 0, {})
+    assert "<bdi>eve</bdi> on <bdi>clarity</bdi> 4.25" in page
+    assert ">0.123<" in page
+    assert ">87.65<" in page
+
+
+def test_a_run_whose_summary_cannot_be_made_is_listed_by_its_name(tmp_path, monkeypatch):
+    for name in ("good", "bad"):
+        written_run(tmp_path / name, [("m", "t1", "ann", 1.0)])
+    whole = RunFolder.summary
+
+    def summary(run: RunFolder) -> RunSummary:
+        return whole(run) if run.name == "good" else 1 // 0
+
+    monkeypatch.setattr(RunFolder, "summary", summary)
+    assert {run.name: run.state for run in listed(tmp_path)} == {"good": "complete", "bad": "unknown"}
+
+
+def test_half_a_sign_in_a_result_makes_a_page_that_can_be_sent(tmp_path):
+    folder = written_run(tmp_path / "runs" / "half", [("m", "t1", "ann", 1.0)])
+    row = {"agent": "a\ud800", "score": 1.0, "low": None, "high": None, "n": 1, "rank": 1}
+    metrics = {"m\udfff": {"unit": "\ud801", "level": 0.95, "rows": [row], "signature": "m|x:\ud802"}}
+    (folder / "leaderboard.json").write_text(json.dumps({"study": "\ud803", "metrics": metrics}))
+    library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
+    for page in (run_list(library, ServerLinks()), run_page(library, ServerLinks(), "half")):
+        assert "⟦U+D803⟧".encode() in page.encode()
+    assert "a⟦U+D800⟧" in page

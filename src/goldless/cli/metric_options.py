@@ -279,6 +279,7 @@ def run_on_study(
     options: Any,
     *,
     out_folder: Path | None = None,
+    replaces_evidence: bool = False,
     **more: Any,
 ) -> Result:
     """What the work gives for a study, with a bar for every stage on standard error.
@@ -289,6 +290,6 @@ def run_on_study(
     with ExitStack() as stack:
         tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
         if out_folder is not None:
-            check_writable(out_folder, source)
+            check_writable(out_folder, source, replaces_evidence=replaces_evidence)
             tell = stack.enter_context(ProgressFile(out_folder, work.__name__, tell))
         return anyio.run(functools.partial(work, source, replace(options, progress=tell), **more))

@@ -225,7 +225,7 @@ def review(
         journal=journal,
         say=say,
     )
-    found = run_on_study(review_study, study, options, out_folder=out_folder)
+    found = run_on_study(review_study, study, options, out_folder=out_folder, replaces_evidence=True)
     if out_folder is not None:
         save_review(found, out_folder)
     print_review(found, "json" if json_only else table, level)

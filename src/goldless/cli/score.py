@@ -54,7 +54,7 @@ def score(
     Example: goldless score answers.jsonl --metric gem-raw,tvd-mi --scorer embedded --out runs/first
     """
     options = replace(options, compare_groups=compare_groups)
-    evaluation = run_on_study(evaluate_study, study, options, out_folder=out_folder)
+    evaluation = run_on_study(evaluate_study, study, options, out_folder=out_folder, replaces_evidence=True)
     if out_folder is not None:
         save_run(evaluation, out_folder)
     print_leaderboards(evaluation, "json" if json_only else table)

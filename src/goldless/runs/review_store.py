@@ -18,7 +18,7 @@ COLUMNS = ("reviewer", "format", "task", "first", "second", "agent", "output", "
 def save_review(review: Review, folder: Path | str) -> Path:
     """Write results and evidence. Every file is whole or not there."""
     folder = Path(folder)
-    check_writable(folder, review.source)
+    check_writable(folder, review.source, replaces_evidence=True)
     rows = [
         (
             row.reviewer,

@@ -52,16 +52,13 @@ ROWS_A_GROUP = 5_000
 REPORT = "report.html"
 
 
-def check_writable(folder: Path, study: Study | None = None) -> None:
+def check_writable(folder: Path, study: Study | None = None, *, replaces_evidence: bool = False) -> None:
     """Find out before anything is paid for whether results can be written there.
 
-    A study is not written over, nor are results of another study than this one mixed with its own.
+    A study is not written over, nor are results of another study than this one mixed with its own. What
+    ``replaces_evidence`` is not written into the folder it is computed from.
     """
     made_by = _made_by(folder)
-    if study is not None and study.path is not None and study.path.resolve() == folder.resolve():
-        raise UserError(
-            f"{folder}: is what is read here; results would replace evidence that it holds. Give another folder."
-        )
     for table in ("tasks", "responses", "labels"):
         if not made_by and any(folder.glob(f"{table}.*")):
             raise UserError(
@@ -71,6 +68,10 @@ def check_writable(folder: Path, study: Study | None = None) -> None:
         raise UserError(
             f"{folder}: holds results of another study ({made_by.get('study')}), or of this one before it was changed. "
             "Give another folder, or remove that one."
+        )
+    if replaces_evidence and study is not None and study.path is not None and study.path.resolve() == folder.resolve():
+        raise UserError(
+            f"{folder}: is what is read here; results would replace evidence that it holds. Give another folder."
         )
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -88,7 +89,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     ``--recorded``, by these metrics or by others over the same evidence, without a model.
     """
     folder = Path(folder)
-    check_writable(folder, evaluation.source)
+    check_writable(folder, evaluation.source, replaces_evidence=True)
     evidence = evaluation.evidence
     for name, frame, wanted in (
         ("logprobs", _logprobs, evidence.logprobs),

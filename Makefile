@@ -52,7 +52,7 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	touch $@
 
 $(VENV)/.installed-transformers: $(VENV)/.installed-dev
-	$(PIP) --editable ".[transformers,bench]"
+	$(PIP) --editable ".[transformers,finetune,bench]"
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

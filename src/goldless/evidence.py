@@ -128,3 +128,30 @@ class SynopsisEvidence:
     text: str | None = None
     """None: missing, and ``failure`` says why."""
     failure: CallFailure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationEvidence:
+    """What a model wrote for a task."""
+
+    writer: str
+    """Who wrote, in short."""
+    task: str
+    reply: str | None = None
+    """As the model wrote it, also where it cannot be used; None: nothing came."""
+    failure: CallFailure | None = None
+    """Why the text is missing."""
+    finish: str | None = None
+    """How the reply ended: ``stop``, or ``length`` where it was cut at its limit."""
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    """What the call was charged for, when it was made; None: nothing came, or nobody said."""
+    characters_cut: int = 0
+    """Of the task's material, at its end, so that it fits."""
+    tokens_cut: int = 0
+    """The same in tokens, counted or estimated."""
+
+    @property
+    def text(self) -> str | None:
+        """What can be used; None: missing, and ``failure`` says why."""
+        return self.reply if self.failure is None else None

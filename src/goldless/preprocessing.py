@@ -31,14 +31,16 @@ class RewritingStage:
 
     rewriter: Rewriter
     template: Template
+    most_tokens: int = MOST_TOKENS
+    """A longer rewrite is cut, and so missing."""
 
     async def rewrite(self, response: Response) -> RewriteEvidence:
         """The response after preprocessing; missing where the rewrite failed, is empty or was cut."""
         request = ChatRequest(
-            (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=MOST_TOKENS
+            (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=self.most_tokens
         )
         reply = await self.rewriter.chat(request)
-        failure = unusable(reply, "rewrite", MOST_TOKENS)
+        failure = unusable(reply, "rewrite", self.most_tokens)
         return RewriteEvidence(
             rewriter=self.rewriter.identity.short,
             task=response.task,

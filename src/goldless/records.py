@@ -36,7 +36,7 @@ class Agent:
     family: str | None = None
     """Model family, for self-preference."""
     cutoff_date: str | None = None
-    """Knowledge cut-off as an ISO date."""
+    """Knowledge cut-off: YYYY-MM-DD, YYYY-MM or YYYY."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,6 +21,7 @@ from goldless.cli import (
     demo,
     doctor,
     explain,
+    gre,
     models,
     perturb,
     plan,
@@ -62,6 +63,7 @@ app.command()(perturb.perturb)
 app.command()(view.view)
 app.command(name="serve-jury")(serve_jury.serve_jury)
 app.command()(doctor.doctor)
+app.add_typer(gre.app, name="gre")
 app.add_typer(study.app, name="study")
 app.add_typer(models.app, name="models")
 

@@ -56,7 +56,8 @@ def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator
 
 def print_whole(table: Table) -> None:
     """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
-    least = Measurement.get(out, out.options, table).minimum
+    # measured as if the terminal were as wide as one could wish: what it has is no bound here
+    least = Measurement.get(out, out.options.update(width=10_000), table).minimum
     out.print(table, width=max(least, out.width), crop=False, no_wrap=True, overflow="ignore")
 
 

@@ -1,7 +1,8 @@
 """What a model is to goldless: two Protocols and the requests and replies they exchange.
 
 A *scorer* gives log-probabilities of a given text. A *chat model* writes text, or chooses among given answers.
-A backend may be both. Neither knows the journal, the budget or the study.
+A backend may be both. Neither knows the journal, the budget or the study. A chat model that knows how long its requests
+are is a *measuring model* besides.
 """
 
 from __future__ import annotations
@@ -73,6 +74,8 @@ class Capabilities:
     """Probabilities over given answers."""
     token_logprobs: bool = False
     """Log-probabilities of the tokens it writes."""
+    together: bool = False
+    """Computes on this machine, and faster the more tasks it is asked about in one call."""
 
 
 # --- scoring ---------------------------------------------------------------------------------------------------
@@ -182,6 +185,8 @@ class ChatReply:
     """log p of each given answer, normalised over the answers; None where the backend cannot tell."""
     usage: Usage = Usage()
     retries: tuple[CallFailure, ...] = ()
+    earlier_usage: Usage | None = field(default=None, compare=False)
+    """Of a reply out of the journal: what its call was charged for when it was made."""
 
 
 @runtime_checkable
@@ -204,6 +209,21 @@ class ChatModel(Protocol):
 
     async def aclose(self) -> None:
         """Give back files, threads and connections."""
+
+
+@runtime_checkable
+class MeasuringModel(Protocol):
+    """A chat model that may know how many tokens a request has and how many fit. No model need be one."""
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of a request and its reply together; None where unknown."""
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages as the model reads them; None where it cannot tell.
+
+        Raises CallError where it could tell, but does not answer now.
+        """
 
 
 def content_hash(*parts: Any) -> str:

@@ -96,6 +96,13 @@ class Journal:
                 found.update(self._connection.execute(query, some).fetchall())
         return found
 
+    def usage(self, key: str) -> Usage | None:
+        """What the call of a reply that is there was charged for."""
+        query = "select input_tokens, output_tokens from calls where key = ?"
+        with self._lock:
+            row = self._connection.execute(query, (key,)).fetchone()
+        return None if row is None else Usage(*row)
+
     def begin(self, keys: Iterable[str]) -> None:
         """Note that these calls are about to be made."""
         now = time.time()

@@ -17,6 +17,7 @@ from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
+    MeasuringModel,
     Message,
     ModelIdentity,
     Scorer,
@@ -195,6 +196,15 @@ class JournalledChat:
         """What it can do."""
         return self._model.capabilities
 
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of a request and its reply together, where the model tells."""
+        return self._model.context_length if isinstance(self._model, MeasuringModel) else None
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages, where the model tells."""
+        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
+
     async def prepare(self) -> None:
         """Load, connect or probe."""
         await self._model.prepare()
@@ -211,7 +221,7 @@ class JournalledChat:
             await self._under_way[key].wait()
         if found:
             self.reused += 1
-            return _read_chat(found[key])
+            return dataclasses.replace(_read_chat(found[key]), earlier_usage=self._journal.usage(key))
         done = self._under_way[key] = anyio.Event()
         try:
             return await self._ask(key, request, asked)

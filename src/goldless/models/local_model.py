@@ -49,6 +49,8 @@ class LoadedModel:
     """Tokens that end what the model writes."""
     engine: LocalEngine | None
     """None once the model was closed."""
+    together: bool = False
+    """Whether the requests of many tasks are computed faster in one call than one task after the other."""
 
 
 class LocalModel(ABC):
@@ -70,8 +72,9 @@ class LocalModel(ABC):
 
     @property
     def capabilities(self) -> Capabilities:
-        """Everything."""
-        return Capabilities(scoring=True, chat=True, choice=True, token_logprobs=True)
+        """Everything; whether it is faster with many tasks at once is known after ``prepare``."""
+        together = self._loaded is not None and self._loaded.together
+        return Capabilities(scoring=True, chat=True, choice=True, token_logprobs=True, together=together)
 
     @property
     def context_length(self) -> int | None:
@@ -131,6 +134,10 @@ class LocalModel(ABC):
                 Usage(input_tokens=requests[i].tokens),
             )
         deliver(replies)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages in the model's own layout."""
+        return len(self._model().layout.context(messages))
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """A written text, or the likeliest of the given answers."""

@@ -33,7 +33,7 @@ class ScriptedModel:
     ``answers`` maps the last message to a reply, or is a function of the request. ``logprobs`` maps (context, target)
     to log-probabilities in nats, or is a function of the two; the context is the messages' contents joined by blank
     lines. ``tokens`` maps a target to the texts of its tokens, or is a function of it. What is not written down is a
-    failed call, as with any other model.
+    failed call, as with any other model. ``context_length`` is the most words that it says it takes; it takes any.
     """
 
     def __init__(
@@ -43,11 +43,13 @@ class ScriptedModel:
         logprobs: Logprobs | None = None,
         tokens: Tokens | None = None,
         name: str = "scripted",
+        context_length: int | None = None,
     ) -> None:
         self._answers = answers
         self._logprobs = logprobs
         self._tokens = tokens
         self._name = name
+        self._context_length = context_length
         self.calls: list[ChatRequest | ScoreRequest] = []
         """Every request that reached the model, in order."""
 
@@ -95,8 +97,8 @@ class ScriptedModel:
 
     @property
     def context_length(self) -> int | None:
-        """Unbounded."""
-        return None
+        """The number given; None: unbounded."""
+        return self._context_length
 
     @property
     def positions(self) -> str:
@@ -139,6 +141,10 @@ class ScriptedModel:
         if isinstance(values, CallFailure):
             return values
         return TokenLogprobs(tuple(map(float, values)), Usage(input_tokens=len(context.split()) + len(values)))
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """A word of the messages' contents is a token."""
+        return sum(len(message.content.split()) for message in messages)
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply written down for the last message."""

@@ -33,6 +33,9 @@ from goldless.templates import Template
 TASKS_AT_ONCE = 32
 """Tasks in flight with a server; on this machine one after the other."""
 CALLS_AT_ONCE = 256
+QUESTIONS_TOGETHER = 2048
+"""Tasks are put together to a scorer that is faster with many, until there are so many questions: more would be lost
+where the run is stopped."""
 QUESTIONS_AT_ONCE = 128
 """A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
 
@@ -78,7 +81,7 @@ class Collector:
 
     async def rewrite(self, rewriter: OpenModel, template: Template, known: RewritesByResponse) -> Preprocessor:
         """Rewrites of all responses that have peers: those that are known, and the others made now."""
-        stage = RewritingStage(rewriter.chat, template)
+        stage = RewritingStage(rewriter.chat, template, self.options.rewrite_max_tokens)
         wanted = [r for _, rs in with_peers(self.study) for r in rs if (r.task, r.agent) not in known]
         done: dict[tuple[str, str], RewriteEvidence] = dict(known)
         finished = 0
@@ -148,13 +151,17 @@ class Collector:
         found: dict[int, list[list[LogprobEvidence]]] = {}
         finished = 0
 
-        async def one(place: int) -> None:
+        async def some(places: range) -> None:
             nonlocal finished
-            found[place] = await _score_unknown(by_task[place], known)
-            finished += sum(map(len, found[place]))
+            rows = iter(await _score_unknown([job for place in places for job in by_task[place]], known))
+            for place in places:
+                found[place] = [next(rows) for _ in by_task[place]]
+                finished += sum(map(len, found[place]))
             self._report("scoring", finished, total, scorer)
 
-        await at_once(1 if scorer.local else TASKS_AT_ONCE, [_later(one, place) for place in range(len(by_task))])
+        together = QUESTIONS_TOGETHER if scorer.scorer.capabilities.together else 1
+        groups = task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], together)
+        await at_once(1 if scorer.local else TASKS_AT_ONCE, [_later(some, places) for places in groups])
         evidence = [row for w in range(len(wanted)) for place in range(len(by_task)) for row in found[place][w]]
         taken = sum(_evidence_key(row) in known for row in evidence)
         if taken:
@@ -207,6 +214,21 @@ async def _score_unknown(
     return [
         [known[key] if key in known else next(rows) for key in mine] for mine, rows in zip(keys, asked, strict=True)
     ]
+
+
+def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
+    """Consecutive tasks that are asked about in one call, by their numbers of questions.
+
+    A group ends where it has ``least`` questions, so with 1 every task that asks something is its own.
+    """
+    first = asked = 0
+    for place, count in enumerate(questions):
+        asked += count
+        if asked >= least:
+            yield range(first, place + 1)
+            first, asked = place + 1, 0
+    if first < len(questions):
+        yield range(first, len(questions))
 
 
 def _evidence_key(row: LogprobEvidence) -> Asked:

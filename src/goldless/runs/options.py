@@ -14,6 +14,7 @@ from goldless.judging.critic_prompts import find_critic_prompt
 from goldless.metrics.catalogue import METRICS, Metric, find_metric
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
+from goldless.preprocessing import MOST_TOKENS
 from goldless.templates import Template, find_template
 from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric, function_metric
 
@@ -40,6 +41,8 @@ class Options:
     scorer: str | Scorer = "embedded"
     rewriters: Sequence[str | ChatModel] = ()
     """Chat models that preprocess; several are averaged over."""
+    rewrite_max_tokens: int = MOST_TOKENS
+    """Longest rewrite; a longer one is missing."""
     synopsis_writer: str | ChatModel | None = None
     """Chat model that writes abstracts and ASSW summaries where the study has none."""
     metric_timeout_seconds: float | None = None
@@ -61,6 +64,8 @@ class Options:
     """Most calls of the critic; tasks and partners are chosen to fit."""
     recorded: bool = False
     """Use only what the study carries; ask no model."""
+    told: Mapping[str, str] = field(default_factory=dict)
+    """What signatures say beside what a run knows itself, such as how the responses were asked for."""
     compare_groups: tuple[str, str] | None = None
     """Two groups of the agents table to compare."""
     seed: int = 0
@@ -125,7 +130,11 @@ def check_options(options: Options) -> None:
         raise UserError(f"an interval's level lies between 0 and 1, not at {options.level}")
     if options.resamples < 100:
         raise UserError(f"{options.resamples} resamples are too few for an interval; give at least 100")
-    for name, value, least in (("shuffles", options.shuffles, 1), ("a panel", options.panel, 1)):
+    for name, value, least in (
+        ("shuffles", options.shuffles, 1),
+        ("a panel", options.panel, 1),
+        ("rewrite_max_tokens", options.rewrite_max_tokens, 1),
+    ):
         if value is not None and value < least:
             raise UserError(f"{name}: {value} is too few; give at least {least}, or leave it out")
     if options.panel is not None and options.peers is not None:
@@ -137,7 +146,7 @@ def check_options(options: Options) -> None:
 
 
 def _check_types(options: Options) -> None:
-    whole = ("seed", "resamples", "panel", "shuffles", "budget_calls")
+    whole = ("seed", "resamples", "panel", "shuffles", "budget_calls", "rewrite_max_tokens")
     for name in whole:
         value = getattr(options, name)
         if value is not None and (not isinstance(value, int) or isinstance(value, bool)):

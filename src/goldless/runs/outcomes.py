@@ -150,7 +150,8 @@ def metric_outcome(scores: MetricScores, context: Context) -> MetricOutcome:
     options, agents = context.options, [agent.agent for agent in context.study.agents]
     values = _table(scores.responses, context.study)
     by_name = _agent_scores(scores.by_wording, scores.pairs, context.study) if len(scores.by_wording) > 1 else {}
-    board = _leaderboard(scores, context, values, spread=_spread(by_name, agents))
+    ranked = _ranked(context)
+    board = _leaderboard(scores, context, values[:, ranked], ranked, spread=_spread(by_name, agents))
     tasks = list(context.study.tasks)
     return MetricOutcome(
         metric=scores.metric.name,
@@ -171,6 +172,13 @@ def metric_outcome(scores: MetricScores, context: Context) -> MetricOutcome:
             level=options.level,
         ),
     )
+
+
+def _ranked(context: Context) -> list[int]:
+    """Numbers of the agents that stand on the leaderboard: all, less those that a pairing has as peers only."""
+    pairing = context.options.pairing
+    held = None if pairing is None else {agent for _, agent in pairing}
+    return [j for j, agent in enumerate(context.study.agents) if held is None or agent.agent in held]
 
 
 def _table(responses: Sequence[ResponseScore], study: Study) -> npt.NDArray[np.float64]:
@@ -243,6 +251,7 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pa
         **context.described.get(metric.kind, {}),
         **direction,
         **against,
+        **options.told,
         "missing": "left-out",
         "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
         "test": "sign-flip-holm",
@@ -259,7 +268,8 @@ def _peers_shown(peers: Sequence[str] | None, pairs: Sequence[PairScore], contex
     if peers is not None:
         return "+".join(peers)
     if context.options.pairing is not None:
-        return "as-paired"
+        always = set(map(tuple, context.options.pairing.values()))
+        return "+".join(always.pop()) if len(always) == 1 else "as-paired"
     if not context.options.recorded or not pairs:
         return "all"
     agents: dict[str, set[str]] = {}
@@ -273,13 +283,19 @@ def _pairs_hash(pairs: Sequence[PairScore]) -> str:
 
 
 def _leaderboard(
-    scores: MetricScores, context: Context, values: npt.NDArray[np.float64], *, spread: Mapping[str, float]
+    scores: MetricScores,
+    context: Context,
+    values: npt.NDArray[np.float64],
+    ranked: Sequence[int],
+    *,
+    spread: Mapping[str, float],
 ) -> Leaderboard:
-    agents = [agent.agent for agent in context.study.agents]
+    agents = [context.study.agents[j].agent for j in ranked]
     asked, used = dict.fromkeys(agents, 0), dict.fromkeys(agents, 0)
     for r in scores.responses:
-        asked[r.agent] += r.asked
-        used[r.agent] += r.used
+        if r.agent in asked:
+            asked[r.agent] += r.asked
+            used[r.agent] += r.used
     options = context.options
     return make_leaderboard(
         values,
@@ -289,7 +305,7 @@ def _leaderboard(
         signature=str(scores.signature),
         asked=asked,
         used=used,
-        groups={agent.agent: agent.group for agent in context.study.agents},
+        groups={agent.agent: agent.group for agent in context.study.agents if agent.agent in asked},
         between_prompts=spread,
         seed=options.seed,
         resamples=options.resamples,

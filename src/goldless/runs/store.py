@@ -178,6 +178,12 @@ def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequenc
     write_text(folder / MADE_BY, json.dumps(noted, ensure_ascii=False, indent=2) + "\n")
 
 
+def noted_fingerprint(folder: Path) -> str | None:
+    """The fingerprint of the study whose results a folder holds; None where it holds none."""
+    found = _made_by(folder).get("fingerprint")
+    return None if found is None else str(found)
+
+
 def _made_by(folder: Path) -> dict[str, Any]:
     """What is noted in a run folder; empty where it is none."""
     try:

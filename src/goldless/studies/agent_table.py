@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING
 
+from goldless.dates import last_day
 from goldless.records import Agent
 from goldless.studies.checking import Checking
 from goldless.studies.names import Names
@@ -68,8 +69,7 @@ def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:
     text = check.optional_text(row, "cutoff_date", line)
     if text is None:
         return None
-    try:
-        return date.fromisoformat(text).isoformat()
-    except ValueError:
-        check.add(f"cutoff_date is {text!r}; an ISO date such as 2023-09-30 is needed", line)
+    if last_day(text) is None:
+        check.add(f"cutoff_date is {text!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
         return None
+    return text.strip()

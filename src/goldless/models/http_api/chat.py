@@ -30,8 +30,8 @@ class Wording:
 
     def after(self, failure: AttemptError) -> Wording | None:
         """Another wording to try after this rejection, or None where wording is not the matter."""
-        if failure.status not in {400, 422}:
-            return None
+        if failure.status not in {400, 422} or failure.kind == "too_long":
+            return None  # a request that is too long is refused with words about max_tokens, whatever it is called
         if self.limit == "max_tokens" and failure.names("max_tokens"):
             return replace(self, limit="max_completion_tokens")
         if self.alternatives and (failure.names("top_logprobs") or failure.names("logprobs")):

@@ -15,8 +15,17 @@ from goldless.records import CallFailure, FailureKind
 
 _RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
+_TOO_LONG_STATUSES = frozenset({400, 422, 500})
+"""TGI answers 422; llama.cpp now and then 500."""
 _SHOWN_CHARACTERS = 400
-_TOO_LONG = re.compile(r"context_length_exceeded|maximum context length|longer than the model's context", re.IGNORECASE)
+_TOO_LONG = re.compile(
+    r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
+    r"|too long to fit into the model|prompt is too long|input is too long|exceeds? (?:the )?context (?:limit|window)"
+    r"|exceeds? the (?:available context|configured limit of \d+ tokens|maximum number of tokens)"
+    r"|context size has been exceeded|tokens \+ `?max_new_tokens`? must be <=",
+    re.IGNORECASE,
+)
+"""How servers word it: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
 
@@ -100,19 +109,19 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         said = f"it redirects to {headers.get('Location', 'another address')}; give that address instead"
     message = key.redact(f"{url} answered {status}: {said}" if said else f"{url} answered {status}")
     kind: FailureKind = "rejected"
-    if status == 429:
+    if status == 413 or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {said}")):
+        kind = "too_long"
+    elif status == 429:
         kind = "rate_limited"
     elif status >= 500:
         kind = "server_error"
-    elif status == 413 or (status == 400 and _TOO_LONG.search(f"{code} {said}")):
-        kind = "too_long"
     return AttemptError(
         kind,
         _shortened(message),
         status=status,
         param=param,
         # An account without credit also answers 429; waiting does not fill it.
-        retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota",
+        retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
         overloaded=status in _OVERLOAD_STATUSES,
         retry_after_seconds=retry_after_seconds(headers.get("Retry-After")),
     )

@@ -47,6 +47,10 @@ class Listing:
                 return value
         return None
 
+    def has_tokenizer(self, name: str) -> bool:
+        """Whether the entry is worded as by servers that also tokenise: vLLM and SGLang."""
+        return _LENGTH_FIELDS[0] in self.entries.get(name, {})
+
     def revision(self, name: str) -> str:
         """The weights behind a served name, where they are called otherwise (vLLM's and SGLang's ``root``)."""
         root = self.entries.get(name, {}).get("root")

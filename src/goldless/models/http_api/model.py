@@ -16,6 +16,7 @@ from goldless.models.http_api.limiter import DEFAULT_MAXIMUM, DEFAULT_START, Lim
 from goldless.models.http_api.listing import Listing, list_models
 from goldless.models.http_api.probing import Finding, find_dialect
 from goldless.models.http_api.retrying import Answer, Calls, RetryPolicy
+from goldless.models.http_api.tokenizing import count_tokens
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -86,6 +87,7 @@ class HttpModel:
         self._listing: Listing | None = None
         self._dialect: Dialect | None = None
         self._scoring_probed = False
+        self._counts_tokens = True
         self._revision = ""
         self._capabilities = Capabilities()
         self._findings: tuple[Finding, ...] = ()
@@ -214,6 +216,21 @@ class HttpModel:
             return read_reply(await self._ask(request), request)
         except AttemptError as failure:
             return failure.record()
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages in the server's chat layout; None where it does not tell, as only vLLM does.
+
+        Raises CallError where its tokenizer does not answer.
+        """
+        if self._listing is None or not self._listing.has_tokenizer(self._name) or not self._counts_tokens:
+            return None
+        try:
+            return await count_tokens(self._calls, self._name, messages)
+        except AttemptError as failure:
+            if failure.kind not in {"rejected", "bad_reply"}:
+                raise CallError(failure.record()) from None
+            self._counts_tokens = False
+            return None
 
     async def _ask(self, request: ChatRequest) -> Answer:
         """The server's answer, in the wording it takes; a wording that works is kept for the next call."""

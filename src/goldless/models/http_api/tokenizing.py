@@ -127,6 +127,13 @@ class ServerTokenizer:
         return _checked_ids(data.get("tokens") if isinstance(data, dict) else None)
 
 
+async def count_tokens(calls: Calls, model: str, messages: Sequence[Message]) -> int:
+    """Tokens of the messages in the server's chat template, as vLLM counts them. Raises AttemptError."""
+    question = {"model": model, "messages": tuple(messages), "add_generation_prompt": True}
+    data = (await calls.post("/tokenize", question)).data
+    return len(_checked_ids(data.get("tokens") if isinstance(data, dict) else None))
+
+
 def _checked_ids(ids: Any) -> tuple[int, ...]:
     """The ids. Raises AttemptError where the server gave none: one that does not know our question gives []."""
     if not isinstance(ids, list) or not ids or not all(type(token) is int for token in ids):

@@ -14,7 +14,7 @@ from goldless.errors import UserError
 
 RESULTS = ("leaderboard", "review", "crash_test", "agreement", "bias", "cost", "consistency")
 """Documents that a section shows, by the name of their file."""
-BESIDE = ("made_by", "progress")
+BESIDE = ("made_by", "progress", "gre")
 EVIDENCE = {
     "logprobs": ("log-probabilities", "scorer"),
     "verdicts": ("verdicts of a critic", "critic"),

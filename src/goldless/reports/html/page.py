@@ -27,6 +27,7 @@ from goldless.reports.html.sections.comparisons import comparisons_section
 from goldless.reports.html.sections.consistency import consistency_section
 from goldless.reports.html.sections.cost import cost_section
 from goldless.reports.html.sections.crash_test import crash_test_section
+from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.glossary import TERMS, glossary
 from goldless.reports.html.sections.leaderboard import leaderboard_section
 from goldless.reports.html.sections.missing import missing_section
@@ -41,6 +42,7 @@ REPORT = "report.html"
 HERE = Path(__file__).parent
 SECTIONS: dict[str, Callable[[RunDocuments], Section | None]] = {
     "Leaderboard": leaderboard_section,
+    "The edition": edition_section,
     "Who is better than whom": comparisons_section,
     "Scores of pairs": pair_scores_section,
     "Task by task": task_scores_section,

@@ -30,6 +30,8 @@ def _state(run: RunDocuments) -> Iterator[Block]:
         done = f"{count(progress, 'done'):,} of {count(progress, 'total'):,}"
         said = "is still going on" if progress["state"] == "running" else "ended with an error"
         yield warning(f"The run {said}: {progress.get('stage', '')} {done}. What stands here may change.")
+    if demonstration := (run.get("gre") or {}).get("demonstration"):
+        yield warning(str(demonstration))
     for problem in run.problems:
         yield warning(problem[0].upper() + problem[1:] + ".")
 

@@ -1,0 +1,19 @@
+"""``goldless gre``: GRE-bench, from collecting papers to a year's leaderboard."""
+
+from __future__ import annotations
+
+import typer
+
+from goldless.cli.gre.boards import compare, correlate, figure, show
+from goldless.cli.gre.collect import collect
+from goldless.cli.gre.demo import demo
+from goldless.cli.gre.review import review
+from goldless.cli.gre.run import run
+from goldless.cli.gre.score import score
+
+app = typer.Typer(
+    help="GRE-bench: which model writes the most informative reviews, on papers it cannot have seen.",
+    no_args_is_help=True,
+)
+for verb in (demo, run, collect, review, score, show, compare, correlate, figure):
+    app.command()(verb)

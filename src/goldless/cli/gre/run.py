@@ -1,0 +1,51 @@
+"""``goldless gre run``: a whole edition from its config."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import anyio
+
+from goldless.cli.console import ProgressBars, say
+from goldless.cli.gre.arguments import EditionFolder
+from goldless.cli.gre.collect import tell_collected
+from goldless.cli.gre.review import tell_generated
+from goldless.cli.gre.score import print_scores, tell_scores
+from goldless.cli.metric_options import BudgetOption, FormatOption, JournalOption, JsonOption, PriceOption
+from goldless.gre_bench.edition import open_edition
+from goldless.gre_bench.making import Asking, collect_edition, review_edition, score_edition
+from goldless.models.usage import parse_budget, parse_price
+
+
+def run(
+    edition: EditionFolder,
+    *,
+    budget: BudgetOption = None,
+    price: PriceOption = None,
+    journal: JournalOption = None,
+    table: FormatOption = "rich",
+    json_only: JsonOption = False,
+) -> None:
+    """Collect, review and score as edition.toml says, as far as that is not done. The budget holds for each stage.
+
+    Example: goldless gre run iclr2024 --budget 50USD
+    """
+    opened = open_edition(edition)
+    with ProgressBars() as bars:
+        opened, left_out = collect_edition(opened, {}, progress=bars, say=say)
+    tell_collected(opened, left_out)
+    with ProgressBars() as bars:
+        asking = Asking(
+            budget_usd=None if budget is None else parse_budget(budget),
+            price=None if price is None else parse_price(price),
+            journal=journal,
+            progress=bars,
+            say=say,
+        )
+        opened, generated = anyio.run(partial(review_edition, opened, {}, asking=asking))
+    tell_generated(generated)
+    with ProgressBars() as bars:
+        opened, scores = anyio.run(partial(score_edition, opened, {}, asking=replace(asking, progress=bars)))
+    print_scores(scores, "json" if json_only else table)
+    tell_scores(opened, scores)

@@ -1,0 +1,186 @@
+"""The config of an edition: which papers, which models, which scorer. One TOML file, checked as a whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tomlkit
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from tomlkit.exceptions import TOMLKitError
+
+from goldless.dates import last_day
+from goldless.errors import UserError
+
+METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
+"""The three of the GEM paper, section 5."""
+OWN_AGENTS = re.compile(r"human|reference\d+")
+"""Names of the people who reviewed."""
+
+
+class Part(BaseModel):
+    """A table of the config; a key it does not know is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class CollectConfig(Part):
+    """Which papers."""
+
+    venue: str | None = None
+    """A venue of OpenReview, such as ``ICLR.cc/2024/Conference``."""
+    from_folder: str | None = None
+    """A folder of papers and reviews, seen from the edition's folder."""
+    papers: Annotated[int, Field(ge=1)] | None = None
+    """How many are drawn; None: all that can be used."""
+    reviews: Annotated[int, Field(ge=2)] = 3
+    """Human reviews of each: one as candidate, the others as references."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    reader: Literal["pypdf", "docling"] = "pypdf"
+    """What reads PDFs."""
+    fewer_ok: bool = False
+    """Whether fewer papers than asked for will do."""
+
+    @model_validator(mode="after")
+    def _one_source(self) -> CollectConfig:
+        if (self.venue is None) == (self.from_folder is None):
+            raise ValueError("name a venue or a folder (from_folder): one of the two")
+        return self
+
+
+class ModelConfig(Part):
+    """A model that reviews, and what is known of it."""
+
+    model: str
+    """How it is asked, such as ``openai:gpt-4o-mini``."""
+    parameters: Annotated[float, Field(gt=0)] | None = None
+    family: str | None = None
+    cutoff_date: str | None = None
+    """Knowledge cut-off: YYYY, YYYY-MM or YYYY-MM-DD."""
+    context_length: Annotated[int, Field(ge=1)] | None = None
+    """Most tokens it takes, where its server does not tell."""
+
+    @field_validator("cutoff_date", mode="before")
+    @classmethod
+    def _date(cls, value: Any) -> Any:
+        if value is None:
+            return None
+        if last_day(str(value)) is None:
+            raise ValueError(f"a date is YYYY, YYYY-MM or YYYY-MM-DD, not {str(value)!r}")
+        return str(value)
+
+
+class ReviewConfig(Part):
+    """How models are asked for reviews."""
+
+    max_tokens: Annotated[int, Field(ge=1)] = 4096
+    temperature: Annotated[float, Field(ge=0)] = 0.0
+    seed: int | None = None
+    """Seed of the sampling, for models that take one."""
+    truncate: bool = False
+    """Cut a paper that does not fit a model's context, instead of counting its review as missing."""
+    cut: Literal["missing", "keep"] = "missing"
+    """What becomes of a review that reached ``max_tokens``."""
+
+
+class ScoreConfig(Part):
+    """How reviews are scored."""
+
+    metrics: tuple[str, ...] = METRICS
+    scorer: str = "embedded"
+    rewriter: tuple[str, ...] = ()
+    """Chat models that preprocess (C.1)."""
+    rewrite_max_tokens: Annotated[int, Field(ge=1)] = 1024
+    """A longer rewrite is cut, and so missing."""
+    synopsis_writer: str | None = None
+    """Chat model that writes ASSW (C.4)."""
+    template: tuple[str, ...] = ("peer-review",)
+    level: Annotated[float, Field(gt=0, lt=1)] = 0.9
+    seed: Annotated[int, Field(ge=0)] = 0
+    resamples: Annotated[int, Field(ge=100)] = 10_000
+    on_too_long: Literal["error", "skip"] = "error"
+
+    @field_validator("metrics", "rewriter", "template", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+
+class EditionConfig(Part):
+    """Everything an edition is made by."""
+
+    demonstration: bool = False
+    """Whether its papers and reviews are invented, so that its numbers are no result."""
+    collect: CollectConfig | None = None
+    models: Mapping[str, ModelConfig] = Field(default_factory=dict)
+    """By the agent's name."""
+    review: ReviewConfig = Field(default_factory=ReviewConfig)
+    score: ScoreConfig = Field(default_factory=ScoreConfig)
+
+    @field_validator("models")
+    @classmethod
+    def _names(cls, models: Mapping[str, ModelConfig]) -> Mapping[str, ModelConfig]:
+        if taken := [name for name in models if OWN_AGENTS.fullmatch(name.strip().lower())]:
+            raise ValueError(f"{', '.join(taken)}: the human reviews are called so; name the model otherwise")
+        return models
+
+
+def read_config(path: Path) -> EditionConfig:
+    """The config in a TOML file. Raises with everything that is wrong in it."""
+    try:
+        given = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, TOMLKitError) as error:
+        raise UserError(f"{path}: is no TOML file ({error})") from error
+    return checked(given, str(path))
+
+
+def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
+    """A config from plain data. Raises with everything that is wrong in it."""
+    try:
+        return EditionConfig.model_validate(given)
+    except ValidationError as error:
+        told = [_problem(one) for one in error.errors(include_url=False)]
+        raise UserError("\n".join([f"{where}: the config of the edition cannot be used:", *told])) from error
+
+
+def _problem(one: Any) -> str:
+    place = ".".join(str(part) for part in one["loc"]) or "the whole"
+    message = str(one["msg"]).removeprefix("Value error, ")
+    if one["type"] == "extra_forbidden":
+        message = "there is no such setting"
+    told = isinstance(one["input"], dict) or one["type"] in {"extra_forbidden", "value_error"}
+    return f"  {place}: {message}" if told else f"  {place}: {message}, not {one['input']!r}"
+
+
+def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
+    """Put settings into a TOML file, beside those and the comments that it holds; the config it then is.
+
+    Tables are put into tables, key by key. A value of None takes a key out. Nothing is written that cannot be used.
+    """
+    document = tomlkit.parse(path.read_text(encoding="utf-8")) if path.exists() else tomlkit.document()
+    before = tomlkit.dumps(document)
+    _put(document, settings)
+    config = checked(document.unwrap(), str(path))
+    text = tomlkit.dumps(document)
+    if text != before or not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_name(f".{path.name}.new")
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(path)
+    return config
+
+
+def _put(table: Any, settings: Mapping[str, Any]) -> None:
+    for key, value in settings.items():
+        if isinstance(value, Mapping):
+            if key not in table:
+                table[key] = tomlkit.table()
+            _put(table[key], value)
+        elif value is None:
+            table.pop(key, None)
+        elif key not in table or table[key] != value:
+            table[key] = list(value) if isinstance(value, tuple) else value

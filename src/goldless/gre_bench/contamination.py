@@ -1,0 +1,313 @@
+"""The contamination clock: which papers a model cannot have seen, and the leaderboard on these alone.
+
+A paper is clean for a model if it became public after the model's knowledge cut-off. Where a day is not known, the
+cut-off is the last day it may mean and the paper's date the first, so that nothing is called clean by a guess. A model
+without a cut-off is unknown, never clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import date
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.dates import first_day, last_day
+from goldless.errors import UserError
+from goldless.gre_bench.boards import HUMAN, is_reference
+from goldless.metrics.scores import ResponseScore
+from goldless.records import Agent
+from goldless.reports.report_table import Column, ReportTable
+from goldless.statistics.bootstrap import task_intervals
+
+FloatArray = npt.NDArray[np.float64]
+Scope = Literal["own", "common"]
+"""Whose papers: each agent's own clean ones, or those that are clean for all agents with a cut-off."""
+OWN = (
+    "Each agent on the papers that are clean for it: the papers differ between agents, so compare the differences to "
+    "the human baseline, which are taken on the same papers, not the scores."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentClock:
+    """How many papers one agent cannot have seen."""
+
+    agent: str
+    cutoff_date: str | None
+    """None: unknown."""
+    dated: int
+    """Papers with a date."""
+    undated: int
+    """Papers without one: neither clean nor seen."""
+    clean: int | None
+    """Dated papers that became public after the cut-off; None: the cut-off is unknown."""
+    share: float | None
+    """Clean of dated papers; None: unknown, or no paper has a date."""
+
+
+@dataclass(frozen=True, slots=True)
+class CleanScore:
+    """One agent under one metric on clean papers."""
+
+    metric: str
+    scope: Scope
+    agent: str
+    rank: int | None
+    """Among the scope's agents but the human baseline, by score; None for ``own``, where papers differ, or without."""
+    score: float | None
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    n: int
+    """Clean papers with a score."""
+    missing: int
+    """Clean papers without one."""
+    difference: float | None
+    """Score less that of the human baseline on the same papers; None: no paper has both."""
+    difference_low: float | None
+    difference_high: float | None
+    n_pairs: int
+    """Clean papers with a score of both."""
+    all_score: float | None
+    """On all papers, clean or not."""
+    all_n: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    """Cut-offs of agents against dates of papers, and scores on clean papers."""
+
+    agents: tuple[AgentClock, ...]
+    unknown: tuple[str, ...]
+    """Agents without a cut-off: they have no place on either leaderboard."""
+    papers: int
+    undated: tuple[str, ...]
+    common: tuple[str, ...]
+    """Papers that are clean for all agents with a cut-off."""
+    scores: tuple[CleanScore, ...]
+    level: float
+    signatures: Mapping[str, str]
+    notes: tuple[str, ...]
+
+    def table(self) -> ReportTable:
+        """One row an agent: its cut-off and the share of papers after it."""
+        columns = (
+            Column("agent", "agent", least=8),
+            Column("cutoff_date", "cut-off", absent="unknown"),
+            Column("clean", "papers after", "count", "unknown"),
+            Column("dated", "dated", "count"),
+            Column("share", "share", "number", "unknown", 2),
+            Column("undated", "undated", "count"),
+        )
+        rows = tuple(asdict(one) for one in self.agents)
+        return ReportTable("Papers that became public after an agent's cut-off", columns, rows, notes=self.notes)
+
+    def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
+        """One row an agent on clean papers: its own, or those common to all."""
+        if metric not in (known := list(dict.fromkeys(row.metric for row in self.scores))):
+            raise UserError(f"no metric {metric!r} has scores; those there are: {', '.join(known) or 'none'}")
+        chosen = [row for row in self.scores if row.metric == metric and row.scope == scope]
+        rows = [{**asdict(row), "clean": row.n + row.missing} for row in chosen]
+        interval = f"{self.level * 100:g}%"
+        ranked = [Column("rank", "#", "count")] if scope == "common" else []
+        columns = (
+            *ranked,
+            Column("agent", "agent", least=8),
+            Column("score", "score", "number", "missing", 2),
+            Column("low high", interval, "interval", decimals=2),
+            Column("difference", "to human", "signed", decimals=2),
+            Column("difference_low difference_high", interval, "signed interval", decimals=2),
+            Column("n clean", "papers", "fraction"),
+            Column("n_pairs", "with human", "count", wide=True),
+            Column("all_score", "all papers", "number", decimals=2, wide=True),
+            Column("all_n", "n", "count", wide=True),
+            Column("note", "note", wide=True),
+        )
+        whose = "each agent's clean papers" if scope == "own" else f"the {len(self.common)} papers clean for all"
+        notes: tuple[str, ...] = (OWN,) if scope == "own" else () if self.common else (_none_common(self),)
+        if scope == "common" and any(row.missing for row in chosen):
+            notes += ("Scores are missing on some of these papers: of those agents compare the difference to human.",)
+        signature = self.signatures.get(metric, "")
+        return ReportTable(f"{metric} on {whose}", columns, tuple(rows), signature, notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "papers": self.papers,
+            "undated": list(self.undated),
+            "common": list(self.common),
+            "unknown": list(self.unknown),
+            "agents": [asdict(one) for one in self.agents],
+            "scores": [asdict(row) for row in self.scores],
+            "level": self.level,
+            "signatures": dict(self.signatures),
+            "notes": list(self.notes),
+        }
+
+
+def contamination_clock(
+    agents: Sequence[Agent],
+    public_dates: Mapping[str, str | None],
+    scores: Mapping[str, Sequence[ResponseScore]],
+    *,
+    signatures: Mapping[str, str] | None = None,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.90,
+) -> Clock:
+    """The clock of all agents but references; ``human`` is the baseline and has none.
+
+    ``public_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates
+    are YYYY-MM-DD, YYYY-MM or YYYY.
+    """
+    models = [agent for agent in agents if agent.agent != HUMAN and not is_reference(agent.agent)]
+    cutoffs, dates = _days(models, public_dates)
+    _check_tasks(public_dates, scores)
+    clean = {
+        agent: tuple(task for task, day in dates.items() if day is not None and day > cutoff)
+        for agent, cutoff in cutoffs.items()
+        if cutoff is not None
+    }
+    latest = max((cutoff for cutoff in cutoffs.values() if cutoff is not None), default=date.max)
+    common = tuple(task for task, day in dates.items() if day is not None and day > latest)
+    rows: list[CleanScore] = []
+    for metric, responses in scores.items():
+        table = _Table(metric, list(dates), [*clean, HUMAN], responses)
+        rows += table.rows("own", clean, seed=seed, resamples=resamples, level=level)
+        same = dict.fromkeys((*clean, HUMAN) if table.has_human else clean, common)
+        rows += _ranked(table.rows("common", same, seed=seed, resamples=resamples, level=level)) if common else []
+    undated = tuple(task for task, day in dates.items() if day is None)
+    unknown = tuple(agent for agent, cutoff in cutoffs.items() if cutoff is None)
+    told = tuple(_agent_clock(agent, clean.get(agent.agent), len(dates), len(undated)) for agent in models)
+    clock = Clock(told, unknown, len(dates), undated, common, tuple(rows), level, dict(signatures or {}), ())
+    return replace(clock, notes=_notes(clock))
+
+
+def _agent_clock(agent: Agent, clean: tuple[str, ...] | None, papers: int, undated: int) -> AgentClock:
+    dated = papers - undated
+    count = None if clean is None else len(clean)
+    share = count / dated if count is not None and dated else None
+    return AgentClock(agent.agent, agent.cutoff_date, dated, undated, count, share)
+
+
+def _days(
+    agents: Sequence[Agent], public_dates: Mapping[str, str | None]
+) -> tuple[dict[str, date | None], dict[str, date | None]]:
+    """Cut-offs by agent and public dates by task; an error with all that are no dates."""
+    cutoffs = {agent.agent: last_day(agent.cutoff_date) if agent.cutoff_date else None for agent in agents}
+    dates = {task: first_day(given) if given else None for task, given in public_dates.items()}
+    problems = [
+        f"cutoff_date of agent {agent.agent!r} is {agent.cutoff_date!r}"
+        for agent in agents
+        if agent.cutoff_date and cutoffs[agent.agent] is None
+    ]
+    problems += [
+        f"public_date of task {task!r} is {given!r}"
+        for task, given in public_dates.items()
+        if given and dates[task] is None
+    ]
+    if problems:
+        shown = [*problems[:100], *([f"… and {len(problems) - 100} more"] if len(problems) > 100 else [])]
+        raise UserError("\n".join([*shown, "a date is written as 2023-09-30, 2023-09 or 2023, or left blank"]))
+    return cutoffs, dates
+
+
+def _check_tasks(public_dates: Mapping[str, str | None], scores: Mapping[str, Sequence[ResponseScore]]) -> None:
+    strange = sorted({row.task for rows in scores.values() for row in rows} - public_dates.keys())
+    if strange:
+        shown = ", ".join(strange[:10]) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
+        raise UserError(
+            f"{len(strange)} tasks have scores and are not among those with a public date or none: {shown}; give the "
+            "dates of all tasks of the study, None where one is not known"
+        )
+
+
+class _Table:
+    """Scores [papers, agents] under one metric, NaN where there is none."""
+
+    def __init__(self, metric: str, tasks: list[str], agents: list[str], responses: Sequence[ResponseScore]) -> None:
+        self.metric = metric
+        self._row = {task: place for place, task in enumerate(tasks)}
+        self._column = {agent: place for place, agent in enumerate(agents)}
+        self._values = np.full((len(tasks), len(agents)), np.nan)
+        for response in responses:
+            if response.agent in self._column and response.score is not None:
+                self._values[self._row[response.task], self._column[response.agent]] = response.score
+
+    @property
+    def has_human(self) -> bool:
+        """Whether the baseline has any score."""
+        return not np.isnan(self._values[:, self._column[HUMAN]]).all()
+
+    def rows(
+        self, scope: Scope, papers: Mapping[str, tuple[str, ...]], *, seed: int, resamples: int, level: float
+    ) -> list[CleanScore]:
+        """Each agent on its papers."""
+        found = []
+        for agent, tasks in papers.items():
+            mine = self._values[:, self._column[agent]]
+            kept = mine[[self._row[task] for task in tasks]]
+            human = self._values[[self._row[task] for task in tasks], self._column[HUMAN]]
+            both = np.stack([kept, kept - human], axis=1)
+            score, difference = task_intervals(both, seed=seed, resamples=resamples, level=level)
+            everywhere = mine[~np.isnan(mine)]
+            paired = agent != HUMAN
+            found.append(
+                CleanScore(
+                    metric=self.metric,
+                    scope=scope,
+                    agent=agent,
+                    rank=None,
+                    score=score.mean,
+                    low=score.low,
+                    high=score.high,
+                    n=score.n,
+                    missing=len(tasks) - score.n,
+                    difference=difference.mean if paired else None,
+                    difference_low=difference.low if paired else None,
+                    difference_high=difference.high if paired else None,
+                    n_pairs=difference.n if paired else 0,
+                    all_score=float(everywhere.mean()) if len(everywhere) else None,
+                    all_n=len(everywhere),
+                    note=score.note if tasks else "no clean paper",
+                )
+            )
+        return sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0.0)))
+
+
+def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:
+    """By score, highest first, the baseline among them without a rank; equal scores share the better rank."""
+    scores = [row.score for row in rows if row.agent != HUMAN and row.score is not None]
+    ranked = []
+    for row in sorted(rows, key=lambda row: (row.score is None, -(row.score or 0.0))):
+        has = row.agent != HUMAN and row.score is not None
+        rank = 1 + sum(other > (row.score or 0.0) for other in scores) if has else None
+        ranked.append(replace(row, rank=rank))
+    return ranked
+
+
+def _notes(clock: Clock) -> tuple[str, ...]:
+    notes = ["Cut-offs are what makers say; a month or year counts to its last day, a paper's from its first."]
+    if clock.unknown:
+        notes.append(f"{len(clock.unknown)} without a cut-off, not taken as clean: {', '.join(clock.unknown)}.")
+    if clock.undated:
+        notes.append(f"{len(clock.undated)} of {clock.papers} papers have no date and are on no clean leaderboard.")
+    if not clock.common:
+        notes.append(_none_common(clock))
+    return tuple(notes)
+
+
+def _none_common(clock: Clock) -> str:
+    if len(clock.unknown) == len(clock.agents):
+        return "No agent has a cut-off, so there is no leaderboard of clean papers."
+    fewest = min(one.clean for one in clock.agents if one.clean is not None)
+    who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in clock.agents if one.clean == fewest)
+    return (
+        "No paper became public after the cut-offs of all agents, so there is no leaderboard common to all. "
+        f"Fewest papers are after: {who}."
+    )

@@ -1,0 +1,137 @@
+"""The draw: which papers of a source are used, and which of each paper's reviews is the candidate."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goldless.errors import UserError
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource
+from goldless.gre_bench.text_mending import storable
+from goldless.runs.options import Progress
+
+STAGE = "papers"
+
+
+@dataclass(frozen=True, slots=True)
+class DrawnPaper:
+    """A paper with the reviews that were drawn of it."""
+
+    paper: Paper
+    candidate: HumanReview
+    """The review that is scored beside the models': the human baseline."""
+    references: tuple[HumanReview, ...]
+    """The reviews that candidates are scored against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """What was drawn, and from what."""
+
+    source: str
+    """The venue, or the folder's name."""
+    papers: tuple[DrawnPaper, ...]
+    """In the order they were drawn in: a larger draw with the same seed begins with these."""
+    left_out: tuple[LeftOut, ...]
+    """Papers that came up and could not be used, in the order they came up in."""
+    seed: int
+    asked: int | None
+    """How many papers were asked for; none: all."""
+    reviews: int
+    """How many reviews of each paper were asked for."""
+    listed: int
+    """How many papers the source has."""
+
+    @property
+    def untried(self) -> int:
+        """How many papers never came up, because there were enough before."""
+        return self.listed - len(self.papers) - len(self.left_out)
+
+
+def draw_papers(
+    source: PaperSource,
+    *,
+    papers: int | None,
+    reviews: int = 3,
+    seed: int,
+    fewer_ok: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Draw:
+    """Papers of the source, drawn at random, each with a candidate review and its references.
+
+    The sorted names are shuffled by ``numpy.random.default_rng(seed)`` and tried in that order until enough papers can
+    be used (``papers=None``: all are tried). A paper's reviews are ordered by a hash of seed, paper and review: the
+    first is the candidate, so it depends on nothing but these. Too few papers are an error with the reasons counted,
+    unless ``fewer_ok``.
+    """
+    _check_numbers(papers, reviews, seed)
+    names = sorted(set(source.papers()))
+    drawn: list[DrawnPaper] = []
+    left_out: list[LeftOut] = []
+    for place in np.random.default_rng(seed).permutation(len(names)):
+        if papers is not None and len(drawn) == papers:
+            break
+        found = _drawn(source.paper(names[int(place)], reviews=reviews), reviews, seed)
+        if isinstance(found, LeftOut):
+            left_out.append(found)
+        else:
+            drawn.append(found)
+        if progress is not None:
+            done = len(drawn) if papers is not None else len(drawn) + len(left_out)
+            progress(Progress(STAGE, done, len(names) if papers is None else papers, 0, None))
+    draw = Draw(source.name, tuple(drawn), tuple(left_out), seed, papers, reviews, len(names))
+    if not drawn or (papers is not None and len(drawn) < papers and not fewer_ok):
+        raise UserError(_too_few(draw))
+    return draw
+
+
+def _check_numbers(papers: int | None, reviews: int, seed: int) -> None:
+    if papers is not None and papers < 1:
+        raise UserError(f"{papers} papers were asked for; ask for 1 or more, or for all")
+    if reviews < 2:
+        raise UserError(f"{reviews} reviews of each paper were asked for; 2 are needed: a candidate and a reference")
+    if seed < 0:
+        raise UserError(f"the seed is {seed}; a whole number from 0 on is needed")
+
+
+def _drawn(found: Paper | LeftOut, reviews: int, seed: int) -> DrawnPaper | LeftOut:
+    """The paper with the reviews drawn, or why it cannot be used, whatever source it comes from."""
+    if isinstance(found, LeftOut):
+        return found
+    if not storable(found.text).strip():
+        return LeftOut(found.paper, "no_paper", "its text is empty")
+    if not storable(found.abstract).strip():
+        return LeftOut(found.paper, "no_abstract")
+    written = [review for review in map(_storable_review, found.reviews) if review.text]
+    if len(written) < reviews:
+        return LeftOut(found.paper, "few_reviews", f"{len(written)} of {reviews}")
+    chosen = sorted(written, key=lambda review: _rank(seed, found.paper, review.review))[:reviews]
+    return DrawnPaper(replace(found, reviews=tuple(written)), chosen[0], tuple(chosen[1:]))
+
+
+def _storable_review(review: HumanReview) -> HumanReview:
+    # Before its text is put together: a section of NUL characters alone has no text, and no title either.
+    return replace(review, sections={storable(title): storable(text) for title, text in review.sections.items()})
+
+
+def _rank(seed: int, paper: str, review: str) -> bytes:
+    # Each part with its length: no two papers and reviews may give the same bytes in a row.
+    parts = [part.encode("utf-8", "surrogatepass") for part in (str(seed), paper, review)]
+    return hashlib.sha256(b"".join(len(part).to_bytes(8, "big") + part for part in parts)).digest()
+
+
+def _too_few(draw: Draw) -> str:
+    if not draw.listed:
+        return f"{draw.source}: there are no papers"
+    reasons = Counter(paper.reason for paper in draw.left_out)
+    counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
+    usable = f"{len(draw.papers):,} of {draw.listed:,} papers can be used"
+    asked = "" if draw.asked is None else f"; {draw.asked:,} were asked for"
+    if not counted:
+        return f"{draw.source}: {usable}{asked}. None was left out. Ask for fewer papers."
+    advice = "ask for fewer papers or fewer reviews of each" if draw.papers else "ask for fewer reviews of each"
+    return f"{draw.source}: {usable}{asked}. Left out: {counted}. Look into these, or {advice}."

@@ -1,0 +1,85 @@
+"""A year's edition: one folder with its config, study, evidence, leaderboard and report."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.gre_bench.config import EditionConfig, read_config, write_settings
+from goldless.studies import Study, read_study
+
+CONFIG = "edition.toml"
+STUDY = "study"
+RUN = "run"
+COLLECTED = "collected"
+
+
+@dataclass(frozen=True, slots=True)
+class Edition:
+    """An edition's folder."""
+
+    folder: Path
+    config: EditionConfig
+
+    @property
+    def study_folder(self) -> Path:
+        """Where its papers and reviews are, as an ordinary study."""
+        return self.folder / STUDY
+
+    @property
+    def cache(self) -> Path:
+        """Where what a venue answered is kept."""
+        return self.folder / COLLECTED
+
+    def run_folder(self, name: str | None = None) -> Path:
+        """Where results are; ``name``: those of another scorer, say, beside the edition's own."""
+        if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
+            raise UserError(f"a run is named by letters, digits, '.', '_' and '-', not {name!r}")
+        if name in {STUDY, COLLECTED}:
+            raise UserError(f"{name} is another folder of the edition; name the run otherwise")
+        return self.folder / (name or RUN)
+
+    @property
+    def collected(self) -> bool:
+        """Whether its study is there."""
+        return self.study_folder.is_dir()
+
+    def study(self) -> Study:
+        """Its papers and reviews."""
+        if not self.collected:
+            raise UserError(
+                f"{self.folder}: no papers were collected yet. Run: goldless gre collect {self.folder} "
+                "--venue VENUE, or --from-folder FOLDER"
+            )
+        return read_study(self.study_folder)
+
+    def with_settings(self, settings: Mapping[str, Any]) -> Edition:
+        """The edition after settings were put into its config file; what they do not name stays."""
+        return Edition(self.folder, write_settings(self.folder / CONFIG, settings))
+
+
+def is_edition(folder: Path) -> bool:
+    """Whether a folder has the config of an edition."""
+    return (folder / CONFIG).is_file()
+
+
+def open_edition(folder: Path) -> Edition:
+    """The edition in a folder."""
+    if not is_edition(folder):
+        raise UserError(
+            f"{folder}: is no edition, it has no {CONFIG}. Begin one with: goldless gre collect {folder} --venue VENUE"
+        )
+    return Edition(folder, read_config(folder / CONFIG))
+
+
+def open_or_begin(folder: Path) -> Edition:
+    """The edition in a folder, or the beginning of one; nothing is written yet."""
+    if is_edition(folder):
+        return open_edition(folder)
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UserError(f"{folder}: holds something else than an edition; give a folder that is new or empty")
+    return Edition(folder, EditionConfig())

@@ -1,0 +1,236 @@
+"""A venue at OpenReview as a source of papers: its submissions, their reviews and their PDFs.
+
+Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions are listed once;
+reviews and PDF of a paper are fetched when the paper is asked for. Whatever came is kept, so a collection that was
+interrupted goes on where it stopped, and one made again is the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, quote, urlsplit
+
+from goldless.errors import UserError, nearest
+from goldless.gre_bench.kept_answers import KeptAnswers
+from goldless.gre_bench.openreview_client import OpenReviewApi
+from goldless.gre_bench.openreview_notes import Api, Posting
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
+from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
+from goldless.gre_bench.polite_session import Pace, Patience, Say
+from goldless.gre_bench.review_forms import says_something, sections_and_extra
+
+SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
+"""What API v1 venues call their submissions: double blind, single blind, and until 2017."""
+LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
+"""Where API v1 venues put submissions that are no longer under review."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listing:
+    """What a venue has."""
+
+    api: OpenReviewApi
+    submissions: Mapping[str, Posting]
+    review_name: str = "Official_Review"
+
+
+class OpenReviewVenue:
+    """A venue; a PaperSource."""
+
+    def __init__(
+        self,
+        venue: str,
+        *,
+        cache: Path,
+        api1: str = "https://api.openreview.net",
+        api2: str = "https://api2.openreview.net",
+        seconds_between_requests: float = 1.0,
+        say: Say = lambda _: None,
+        reader: PdfReader = "pypdf",
+        patience: Patience | None = None,
+    ) -> None:
+        """Name a venue such as ``ICLR.cc/2023/Conference``; nothing is asked for yet.
+
+        ``cache`` is the folder where answers are kept, ``say`` is told about waits, ``reader`` turns PDFs into text.
+        An account is taken from OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD where both are set.
+        """
+        _check_venue(venue)
+        if not math.isfinite(seconds_between_requests) or seconds_between_requests < 0:
+            raise UserError(f"seconds between requests are 0 or more, not {seconds_between_requests}.")
+        self._venue = venue
+        self._answers = KeptAnswers(cache)
+        self._bases: Mapping[Api, str] = {1: api1, 2: api2}
+        self._pace = Pace(seconds_between_requests)
+        self._patience = patience or Patience()
+        self._say = say
+        self._reader = reader
+        self._listed: _Listing | None = None
+
+    @property
+    def name(self) -> str:
+        """The venue's name at OpenReview."""
+        return self._venue
+
+    def papers(self) -> list[str]:
+        """Names of all submissions that the venue lists, withdrawn and desk-rejected ones too, sorted."""
+        return sorted(self._listing().submissions)
+
+    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
+        """A submission with its reviews and full text, or why it cannot be used. ``reviews``: fewest that it needs."""
+        listing = self._listing()
+        submission = listing.submissions.get(name)
+        if submission is None:
+            hint = nearest(name, listing.submissions)
+            raise UserError(f"{self._venue} has no submission {name!r} among its {len(listing.submissions)}{hint}.")
+        left = _without_asking(submission)
+        if left is not None:
+            return left
+        written, empty = self._reviews(listing, submission)
+        if len(written) < reviews:
+            detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
+            return LeftOut(name, "few_reviews", detail)
+        data = listing.api.pdf(name)
+        if isinstance(data, str):
+            return LeftOut(name, "no_paper", data)
+        text = pdf_text(data, reader=self._reader)
+        if isinstance(text, PdfProblem):
+            return LeftOut(name, text.reason, text.detail)
+        return Paper(
+            paper=name,
+            title=submission.text("title"),
+            abstract=submission.text("abstract"),
+            text=text.text,
+            reviews=tuple(written),
+            public_date=submission.public_date,
+            extra=_paper_extra(submission, pages=text.pages, empty=empty),
+        )
+
+    def _reviews(self, listing: _Listing, submission: Posting) -> tuple[list[HumanReview], int]:
+        """The reviews that have any text, oldest first, and how many have none."""
+        replies = [reply for page in listing.api.pages(forum=submission.id) for reply in page]
+        found = [
+            reply
+            for reply in replies
+            if reply.id != submission.id and not reply.deleted and reply.is_review(listing.review_name)
+        ]
+        found.sort(key=lambda reply: (reply.created or 0, reply.id))
+        reviews = [_review(reply) for reply in found]
+        written = [review for review in reviews if says_something(review.sections)]
+        return written, len(reviews) - len(written)
+
+    # --- the list of submissions -------------------------------------------------------------------------------
+
+    def _listing(self) -> _Listing:
+        if self._listed is None:
+            self._listed = self._list()
+            found = self._listed.submissions.values()
+            left = Counter(one.outcome for one in found)
+            self._say(
+                f"{self._venue}: submissions {len(found)}, of which withdrawn {left['withdrawn']}, "
+                f"desk-rejected {left['desk_rejected']}"
+            )
+        return self._listed
+
+    def _list(self) -> _Listing:
+        """The submissions, from API v2 where the venue lives there, else from v1. Raises UserError if it has none."""
+        second = self._api(2)
+        group2 = second.group(self._venue)
+        if group2 is not None and any(group2.values()):
+            usual = f"{self._venue}/-/{_word(group2, 'submission_name', 'Submission')}"
+            found = self._all(second, [_word(group2, "submission_id", usual)])
+            if found:
+                return _Listing(second, found, _word(group2, "review_name", "Official_Review"))
+        first = self._api(1)
+        group1 = first.group(self._venue)
+        if group1 is not None or group2 is not None:
+            for word in SUBMISSIONS_V1:
+                found = self._all(first, [f"{self._venue}/-/{word}"])
+                if found:
+                    return _Listing(first, found | self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1]))
+        for api in (first, second):  # papers may become public later
+            api.forget()
+        raise UserError(self._nothing(known=group1 is not None or group2 is not None))
+
+    def _all(self, api: OpenReviewApi, invitations: Iterable[str]) -> dict[str, Posting]:
+        found: dict[str, Posting] = {}
+        for invitation in invitations:
+            for page in api.pages(invitation=invitation):
+                found |= {posting.id: posting for posting in page}
+                self._say(f"{invitation}: {len(page)} more, {len(found)} in all")
+        return found
+
+    def _api(self, api: Api) -> OpenReviewApi:
+        return OpenReviewApi(
+            api,
+            self._bases[api],
+            answers=self._answers,
+            pace=self._pace,
+            patience=self._patience,
+            say=self._say,
+        )
+
+    def _nothing(self, *, known: bool) -> str:
+        asked = f"asked: {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
+        if known:
+            return (
+                f"OpenReview shows no submissions of {self._venue!r} to us ({asked}). Its papers may not be public, or "
+                "not yet; or papers went to a group below it, such as …/Conference or …/Workshop/NAME."
+            )
+        return (
+            f"OpenReview knows no venue {self._venue!r}, or hides it from us ({asked}). A venue's name is what "
+            "follows 'id=' in the address of its page, such as ICLR.cc/2023/Conference; capitals count."
+        )
+
+
+def _check_venue(venue: str) -> None:
+    if venue.startswith(("http:", "https:")):
+        inside = parse_qs(urlsplit(venue).query).get("id", [""])[0]
+        hint = f"give {inside!r}" if inside else "give what follows 'id=' in it"
+        raise UserError(f"a venue is named, such as ICLR.cc/2023/Conference; this is an address: {venue}; {hint}.")
+    if not venue or venue != venue.strip("/ ") or any(letter.isspace() for letter in venue):
+        raise UserError(
+            f"{venue!r} is no name of a venue: it has parts with '/' between them and no spaces, "
+            "such as ICLR.cc/2023/Conference."
+        )
+
+
+def _word(group: Mapping[str, Any], key: str, default: str) -> str:
+    value = group.get(key)
+    return value if isinstance(value, str) and value else default
+
+
+def _without_asking(submission: Posting) -> LeftOut | None:
+    """Why a submission cannot be used, as far as the list of submissions shows."""
+    if submission.deleted:
+        return LeftOut(submission.id, "withdrawn", "deleted")
+    if submission.outcome is not None:
+        return LeftOut(submission.id, submission.outcome, submission.text("venue"))
+    if not submission.text("abstract"):
+        return LeftOut(submission.id, "no_abstract", "its abstract is empty or not public")
+    file = submission.text("pdf")
+    if not file:
+        return LeftOut(submission.id, "no_paper", "it has no PDF, or none that is public")
+    if not file.startswith("/"):
+        return LeftOut(submission.id, "no_paper", f"its PDF does not lie at OpenReview: {file[:200]}")
+    return None
+
+
+def _review(reply: Posting) -> HumanReview:
+    sections, extra = sections_and_extra(reply.content)
+    return HumanReview(reply.id, sections, {**extra, "reviewer": reply.signature})
+
+
+def _paper_extra(submission: Posting, *, pages: int, empty: int) -> dict[str, Any]:
+    """What else is worth keeping of a submission."""
+    return {
+        "address": f"https://openreview.net/forum?id={quote(submission.id, safe='')}",
+        "number": submission.number,
+        "venue": submission.text("venue"),
+        "pages": pages,
+        "empty_reviews": empty,
+    }

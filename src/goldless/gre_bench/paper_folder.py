@@ -1,0 +1,325 @@
+"""Papers and reviews that a user already has, in a folder.
+
+The layout: ``papers.jsonl`` (or .csv, .parquet) with ``paper, title, abstract`` and more, the papers themselves as
+``papers/NAME.pdf``, ``.txt`` or ``.md``, ``reviews.jsonl`` with ``paper, review`` and either ``text`` or a column for
+each section, and, where there are any, ``rewrites.jsonl`` with ``rewriter, paper, review, text``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
+from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
+from goldless.gre_bench.text_mending import storable
+from goldless.studies.cells import describe, is_empty
+from goldless.studies.checking import Checking
+from goldless.studies.names import Names
+from goldless.studies.problems import Problems, all_at_once
+from goldless.studies.tables import ALLOWED, FORMATS, Row, Source
+
+TEXTS = (".txt", ".md")
+ENDINGS = (".pdf", *TEXTS)
+SYNOPSIS = "synopsis_"
+PAPER_COLUMNS = ("paper", "title", "abstract", "public_date", "file")
+REVIEW_COLUMNS = ("paper", "review", "text")
+NOTED = ("rating", "confidence")
+"""Columns of a review that are no sections."""
+
+
+@dataclass(slots=True)
+class _Listed:
+    """A paper of the papers table, with what the other tables say of it."""
+
+    title: str
+    abstract: str
+    public_date: str | None
+    synopses: dict[str, str]
+    extra: Row
+    file: Path | None
+    """Its text; none where there is no file."""
+    reviews: dict[str, HumanReview] = field(default_factory=dict)
+    empty_reviews: int = 0
+    rewrites: dict[str, tuple[str, str]] = field(default_factory=dict)
+
+
+class PaperFolder:
+    """A folder of papers and reviews as a source of papers.
+
+    The tables are read and checked at once: a ``StudyError`` lists all that is wrong with them, with file and line.
+    The papers are read when they are asked for.
+    """
+
+    def __init__(self, folder: Path, *, reader: PdfReader = "pypdf") -> None:
+        self._folder = folder
+        self._reader: PdfReader = reader
+        self._papers: dict[str, _Listed] = {}
+        with all_at_once(str(folder)) as problems:
+            tables = _find_tables(folder, problems)
+            names = Names()
+            if "papers" in tables:
+                names = _read_papers(tables["papers"], folder, self._papers, problems)
+            if "reviews" in tables:
+                whole = _read_reviews(tables["reviews"], names, self._papers, problems)
+                if "rewrites" in tables:
+                    _read_rewrites(tables["rewrites"], names, self._papers, problems, reviews_known=whole)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self._folder.resolve().name
+
+    def papers(self) -> Sequence[str]:
+        """Names of all papers, in the order of the table."""
+        return tuple(self._papers)
+
+    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
+        """One of them with all its reviews, or why it cannot be used. ``reviews``: fewest that it needs."""
+        listed = self._papers[name]
+        if len(listed.reviews) < reviews:
+            empty = f"; {listed.empty_reviews} more have no text" if listed.empty_reviews else ""
+            return LeftOut(name, "few_reviews", f"{len(listed.reviews)} of {reviews}{empty}")
+        if not listed.abstract:
+            return LeftOut(name, "no_abstract", "its abstract is empty")
+        text = self._text(name, listed.file)
+        if isinstance(text, LeftOut):
+            return text
+        return Paper(
+            paper=name,
+            title=listed.title,
+            abstract=listed.abstract,
+            text=text,
+            reviews=tuple(listed.reviews.values()),
+            public_date=listed.public_date,
+            synopses=listed.synopses,
+            rewrites=listed.rewrites,
+            extra=listed.extra,
+        )
+
+    def _text(self, name: str, file: Path | None) -> str | LeftOut:
+        if file is None:
+            return LeftOut(name, "no_paper", f"no papers/NAME{'|'.join(ENDINGS)} of it")
+        if file.suffix.lower() in TEXTS:
+            text = storable(file.read_bytes().decode("utf-8-sig"))
+            return text if text.strip() else LeftOut(name, "no_paper", f"{file.name} is empty")
+        read = pdf_text(file.read_bytes(), reader=self._reader)
+        return LeftOut(name, read.reason, f"{file.name}: {read.detail}") if isinstance(read, PdfProblem) else read.text
+
+
+def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
+    if not folder.is_dir():
+        problems.add("no such folder; it holds papers.jsonl, reviews.jsonl and a folder papers/ with the papers")
+        return {}
+    found: dict[str, Source] = {}
+    for table in ("papers", "reviews", "rewrites"):
+        files = [file for ending in FORMATS if (file := folder / f"{table}{ending}").is_file()]
+        if files:
+            found[table] = Source(files[0], files[0].name)
+        elif table != "rewrites":
+            problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet; {ALLOWED}")
+        for other in files[1:]:
+            problems.add(f"also in {files[0].name}; a table is one file", other.name)
+    return found
+
+
+def _rows(source: Source, check: Checking, problems: Problems) -> Iterator[tuple[int, Row]]:
+    """Each row with its line, its texts storable, counted."""
+    for chunk in source.chunks(problems):
+        check.rows += len(chunk.rows)
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            yield line, {c: storable(v) if isinstance(v, str) else v for c, v in row.items()}
+    check.finish()
+    if not check.rows and not check.broken:
+        check.add("no rows; leave the table out where there is nothing to list")
+
+
+def _read_papers(source: Source, folder: Path, papers: dict[str, _Listed], problems: Problems) -> Names:
+    """The names of all papers; open to others where some rows could not be read, so that nobody else is blamed."""
+    check = Checking(source.file, problems)
+    names = Names()
+    first: dict[str, int] = {}
+    for line, row in _rows(source, check, problems):
+        name = check.name(row, "paper", line)
+        listed = _listed(row, line, check)
+        if name is None:
+            continue
+        if name in first:
+            check.duplicate(f"paper {name!r} stands here again; it is on line {first[name]}", line)
+            continue
+        first[name] = line
+        names[name] = len(names)
+        listed.file = _file(folder, name, row, line, check)
+        papers[name] = listed
+    names.listed_in = "" if check.broken else source.file
+    return names
+
+
+def _listed(row: Row, line: int, check: Checking) -> _Listed:
+    title, abstract = (_cell(row, column, line, check) for column in ("title", "abstract"))
+    if "title" in row and not title:
+        check.add("title is empty; every paper has one", line)
+    if "synopsis_abstract" in row:
+        check.add("synopsis_abstract is not a column here; the abstract stands in the column 'abstract'", line)
+    columns = [c for c in row if c.startswith(SYNOPSIS) and c not in {SYNOPSIS, "synopsis_abstract"}]
+    synopses = {c.removeprefix(SYNOPSIS): check.optional_text(row, c, line) for c in columns}
+    known = {*PAPER_COLUMNS, *columns, "synopsis_abstract"}
+    return _Listed(
+        title=title,
+        abstract=abstract,
+        public_date=_date(row, line, check),
+        synopses={name: text for name, text in synopses.items() if text},
+        extra={c: v for c, v in row.items() if c not in known and not is_empty(v)},
+        file=None,
+    )
+
+
+def _cell(row: Row, column: str, line: int, check: Checking) -> str:
+    """The text in a column that must be there, though the cell may be empty."""
+    text = check.optional_text(row, column, line) if column in row else check.text(row, column, line)
+    return (text or "").strip()
+
+
+def _date(row: Row, line: int, check: Checking) -> str | None:
+    value = row.get("public_date")
+    if isinstance(value, date):
+        # A datetime is a date too, and its time says nothing here.
+        return date(value.year, value.month, value.day).isoformat()
+    text = check.optional_text(row, "public_date", line)
+    try:
+        return None if text is None else date.fromisoformat(text).isoformat()
+    except ValueError:
+        check.add(f"public_date is {text!r}; an ISO date such as 2023-09-30 is needed", line)
+        return None
+
+
+def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path | None:
+    """The paper's own file; none where it has none, reported where the one it names cannot be used."""
+    given = check.optional_text(row, "file", line)
+    if given is None:
+        found = [path for ending in ENDINGS if _is_file(path := folder / "papers" / f"{name}{ending}")]
+    else:
+        found = [folder / given]
+    inside = [path for path in found if _is_inside(path, folder)]
+    what = f"file {given!r}" if given is not None else f"paper {name!r}"
+    if len(inside) < len(found):
+        check.add(f"{what} leads out of the folder; papers are read from inside it only", line)
+        return None
+    if given is not None and not _is_file(found[0]):
+        check.add(f"{what} is not in the folder; leave the cell empty where there is no file", line)
+        return None
+    if len(found) > 1:
+        names = " and ".join(path.name for path in found)
+        check.add(f"{what} has {names}; name one of them in the column 'file'", line)
+        return None
+    return _usable(found[0], line, check) if found else None
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:  # a name longer than names can be
+        return False
+
+
+def _is_inside(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a circle of links, or a name that is too long
+        return False
+
+
+def _usable(path: Path, line: int, check: Checking) -> Path | None:
+    ending = path.suffix.lower()
+    if ending not in ENDINGS:
+        check.add(f"{path.name} ends in {ending or 'nothing'!r}; a paper is a {', '.join(ENDINGS)} file", line)
+        return None
+    if ending in TEXTS:
+        try:
+            path.read_bytes().decode()
+        except UnicodeDecodeError as error:
+            convert = f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} converts it from Windows-1252"
+            check.add(f"{path.name}: byte at offset {error.start:,} is not UTF-8; {convert}", line)
+            return None
+    return path
+
+
+def _read_reviews(source: Source, names: Names, papers: dict[str, _Listed], problems: Problems) -> bool:
+    """Whether every row was read, so that rewrites can be checked against the reviews."""
+    check = Checking(source.file, problems)
+    first: dict[tuple[str, str], int] = {}
+    with_text = 0
+    for line, row in _rows(source, check, problems):
+        paper = check.name(row, "paper", line)
+        review = check.name(row, "review", line)
+        sections = _sections(row, line, check)
+        with_text += bool(sections)
+        if paper is None or review is None or names.number(paper, line) < 0:
+            continue
+        if (paper, review) in first:
+            message = f"a second review {review!r} of paper {paper!r}; the first is on line {first[paper, review]}"
+            check.duplicate(message, line)
+            continue
+        first[paper, review] = line
+        if paper in papers:
+            noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
+            _add_review(papers[paper], HumanReview(review, sections, noted))
+    names.report_strangers("paper", source.file, problems)
+    if check.rows and not with_text and not check.broken:
+        check.add("no review has a text; it stands in a column 'text', or in a column for each section")
+    return not check.broken
+
+
+def _add_review(listed: _Listed, review: HumanReview) -> None:
+    if review.text:
+        listed.reviews[review.review] = review
+    else:
+        listed.empty_reviews += 1
+
+
+def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
+    """The sections that have a text, by title; a whole text is one section without a title."""
+    columns = {c: v for c, v in row.items() if c not in {*REVIEW_COLUMNS, *NOTED} and not is_empty(v)}
+    text = check.optional_text(row, "text", line)
+    if text is not None and columns:
+        shown = ", ".join(map(repr, list(columns)[:5]))
+        check.add(f"both a text and sections ({shown}); a review is either one text or sections", line)
+    if text is not None:
+        return {"": text}
+    return {title: _section(title, value, line, check) for title, value in columns.items()}
+
+
+def _section(title: str, value: Any, line: int, check: Checking) -> str:
+    if isinstance(value, str):
+        return value
+    allowed = f"a section is text; what is no section can stand in {' and '.join(map(repr, NOTED))}"
+    check.add(f"section {title!r} is {describe(value)}; {allowed}", line)
+    return ""
+
+
+def _read_rewrites(
+    source: Source, names: Names, papers: dict[str, _Listed], problems: Problems, *, reviews_known: bool
+) -> None:
+    check = Checking(source.file, problems)
+    first: dict[tuple[str, str], int] = {}
+    for line, row in _rows(source, check, problems):
+        rewriter = check.name(row, "rewriter", line)
+        paper = check.name(row, "paper", line)
+        review = check.name(row, "review", line)
+        text = check.text(row, "text", line)
+        if rewriter is None or paper is None or review is None or text is None or names.number(paper, line) < 0:
+            continue
+        if (paper, review) in first:
+            what = f"review {review!r} of paper {paper!r}"
+            check.duplicate(f"a second rewrite of {what}; the first is on line {first[paper, review]}", line)
+            continue
+        first[paper, review] = line
+        if paper not in papers:
+            continue
+        if reviews_known and review not in papers[paper].reviews:
+            check.add(f"no review {review!r} of paper {paper!r} with a text; a rewrite is of a review", line)
+        papers[paper].rewrites[review] = (rewriter, text)
+    names.report_strangers("paper", source.file, problems)

@@ -1,0 +1,265 @@
+"""Requests that are polite to a public server: paced, patient when it is busy, and never for what was answered before.
+
+A session stands in for the one inside a client library. The library's own would wait without end, print its retries and
+turn a busy server's answer into an exception that no longer says how long to wait.
+"""
+
+from __future__ import annotations
+
+import importlib
+import io
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import stamina
+
+from goldless.errors import UserError
+from goldless.gre_bench.kept_answers import KeptAnswer, KeptAnswers
+from goldless.models.http_api.failures import retry_after_seconds
+
+# stamina logs every retry as a warning, which Python prints where nobody takes it; ``say`` tells the user instead.
+logging.getLogger("stamina").addHandler(logging.NullHandler())
+
+Say = Callable[[str], None]
+LogIn = Callable[[], Mapping[str, str]]
+BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
+"""Statuses that another time may be another: a busy server, or one behind a gateway that has lost it."""
+
+
+class UnansweredError(UserError):
+    """A server did not answer, however often it was asked; another run goes on from there."""
+
+
+class RefusedError(UserError):
+    """A server answered that it will not give what was asked for."""
+
+    def __init__(self, message: str, *, status: int, name: str = "") -> None:
+        """Keep the status, and what the server calls the error."""
+        self.status = status
+        self.name = name
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How often and how long a busy server is waited for."""
+
+    attempts: int = 6
+    """Attempts in all, the first included."""
+    timeout_seconds: float = 60.0
+    """Longest silence of the server during one attempt."""
+    wait_initial_seconds: float = 1.0
+    """Wait before the second attempt; it doubles from there."""
+    wait_max_seconds: float = 60.0
+    wait_jitter_seconds: float = 1.0
+    longest_retry_after_seconds: float = 300.0
+    """A server that asks for a longer pause than this is left alone: another run goes on."""
+
+
+class Pace:
+    """A shortest time between two requests, whoever sends them."""
+
+    def __init__(
+        self,
+        seconds: float,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Let so many seconds pass from one request to the next."""
+        self._seconds = seconds
+        self._clock, self._sleep = clock, sleep
+        self._next: float | None = None
+        self._lock = threading.Lock()
+
+    def wait(self) -> None:
+        """Wait for the next request's turn."""
+        with self._lock:
+            if self._next is not None and (left := self._next - self._clock()) > 0:
+                self._sleep(left)
+            self._next = self._clock() + self._seconds
+
+
+class _BusyError(Exception):
+    """One attempt that another may do better than."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        self.retry_after = retry_after
+        super().__init__(message)
+
+
+class PoliteSession:
+    """``get`` and ``post`` as an HTTP session of ``requests`` has them, over kept answers."""
+
+    def __init__(
+        self,
+        answers: KeptAnswers,
+        *,
+        worth_keeping: Callable[[str, int, bytes], bool],
+        pace: Pace,
+        patience: Patience,
+        user_agent: str,
+        say: Say,
+    ) -> None:
+        """Ask through ``requests``. ``worth_keeping``: whether an answer (address, status, body) is one to keep."""
+        self._requests = importlib.import_module("requests")
+        self._session = self._requests.Session()
+        self._answers = answers
+        self._worth_keeping = worth_keeping
+        self._pace = pace
+        self._patience = patience
+        self._user_agent = user_agent
+        self._say = say
+        self._authorization: dict[str, str] | None = None
+        self._used: set[str] = set()
+        self.log_in: LogIn | None = None
+        """Called before the first request that is really sent; gives the headers that show who asks."""
+
+    def get(self, url: str, *, params: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        """The answer, kept or new. Raises RefusedError where it is no, UnansweredError where there is none."""
+        address = str(self._requests.Request("GET", url, params=params).prepare().url)
+        self._used.add(address)
+        kept = self._answers.read(address)
+        if kept is None:
+            response = self._with_login(address, headers or {})
+            content_type = response.headers.get("Content-Type", "")
+            kept = KeptAnswer(address, response.status_code, content_type, response.content)
+            if self._worth_keeping(address, kept.status, kept.body) and not self._shows_token(kept.body):
+                self._answers.keep(kept)
+        if kept.status >= 400:
+            raise self._refusal(kept)
+        return self._response(kept)
+
+    def forget(self) -> None:
+        """Drop the kept answers to everything this session was asked for."""
+        for address in self._used:
+            self._answers.forget(address)
+
+    def post(self, url: str, *, json: Any = None, headers: Mapping[str, str] | None = None) -> Any:
+        """The answer to a request whose answer is never kept, such as a login."""
+        response = self._insist("POST", url, json=json, headers=headers or {})
+        if response.status_code >= 400:
+            raise self._refusal(KeptAnswer(url, response.status_code, "", response.content))
+        return response
+
+    def _with_login(self, address: str, headers: Mapping[str, str]) -> Any:
+        """The answer to a request that shows who asks; where a token has run out, after one more login."""
+        for fresh in (False, True):
+            if self.log_in is not None and (fresh or self._authorization is None):
+                self._authorization = dict(self.log_in())
+            response = self._insist("GET", address, headers={**headers, **(self._authorization or {})})
+            if response.status_code != 401 or self.log_in is None:
+                break
+        return response
+
+    def _insist(self, method: str, address: str, **options: Any) -> Any:
+        """The answer, as often as it takes to get one."""
+        patience = self._patience
+        tried: list[str] = []
+        try:
+            for attempt in stamina.retry_context(
+                on=lambda error: self._wait(error, len(tried)),
+                attempts=patience.attempts,
+                timeout=None,
+                wait_initial=patience.wait_initial_seconds,
+                wait_max=patience.wait_max_seconds,
+                wait_jitter=patience.wait_jitter_seconds,
+            ):
+                with attempt:
+                    tried.append(method)
+                    return self._once(method, address, **options)
+        except _BusyError as last:
+            made = f"{len(tried)} attempt{'s' * (len(tried) != 1)}"
+            raise UnansweredError(
+                f"{_shown(address)} gave no answer in {made}: {last}. "
+                "What came before is kept: run the same again later, and it goes on from there."
+            ) from last
+        raise AssertionError("stamina neither returned nor raised")  # pragma: no cover
+
+    def _once(self, method: str, address: str, *, headers: Mapping[str, str], **options: Any) -> Any:
+        self._pace.wait()
+        errors = self._requests.exceptions
+        try:
+            response = self._session.request(
+                method,
+                address,
+                headers={**headers, "User-Agent": self._user_agent},
+                timeout=self._patience.timeout_seconds,
+                **options,
+            )
+        except errors.SSLError as error:
+            raise UnansweredError(f"{_shown(address)}: no trusted connection ({error}).") from error
+        except errors.Timeout as error:
+            raise _BusyError(f"silent for {self._patience.timeout_seconds:g} seconds") from error
+        except (errors.ConnectionError, errors.ChunkedEncodingError, errors.ContentDecodingError) as error:
+            raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
+        except errors.RequestException as error:
+            raise UserError(f"{_shown(address)} cannot be asked: {error}") from error
+        if response.status_code in BUSY:
+            after = retry_after_seconds(response.headers.get("Retry-After"))
+            raise _BusyError(f"status {response.status_code}{_pause(after)}", retry_after=after)
+        return response
+
+    def _wait(self, error: Exception, made: int) -> bool | float:
+        """For stamina: no more attempt, one after its usual wait, or one after so many seconds."""
+        patience = self._patience
+        if not isinstance(error, _BusyError) or (error.retry_after or 0.0) > patience.longest_retry_after_seconds:
+            return False
+        if made < patience.attempts:
+            self._say(f"{error}; waiting before attempt {made + 1} of {patience.attempts}")
+        if error.retry_after is None:
+            return True
+        # What the server asks for is the least: one that always says "at once" must not use up all attempts at once.
+        usual = min(patience.wait_max_seconds, patience.wait_initial_seconds * 2.0 ** (made - 1))
+        jitter = random.uniform(0.0, patience.wait_jitter_seconds)  # noqa: S311 not secret
+        return max(error.retry_after, usual) + jitter
+
+    def _response(self, kept: KeptAnswer) -> Any:
+        """A kept answer in the form the client library expects."""
+        response = self._requests.Response()
+        response.status_code, response.url = kept.status, kept.address
+        response.headers["Content-Type"] = kept.content_type
+        response.raw = io.BytesIO(kept.body)
+        return response
+
+    def _shows_token(self, body: bytes) -> bool:
+        """Whether a server repeats the token that it was shown."""
+        return any(token.encode() in body for token in self._tokens())
+
+    def _tokens(self) -> list[str]:
+        shown = (value.removeprefix("Bearer ").strip() for value in (self._authorization or {}).values())
+        return [token for token in shown if token]
+
+    def _refusal(self, kept: KeptAnswer) -> RefusedError:
+        """The error that a status of 400 and above stands for, in the server's own words."""
+        name, said = "", ""
+        try:
+            data = orjson.loads(kept.body)
+        except orjson.JSONDecodeError:
+            data = None
+        if isinstance(data, dict):
+            name, said = str(data.get("name") or ""), str(data.get("message") or "")
+        said = " ".join((said or kept.body.decode(errors="replace")).split())
+        for token in self._tokens():
+            said = said.replace(token, "…")
+        return RefusedError(
+            f"{_shown(kept.address)} answered {kept.status}{f' {name[:60]}' if name else ''}: "
+            f"{said[:300] or 'nothing more'}",
+            status=kept.status,
+            name=name,
+        )
+
+
+def _pause(after: float | None) -> str:
+    return "" if after is None else f", which asks for a pause of {after:g} seconds"
+
+
+def _shown(address: str) -> str:
+    """An address without its parameters, which may be long."""
+    return address.partition("?")[0]

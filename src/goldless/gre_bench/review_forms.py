@@ -1,0 +1,107 @@
+"""Review forms: which fields of a review are prose, under which titles, and which are ratings and the like.
+
+Venues change their forms from year to year. The fields of the forms in wide use are listed here; in any other form a
+field counts as prose when it holds more than a few words and neither its name nor its text says that it is a choice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+PROSE = (
+    "summary_of_the_paper",  # ICLR 2022 and 2023
+    "paper_summary",  # ACL Rolling Review
+    "summary",  # ICLR from 2024 on, NeurIPS, ICML
+    "summary_and_contributions",
+    "main_review",  # ICLR 2022
+    "review",  # ICLR until 2021, and many workshops
+    "claims_and_evidence",  # ICML 2025, to other_comments_or_suggestions
+    "methods_and_evaluation_criteria",
+    "theoretical_claims",
+    "experimental_designs_or_analyses",
+    "supplementary_material",
+    "relation_to_broader_scientific_literature",
+    "essential_references_not_discussed",
+    "strength_and_weaknesses",  # ICLR 2023, in this spelling
+    "strengths_and_weaknesses",  # NeurIPS 2022 and 2025
+    "summary_of_strengths",
+    "strengths",
+    "summary_of_weaknesses",
+    "weaknesses",
+    "other_strengths_and_weaknesses",
+    "other_comments_or_suggestions",
+    "clarity,_quality,_novelty_and_reproducibility",  # ICLR 2023
+    "questions",
+    "questions_for_authors",
+    "limitations",
+    "limitations_and_societal_impact",
+    "comments,_suggestions_and_typos",
+    "comments_suggestions_and_typos",
+    "additional_comments",
+    "summary_of_the_review",  # ICLR 2022 and 2023
+)
+"""Fields that are prose however short, in the order in which forms ask for them."""
+
+NOT_PROSE = frozenset(
+    {
+        "clarity",
+        "contribution",
+        "correctness",
+        "empirical_novelty_and_significance",
+        "excitement",
+        "final_justification",  # written after the authors' reply, so no part of the review they replied to
+        "first_time_reviewer",
+        "novelty",
+        "originality",
+        "presentation",
+        "quality",
+        "reproducibility",
+        "significance",
+        "soundness",
+        "technical_novelty_and_significance",
+        "title",
+    }
+)
+"""Fields that are a rating or a choice even where their text is long."""
+
+_NOT_PROSE_WORDS = re.compile(
+    r"acknowledg|agree|assessment|certif|conduct|confidence|confirm|consent|ethic|experience|expertise|policy|policies|"
+    r"rating|recommendation|score|signature"
+)
+"""Words in the names of fields that are a rating, a choice or a promise in every form known."""
+_SCALE_POINT = re.compile(r"-?\d+(\.\d+)?\s*:\s")
+"""How a rating reads: ``8: accept, good paper``."""
+FEW_WORDS = 5
+"""A text of an unknown field with no more words than this is taken for a choice."""
+
+
+def section_title(field: str) -> str:
+    """A field's name as a title: ``summary_of_the_paper`` is ``Summary Of The Paper``."""
+    return " ".join(word[:1].upper() + word[1:] for word in field.replace("_", " ").split())
+
+
+def sections_and_extra(content: Mapping[str, Any]) -> tuple[dict[str, str], dict[str, Any]]:
+    """A review's prose by title, known fields in the order of the forms and others as they came; and all the rest."""
+    prose = {field: value for field, value in content.items() if _is_prose(field, value)}
+    sections: dict[str, str] = {}
+    for field in [*(field for field in PROSE if field in prose), *(field for field in prose if field not in PROSE)]:
+        title = section_title(field)
+        sections[title] = "\n\n".join([*([sections[title]] if title in sections else []), prose[field]])
+    return sections, {field: value for field, value in content.items() if field not in prose}
+
+
+def says_something(sections: Mapping[str, str]) -> bool:
+    """Whether there is a letter or digit in any section: a review of dashes is empty."""
+    return any(letter.isalnum() for text in sections.values() for letter in text)
+
+
+def _is_prose(field: str, value: Any) -> bool:
+    if not isinstance(value, str) or not value.strip():
+        return False
+    if field in PROSE:
+        return True
+    if field in NOT_PROSE or _NOT_PROSE_WORDS.search(field.lower()):
+        return False
+    return len(value.split()) > FEW_WORDS and not _SCALE_POINT.match(value.strip())

@@ -1,0 +1,256 @@
+"""The sections of a review that a model wrote, found leniently, with flags for what was not as it was asked for.
+
+A section X begins at ``<X>`` and ends at its ``</X>``: whatever tags a model quotes inside it belong to its text. So
+that a quoted tag does not end or begin a section by accident:
+
+- a section that is never closed ends at the next opening tag that begins a line, or where none does at the next one of
+  another section, or at the end of the reply;
+- of several closing tags of one section in a row the last counts;
+- an opening tag within a sentence is none where the section begins a later line;
+- a section that stands there twice is both texts together, none of it is lost.
+
+Where there are no tags, headings such as ``## Strengths`` or ``**Weaknesses:**`` take their place.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from goldless.gre_bench.papers import HumanReview
+from goldless.gre_bench.review_prompt import SECTIONS
+
+WHOLE = "Review"
+"""Title of a reply in which no section is found."""
+
+Flag = str
+"""What was not as it was asked for, as one word, where need be with the section it is about after a colon.
+
+``no_tags``: no section was found. ``headings``: headings stood in the place of tags. ``missing_section:X``: there is
+no X, or nothing in it. ``unclosed:X``: X has no end. ``duplicate:X``: X stood there more than once. ``text_outside``:
+text outside of all sections was left out. ``fenced``: all of it stood in a code block. ``thinking``: thoughts before it
+were left out. ``unclosed:think``: they have no end.
+"""
+
+_BLANK = r"[ \t]{0,4}"
+_TAG = re.compile(rf"<{_BLANK}(/?){_BLANK}(summary|strengths?|weakness(?:es)?|questions?){_BLANK}>", re.IGNORECASE)
+_THINK = re.compile(rf"<{_BLANK}(/?){_BLANK}think(?:ing)?{_BLANK}>", re.IGNORECASE)
+_NUMBER = r"(?:\d[.)][ \t]?)?"
+_LINE_START = re.compile(rf"[ \t*_#`]{{0,12}}{_NUMBER}[*_`]{{0,3}}")
+_LONGEST_START = 24
+_FENCE = re.compile(r"```[\w-]{0,20}[ \t]*\n(.*?)(\n[ \t]*```)?", re.DOTALL)
+_TITLES = {
+    "summary": r"(?:paper )?summary(?: of the (?:paper|submission))?",
+    "strengths": r"(?:(?:key|main) )?strengths?|reasons to accept",
+    "weaknesses": r"(?:(?:key|main) )?weakness(?:es)?|reasons to reject",
+    "questions": r"(?:open )?questions?(?: (?:for|to) (?:the )?authors)?",
+}
+_TITLE = "|".join(f"(?P<{name}>{title})" for name, title in _TITLES.items())
+_HEADING = re.compile(
+    rf"^[ \t]{{0,3}}(?P<mark>#{{1,6}}[ \t]{{0,3}})?{_NUMBER}(?P<bold>\*\*|__)?{_NUMBER}(?:{_TITLE})"
+    r"(?P<colon>:)?(?(bold)(?:\*\*|__))(?P<late>:)?[ \t]*(?P<rest>[^\n]*)$",
+    re.IGNORECASE | re.MULTILINE,
+)
+_CLOSING = re.compile(rf"(?:{_TAG.pattern}\s*)\Z", re.IGNORECASE)
+"""A tag at the end of a section that is not closed: it was meant to close it."""
+_EMPHASIS = "*_`"
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedReview:
+    """A review by its sections."""
+
+    sections: Mapping[str, str]
+    """Texts by title, in the order asked for; empty where nothing was written but thoughts."""
+    flags: tuple[Flag, ...]
+
+    @property
+    def text(self) -> str:
+        """The whole review, in the form of a person's."""
+        return HumanReview("", self.sections).text
+
+
+@dataclass(frozen=True, slots=True)
+class _Section:
+    name: str
+    begin: int
+    """Where its tag or heading begins."""
+    body: str
+    end: int
+    closed: bool = True
+
+
+def parse_review(text: str) -> ParsedReview:
+    """The sections of a reply to the review prompt. Never fails: what is not found is flagged."""
+    body, flags = _without_thoughts(text)
+    if "unclosed:think" in flags and not _TAG.search(body):
+        return ParsedReview({}, tuple(flags))
+    fenced = _FENCE.fullmatch(body.strip())
+    if fenced is not None and (fenced[2] or _TAG.search(body)):
+        body = fenced[1]
+        flags.append("fenced")
+    found = list(_tagged(body))
+    outside = _outside(body, found)
+    if len({section.name for section in found}) < len(SECTIONS):
+        known = {section.name for section in found}
+        headed = [section for section in _headed(outside) if section.name not in known and section.body]
+        if headed:
+            found += headed
+            flags.append("headings")
+            outside = outside[: headed[0].begin]
+    texts = _texts(found)
+    if not texts:
+        whole = body.strip()
+        return ParsedReview({WHOLE: whole} if whole else {}, (*flags, "no_tags"))
+    flags += _flags(found, texts)
+    if re.search(r"\w", _HEADING.sub(r"\g<rest>", outside)):
+        flags.append("text_outside")
+    sections = {name.capitalize(): texts[name] for name in SECTIONS if name in texts}
+    return ParsedReview(sections, tuple(dict.fromkeys(flags)))
+
+
+def _texts(found: list[_Section]) -> dict[str, str]:
+    """What the sections hold, those of one name together, each text once."""
+    texts: dict[str, list[str]] = {}
+    for section in found:
+        if section.body and section.body not in texts.setdefault(section.name, []):
+            texts[section.name].append(section.body)
+    return {name: "\n\n".join(parts) for name, parts in texts.items() if parts}
+
+
+def _flags(found: list[_Section], texts: Mapping[str, str]) -> Iterator[Flag]:
+    names = [section.name for section in found]
+    yield from (f"unclosed:{section.name}" for section in found if not section.closed)
+    yield from (f"duplicate:{name}" for name in SECTIONS if names.count(name) > 1)
+    yield from (f"missing_section:{name}" for name in SECTIONS if name not in texts)
+
+
+# --- thoughts ------------------------------------------------------------------------------------------------------
+
+
+def _without_thoughts(text: str) -> tuple[str, list[Flag]]:
+    """The text after what the model thought first.
+
+    Some servers give the thoughts without their opening tag: what stands before a lone closing one is thought, unless
+    more sections stand there than after it, for then it is a quotation.
+    """
+    marks = list(_THINK.finditer(text))
+    begins = bool(marks) and not marks[0][1] and not text[: marks[0].start()].strip()
+    ends = [mark for mark in marks if mark[1]]
+    if not begins and (not ends or _kinds(text[: ends[0].start()]) > _kinds(text[ends[0].end() :])):
+        return text, []
+    if not ends:
+        return text[marks[0].end() :], ["unclosed:think"]
+    return text[ends[0].end() :], ["thinking"]
+
+
+def _kinds(text: str) -> int:
+    """How many sections the text opens."""
+    return len({_name(tag[2]) for tag in _TAG.finditer(text) if not tag[1]})
+
+
+# --- tags ----------------------------------------------------------------------------------------------------------
+
+
+class _Tag(NamedTuple):
+    name: str
+    closing: bool
+    begins_line: bool
+    start: int
+    end: int
+
+
+def _name(written: str) -> str:
+    """The section that a tag means, in whatever case and number it is written."""
+    return next(name for name in SECTIONS if written.lower()[:6] == name[:6])
+
+
+def _tags(text: str) -> list[_Tag]:
+    found = []
+    for tag in _TAG.finditer(text):
+        line = text.rfind("\n", 0, tag.start()) + 1
+        begins = tag.start() - line <= _LONGEST_START and _LINE_START.fullmatch(text, line, tag.start()) is not None
+        found.append(_Tag(_name(tag[2]), bool(tag[1]), begins, tag.start(), tag.end()))
+    return found
+
+
+def _tagged(text: str) -> Iterator[_Section]:
+    """The sections between tags, in order."""
+    tags = _tags(text)
+    last = {tag.name: place for place, tag in enumerate(tags) if tag.begins_line and not tag.closing}
+    place = 0
+    while place < len(tags):
+        tag = tags[place]
+        before = tags[place - 1].end if place else 0
+        in_sentence = not tag.begins_line and bool(text[before : tag.start].strip())
+        if tag.closing or (in_sentence and last.get(tag.name, -1) > place):
+            place += 1  # it closes nothing, or is a word about tags
+            continue
+        end = _end(tags, place)
+        stop = len(text) if end is None else tags[end].start
+        closed = end is not None and tags[end].closing
+        body = text[tag.end : stop]
+        body = _stripped(body if closed else _CLOSING.sub("", body))
+        yield _Section(tag.name, tag.start, body, tags[end].end if end is not None and closed else stop, closed)
+        place = len(tags) if end is None else end + closed
+
+
+def _end(tags: list[_Tag], place: int) -> int | None:
+    """The number of the tag that ends the section opened by another; None: it goes on to the end of the text."""
+    name = tags[place].name
+    line = other = closing = None
+    for i in range(place + 1, len(tags)):
+        tag = tags[i]
+        if tag.closing and tag.name == name:
+            closing = i
+        elif not tag.closing:
+            if closing is not None:
+                break
+            line = i if line is None and tag.begins_line else line
+            other = i if other is None and tag.name != name else other
+            if tag.begins_line and tag.name == name:
+                break
+    return next((i for i in (closing, line, other) if i is not None), None)
+
+
+def _stripped(body: str) -> str:
+    """The text without white space and without the other half of emphasis that stood around a tag."""
+    return re.sub(rf"\A[{_EMPHASIS}]{{1,3}}(?=\s)|(?<=\s)[{_EMPHASIS}#]{{1,3}}\Z", "", body).strip()
+
+
+def _outside(text: str, found: list[_Section]) -> str:
+    """What stands in no section."""
+    parts, place = [], 0
+    for section in found:
+        parts.append(text[place : section.begin])
+        place = section.end
+    return "\n".join([*parts, text[place:]])
+
+
+# --- headings ------------------------------------------------------------------------------------------------------
+
+
+def _headed(text: str) -> list[_Section]:
+    """The sections under headings, in order; each goes on to the next heading of a section."""
+    heads = [head for head in _HEADING.finditer(text) if _is_heading(head)]
+    if not heads:
+        return []
+    ends = [*(head.start() for head in heads[1:]), len(text)]
+    return [
+        _Section(
+            next(name for name in SECTIONS if head[name] is not None),
+            head.start(),
+            _stripped(text[head.start("rest") : end]),
+            end,
+        )
+        for head, end in zip(heads, ends, strict=True)
+    ]
+
+
+def _is_heading(head: re.Match[str]) -> bool:
+    """Whether the line is more than one that begins with such a word."""
+    colon = bool(head["colon"] or head["late"])
+    alone = not head["rest"].strip(" \t*_#")
+    return colon or (alone and bool(head["mark"] or head["bold"]))

@@ -1,0 +1,210 @@
+"""The size effect within families: how much a score rises with ten times the parameters (GEM, section 5, figure 5).
+
+The slope b of score = family + b log10(parameters), by least squares over families with at least two sizes. A family
+has its own level, so that nothing is learnt from one family being better than another. The interval leaves out one
+family at a time (Tukey's jackknife, Student's t below ten families): models of one family are not independent. p:
+two-sided, how often sizes given to the members of each family at random yield a slope at least as far from 0.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import UserError
+from goldless.gre_bench.boards import HUMAN, Board
+from goldless.reports.report_table import Column, ReportTable
+from goldless.statistics.left_out import left_out_intervals
+
+FloatArray = npt.NDArray[np.float64]
+Family = tuple[FloatArray, FloatArray]
+"""log10 of the parameters, and scores."""
+EXACT_UP_TO = 100_000
+"""Up to so many ways of giving sizes out, all are tried."""
+METHOD = (
+    "Slope: score per tenfold of parameters, each family with its own level. Interval: leaving out one family at a "
+    "time. p: sizes given at random to the members of each family."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetricSizeEffect:
+    """The size effect under one metric."""
+
+    metric: str
+    slope: float | None
+    """Score per tenfold of parameters; None: no family has two sizes."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    p: float | None
+    pairs: int
+    """Pairs of one family that differ in size."""
+    larger_higher: int
+    """Of these, those in which the larger has the higher score."""
+    tied: int
+    """Of these, those with equal scores."""
+    families: tuple[str, ...]
+    agents: int
+    note: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SizeEffect:
+    """The size effect under each metric of a board."""
+
+    board: str
+    metrics: tuple[MetricSizeEffect, ...]
+    level: float
+    left_out: Mapping[str, tuple[str, ...]]
+    """Agents by why they take no part."""
+    notes: tuple[str, ...]
+    signatures: Mapping[str, str]
+
+    def table(self) -> ReportTable:
+        """One row a metric."""
+        columns = (
+            Column("metric", "metric"),
+            Column("slope", "per tenfold", "signed", decimals=2, reason="note"),
+            Column("low high", f"{self.level * 100:g}%", "signed interval", decimals=2, reason="note"),
+            Column("p", "p", "probability"),
+            Column("larger_higher pairs", "larger higher", "fraction"),
+            Column("tied", "tied", "count", wide=True),
+            Column("n_families", "families", "count"),
+            Column("agents", "agents", "count", wide=True),
+        )
+        rows = tuple({**asdict(row), "n_families": len(row.families), "families": None} for row in self.metrics)
+        title = f"{self.board}: size effect within families"
+        return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return {
+            "board": self.board,
+            "level": self.level,
+            "metrics": [{**asdict(row), "families": list(row.families)} for row in self.metrics],
+            "left_out": {why: list(agents) for why, agents in self.left_out.items()},
+            "notes": list(self.notes),
+            "signatures": dict(self.signatures),
+        }
+
+
+def size_effect(
+    board: Board, *, estimated_sizes: bool = True, level: float = 0.95, seed: int = 0, permutations: int = 10_000
+) -> SizeEffect:
+    """The size effect of every metric. ``estimated_sizes``: whether agents whose size is an estimate take part."""
+    if permutations < 1 or seed < 0 or not 0 < level < 1:
+        raise UserError(f"level {level}, seed {seed}, {permutations} permutations came; 0 to 1, from 0 and from 1 on")
+    sized, left_out = _sized(board, estimated_sizes=estimated_sizes)
+    rows = tuple(
+        _effect(metric, _families(board, metric, sized), level=level, seed=seed, permutations=permutations)
+        for metric in board.metrics
+    )
+    used = {family for row in rows for family in row.families}
+    alone = tuple(a for a in sized if board.agents[a].family not in used)
+    if alone:
+        left_out["no other size in the family"] = alone
+    notes = [METHOD, *(f"left out, {why}: {', '.join(agents)}." for why, agents in left_out.items())]
+    guessed = [agent for agent in sized if agent in board.estimated_sizes and agent not in alone]
+    if guessed:
+        notes.append(f"sizes of {len(guessed)} agents are estimates: {', '.join(guessed)}.")
+    return SizeEffect(board.name, rows, level, left_out, tuple(notes), board.signatures)
+
+
+def _sized(board: Board, *, estimated_sizes: bool) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
+    """log10 of the parameters of all agents that have family and size, and why the others are left out."""
+    sized: dict[str, float] = {}
+    out: dict[str, list[str]] = {}
+    for name, agent in board.agents.items():
+        if name == HUMAN:
+            continue
+        if agent.parameters is None:
+            out.setdefault("number of parameters not known", []).append(name)
+        elif agent.family is None:
+            out.setdefault("family not known", []).append(name)
+        elif name in board.estimated_sizes and not estimated_sizes:
+            out.setdefault("size is an estimate", []).append(name)
+        else:
+            sized[name] = math.log10(agent.parameters)
+    return sized, {why: tuple(agents) for why, agents in out.items()}
+
+
+def _families(board: Board, metric: str, sized: Mapping[str, float]) -> dict[str, Family]:
+    """Families with at least two sizes that have scores."""
+    members: dict[str, list[tuple[float, float]]] = {}
+    for agent, score in board.models(metric).items():
+        if agent in sized:
+            members.setdefault(str(board.agents[agent].family), []).append((sized[agent], score))
+    found = {}
+    for family, rows in sorted(members.items()):
+        sizes, scores = np.array(rows).T
+        if np.ptp(sizes) > 0:
+            found[family] = (sizes, scores)
+    return found
+
+
+def _effect(
+    metric: str, families: Mapping[str, Family], *, level: float, seed: int, permutations: int
+) -> MetricSizeEffect:
+    held = list(families.values())
+    names = tuple(families)
+    agents = sum(len(scores) for _, scores in held)
+    pairs, higher, tied = _pairs(held)
+    if not held:
+        note = "no family has two sizes with scores"
+        return MetricSizeEffect(metric, None, None, None, None, 0, 0, 0, names, 0, note)
+    slope = _slope(held)
+    p = _p(held, seed=seed, permutations=permutations)
+    if len(held) < 2:
+        note = "no interval: one family"
+        return MetricSizeEffect(metric, slope, None, None, p, pairs, higher, tied, names, agents, note)
+    without = np.array([[_slope(held[:i] + held[i + 1 :])] for i in range(len(held))])
+    (interval,) = left_out_intervals(
+        [slope], without, n_tasks=len(held), seed=seed, level=level, lowest=-math.inf, highest=math.inf
+    )
+    return MetricSizeEffect(metric, slope, interval.low, interval.high, p, pairs, higher, tied, names, agents)
+
+
+def _centred(families: Sequence[Family]) -> list[Family]:
+    return [(sizes - sizes.mean(), scores - scores.mean()) for sizes, scores in families]
+
+
+def _slope(families: Sequence[Family]) -> float:
+    """Least squares with a level for each family: the slope of deviations from family means."""
+    centred = _centred(families)
+    return float(sum(x @ y for x, y in centred) / sum(x @ x for x, _ in centred))
+
+
+def _pairs(families: Sequence[Family]) -> tuple[int, int, int]:
+    """Pairs that differ in size, those in which the larger is higher, and those that are tied."""
+    signs = [
+        np.sign((sizes[i] - sizes[j]) * (scores[i] - scores[j]))
+        for sizes, scores in families
+        for i, j in itertools.combinations(range(len(sizes)), 2)
+        if sizes[i] != sizes[j]
+    ]
+    return len(signs), sum(sign > 0 for sign in signs), sum(sign == 0 for sign in signs)
+
+
+def _p(families: Sequence[Family], *, seed: int, permutations: int) -> float:
+    """Two-sided. The slope's denominator is the same however sizes are given out, so its numerator is compared."""
+    centred = _centred(families)
+    observed = abs(sum(float(x @ y) for x, y in centred))
+    nearly = observed * (1 - 1e-9)  # sums in another order differ in the last digit
+    if math.prod(math.factorial(len(x)) for x, _ in centred) <= EXACT_UP_TO:
+        sums = np.zeros(1)
+        for x, y in centred:
+            given = np.array([x[list(order)] @ y for order in itertools.permutations(range(len(x)))])
+            sums = np.add.outer(sums, given).ravel()
+        return float(np.mean(np.abs(sums) >= nearly))
+    random = np.random.default_rng(seed)
+    drawn = np.zeros(permutations)
+    for x, y in centred:
+        drawn += random.permuted(np.tile(x, (permutations, 1)), axis=1) @ y
+    return (int(np.sum(np.abs(drawn) >= nearly)) + 1) / (permutations + 1)

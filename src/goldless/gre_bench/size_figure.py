@@ -1,0 +1,364 @@
+"""The figure of a board: score against size, a panel for each metric, families joined (GEM, figure 5)."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+
+from markupsafe import Markup
+
+from goldless.errors import UserError
+from goldless.gre_bench.boards import HUMAN, PUBLISHED, Board, board_metric
+from goldless.gre_bench.label_places import SIZE, Labelled, Segment, label_places
+from goldless.records import Agent
+from goldless.reports.html.charts.axis import LogScale, Scale, left_axis, linear_scale, log_scale
+from goldless.reports.html.charts.intervals import Shape
+from goldless.reports.html.charts.svg import element, hint, line, mark, picture, words
+from goldless.reports.html.labels import fitted, label, text_width
+from goldless.reports.html.numerals import decimals_for, numeral
+from goldless.reports.html.palette import COLOURS
+
+TITLES = {"gem": "GEM", "gem-s[abstract]": "GEM-S (abstract)", "gem-s[assw]": "GEM-S (ASSW)"}
+"""Metrics as the paper calls them, in its order."""
+MOST_PANELS = 3
+TONES = ("blue", "vermilion", "green", "purple", "ochre")
+"""Grey is left to people."""
+SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
+OTHER = "no family"
+LONGEST_NAME = 24
+PANEL, GAP, EDGE = 404.0, 8.0, 16.0
+HEIGHT = 484.0
+LEFT, RIGHT, TOP, BOTTOM = 40.0, 10.0, 70.0, 430.0
+"""Of the area of a panel that is drawn on."""
+LINE = 24.0
+RULE = re.compile(r"\s*([^{}]+)\{([^{}]*)\}")
+VARIABLE = re.compile(r"var\(--([a-z]+)\)")
+UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
+STYLE = (
+    ".chart .ground{fill:var(--ground);stroke:var(--rule)}.chart .panel-title{font-size:16px;font-weight:650}"
+    ".chart .heading{font-size:19px;font-weight:650}.chart .family{stroke-width:1.8;stroke-opacity:.5}"
+    f".chart .point-label{{font-size:{SIZE}px}}.chart .lead{{stroke:var(--muted);stroke-width:.8;stroke-opacity:.8}}"
+    ".chart .tick,.chart .axis-title,.chart .caption{font-size:13px}.chart .caption{fill:var(--muted)}"
+    ".chart .key{font-size:14px}.chart .ring{stroke-width:2.2}"
+    + "".join(f".chart .point-label.{tone}{{fill:var(--{tone})}}" for tone in TONES)
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """How a family is told from the others."""
+
+    tone: str
+    shape: Shape
+
+
+@dataclass(frozen=True, slots=True)
+class _Sized:
+    """An agent with a size."""
+
+    agent: Agent
+    parameters: float
+    family: str
+    name: str
+    """As it is written beside its point."""
+    look: _Look
+
+
+def size_figure(board: Board, *, dark: bool = False, metrics: Sequence[str] = (), heading: str = "") -> str:
+    """The figure as one SVG file: text as text, system fonts, a ground of its own, no script, nothing from elsewhere.
+
+    ``dark``: always dark; else light, and dark where the reader's screen is. ``metrics``: up to three; none: GEM, GEM-S
+    (abstract) and GEM-S (ASSW) where the board has them, else its first three. ``heading``: what stands above.
+    """
+    chosen = _chosen(board, metrics)
+    sized, unsized = _sized(board, chosen)
+    wide = 2 * EDGE + len(chosen) * PANEL + (len(chosen) - 1) * GAP
+    across = log_scale([one.parameters for one in sized], LEFT, PANEL - RIGHT)
+    panels, unnamed = [], 0
+    for place, metric in enumerate(chosen):
+        drawn, without = _panel(board, metric, sized, across)
+        unnamed += without
+        panels.append(element("g", drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4:g})"))
+    below = _legend(sized, wide, has_human=any(board.human(metric) for metric in chosen), top=HEIGHT + LINE + 12)
+    captions = _wrapped(_caption(board, chosen, sized, unsized, unnamed), wide - 2 * EDGE)
+    top = HEIGHT + LINE * (1 + below.lines) + 22
+    told = [words(text, EDGE, top + 18 * place, class_="caption") for place, text in enumerate(captions)]
+    tall = top + 18 * len(captions)
+    name = "" if board.name in PUBLISHED else f" {board.name}"
+    title = heading or f"GRE-bench{name}: score against model size"
+    drawn = picture(
+        element("style", _css(dark=dark)),
+        element("rect", x=0.5, y=0.5, width=wide - 1, height=tall - 1, rx=6.0, class_="ground"),
+        words(label(title, int(wide // 12)), EDGE, 34, class_="heading"),
+        *panels,
+        below.drawn,
+        *told,
+        width=wide,
+        height=tall,
+        title=label(title, 200),
+    )
+    return f"{drawn}\n"
+
+
+def _css(*, dark: bool) -> str:
+    """The report's chart styles with colours put in: programs that know no variables show them, too."""
+    css = files("goldless.reports.html").joinpath("chart.css").read_text(encoding="utf-8") + STYLE
+    if dark:
+        return _coloured(css, 1)
+    # of the rules for a dark screen only what names a colour
+    rules = ((selector, declarations.split(";")) for selector, declarations in RULE.findall(css))
+    named = [(selector, [one for one in declared if "var(" in one]) for selector, declared in rules]
+    changed = "".join(f"{selector}{{{';'.join(declared)}}}" for selector, declared in named if declared)
+    return f"{_coloured(css, 0)}@media (prefers-color-scheme:dark){{{_coloured(changed, 1)}}}"
+
+
+def _coloured(css: str, theme: int) -> str:
+    return VARIABLE.sub(lambda found: COLOURS[found[1]][theme], css)
+
+
+def _chosen(board: Board, metrics: Sequence[str]) -> list[str]:
+    chosen = list(dict.fromkeys(metrics or [m for m in TITLES if m in board.metrics] or [*board.metrics][:MOST_PANELS]))
+    if len(chosen) > MOST_PANELS:
+        raise UserError(f"{len(chosen)} metrics came ({', '.join(chosen)}); the figure has room for {MOST_PANELS}")
+    for metric in chosen:
+        board_metric(board, metric)
+    return chosen
+
+
+# --- agents --------------------------------------------------------------------------------------------------------
+
+
+def _sized(board: Board, metrics: Sequence[str]) -> tuple[list[_Sized], list[str]]:
+    """Agents with a size and a score, those of a group together; and the names of those without a size."""
+    scored = {agent for metric in metrics for agent in board.models(metric)}
+    agents = [agent for name, agent in board.agents.items() if name in scored]
+    sized = [agent for agent in agents if agent.parameters is not None]
+    if not sized:
+        raise UserError(
+            f"{board.name}: no agent has a number of parameters and a score; give sizes in the column parameters of "
+            "the agents table"
+        )
+    groups = list(dict.fromkeys(agent.group or "" for agent in sized))
+    sized.sort(key=lambda agent: groups.index(agent.group or ""))
+    looks, short = _looks(sized), _short_names(sized)
+    found = [_Sized(a, a.parameters or 0.0, a.family or OTHER, short[a.agent], looks[a.family or OTHER]) for a in sized]
+    return found, [agent.agent for agent in agents if agent.parameters is None]
+
+
+def _looks(agents: Sequence[Agent]) -> dict[str, _Look]:
+    """A shape for each family; a colour for each group where there are several, else for each family."""
+    group = {agent.family or OTHER: agent.group or "" for agent in agents}
+    by_group = len(set(group.values())) > 1
+    kinds = list(dict.fromkeys(group[f] if by_group else f for f in group))
+    looks: dict[str, _Look] = {}
+    for place, family in enumerate(group):
+        tone = TONES[kinds.index(group[family] if by_group else family) % len(TONES)]
+        taken = {look.shape for look in looks.values() if look.tone == tone}
+        turned = [*SHAPES[place % len(SHAPES) :], *SHAPES[: place % len(SHAPES)]]
+        looks[family] = _Look(tone, next((shape for shape in turned if shape not in taken), turned[0]))
+    return looks
+
+
+def _short_names(agents: Sequence[Agent]) -> dict[str, str]:
+    """Each agent's name without words that all names of its family begin with: colour and shape tell the family.
+
+    A word stays where its name would be empty, or not the only one of its kind in the figure, without it.
+    """
+    families: dict[str, list[str]] = {}
+    for agent in agents:
+        families.setdefault(agent.family or OTHER, []).append(agent.agent)
+    parts = {agent.agent: agent.agent.rsplit("/", 1)[-1].split("-") for agent in agents}
+    ends = Counter("-".join(words_[place:]) for words_ in parts.values() for place in range(len(words_)))
+    found: dict[str, str] = {}
+    for family, names in families.items():
+        shared = 0
+        while family != OTHER and len(names) > 1 and all(len(parts[name]) > shared + 1 for name in names):
+            if len({parts[name][shared] for name in names}) > 1:
+                break
+            if any(ends["-".join(parts[name][shared + 1 :])] > 1 for name in names):
+                break
+            shared += 1
+        found |= {name: label("-".join(parts[name][shared:]), LONGEST_NAME) for name in names}
+    return found
+
+
+# --- a panel -------------------------------------------------------------------------------------------------------
+
+
+def _panel(board: Board, metric: str, sized: Sequence[_Sized], across: LogScale) -> tuple[Markup, int]:
+    """One metric, and how many labels found no room."""
+    scores = board.metrics[metric]
+    shown = [one for one in sized if one.agent.agent in board.models(metric)]
+    human = board.human(metric)
+    values = [v for one in shown for v in _ends(board, metric, one)]
+    include = () if human is None else (human.score, human.low, human.high)
+    up = linear_scale(values, BOTTOM, TOP, include=include)
+    at = [(across(one.parameters), up(scores[one.agent.agent].score or 0.0)) for one in shown]
+    joined = _joined(shown, at)
+    whiskers = _whiskers(board, metric, shown, at, up)
+    segments = [step for _, steps in joined for step in steps]
+    segments += [ends for _, ends in whiskers]
+    baseline: Segment | None = None
+    if human is not None and human.score is not None:
+        baseline = (LEFT, up(human.score), PANEL - RIGHT, up(human.score))
+        segments.append(baseline)
+    places = label_places(
+        [Labelled(x, y, one.name) for one, (x, y) in zip(shown, at, strict=True)],
+        lines=segments,
+        within=(LEFT + 2, TOP - 8, PANEL - 2, BOTTOM - 1),
+    )
+    decimals = decimals_for(values)
+    parts = [words(fitted(TITLES.get(metric, metric), PANEL - LEFT, 16), LEFT, 36, class_="panel-title")]
+    parts += [_size_axis(across), left_axis(up, LEFT, PANEL - RIGHT, "nats" if metric in TITLES else "score")]
+    parts += _band(board, metric, up, baseline)
+    for look, steps in joined:
+        parts += [line(*step, f"family {look.tone}") for step in steps]
+    parts += [line(*ends, f"whisker thin {look.tone}") for look, ends in whiskers]
+    parts += [line(*place.lead, "lead") for place in places if place is not None and place.lead is not None]
+    for one, (x, y) in zip(shown, at, strict=True):
+        told = _told(board, metric, one, decimals)
+        parts.append(element("g", hint(told), mark(one.look.shape, x, y, one.look.tone, size=_size(one.look.shape))))
+    for one, place in zip(shown, places, strict=True):
+        if place is not None:
+            class_ = f"point-label {one.look.tone}"
+            parts.append(words(place.name, place.middle, place.base, class_=class_, anchor="middle"))
+    return Markup("").join(parts), sum(place is None for place in places)
+
+
+def _size(shape: Shape) -> float:
+    return {"cross": 3.8, "ring": 4.4, "diamond": 4.4, "triangle": 4.8}.get(shape, 4.6)
+
+
+def _ends(board: Board, metric: str, one: _Sized) -> tuple[float | None, ...]:
+    score = board.metrics[metric][one.agent.agent]
+    return score.score, score.low, score.high
+
+
+def _joined(shown: Sequence[_Sized], at: Sequence[tuple[float, float]]) -> list[tuple[_Look, list[Segment]]]:
+    """The lines of each family, from small to large."""
+    families: dict[str, list[tuple[float, float]]] = {}
+    looks: dict[str, _Look] = {}
+    for one, place in zip(shown, at, strict=True):
+        if one.family != OTHER:
+            families.setdefault(one.family, []).append(place)
+            looks[one.family] = one.look
+    return [
+        (looks[family], [(*a, *b) for a, b in zip(sorted(places), sorted(places)[1:], strict=False)])
+        for family, places in families.items()
+    ]
+
+
+def _whiskers(
+    board: Board, metric: str, shown: Sequence[_Sized], at: Sequence[tuple[float, float]], up: Scale
+) -> list[tuple[_Look, Segment]]:
+    found = []
+    for one, (x, _) in zip(shown, at, strict=True):
+        score = board.metrics[metric][one.agent.agent]
+        if score.low is not None and score.high is not None:
+            found.append((one.look, (x, up(score.high), x, up(score.low))))
+    return found
+
+
+def _band(board: Board, metric: str, up: Scale, baseline: Segment | None) -> list[Markup]:
+    human = board.human(metric)
+    if human is None or baseline is None:
+        return []
+    parts = []
+    if human.low is not None and human.high is not None:
+        top, tall = up(human.high), max(1.0, up(human.low) - up(human.high))
+        parts.append(element("rect", x=LEFT, y=top, width=PANEL - RIGHT - LEFT, height=tall, class_="band"))
+    return [*parts, line(*baseline, "band-line")]
+
+
+def _size_axis(across: LogScale) -> Markup:
+    ticks = across.ticks(5)
+    parts = [line(across(tick), TOP, across(tick), BOTTOM, "grid") for tick in ticks]
+    parts += [words(_parameters(tick), across(tick), BOTTOM + 19, class_="tick", anchor="middle") for tick in ticks]
+    middle = (across.begin + across.end) / 2
+    parts.append(words("parameters (logarithmic)", middle, BOTTOM + 40, class_="axis-title", anchor="middle"))
+    return Markup("").join(parts)
+
+
+def _parameters(number: float) -> str:
+    """A number of parameters as models are named by: 8B, 1.5B, 2T."""
+    for size, letter in UNITS:
+        if number >= size * 0.9995:
+            return f"{number / size:.3g}{letter}"
+    return f"{number:.3g}"
+
+
+def _told(board: Board, metric: str, one: _Sized, decimals: int) -> str:
+    score = board.metrics[metric][one.agent.agent]
+    about = "about " * (one.agent.agent in board.estimated_sizes)
+    text = f"{one.agent.agent} ({one.family}): {about}{_parameters(one.parameters)} parameters, "
+    text += numeral(score.score, decimals)
+    if score.low is not None and score.high is not None:
+        text += f" ({numeral(score.low, decimals)} to {numeral(score.high, decimals)})"
+    return text
+
+
+# --- below the panels ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Legend:
+    drawn: Markup
+    lines: int
+
+
+def _legend(sized: Sequence[_Sized], wide: float, *, has_human: bool, top: float) -> _Legend:
+    """Families with their marks, in as many lines as they need."""
+    parts: list[Markup] = []
+    x, row = EDGE + LEFT, 0
+    looks: Mapping[str, _Look | None] = {one.family: one.look for one in sized}
+    for family, look in {**looks, **({HUMAN: None} if has_human else {})}.items():
+        text = fitted(family if look is not None else "human baseline", 200, 14)
+        needed = 18 + text_width(text, 14) * 0.93
+        if x + needed > wide - EDGE and x > EDGE + LEFT:
+            x, row = EDGE + LEFT, row + 1
+        y = top + LINE * row
+        if look is None:
+            parts += [
+                element("rect", x=x - 2, y=y - 5, width=14.0, height=10.0, class_="band"),
+                line(x - 2, y, x + 12, y, "band-line"),
+            ]
+        else:
+            parts.append(mark(look.shape, x + 5, y, look.tone, size=_size(look.shape) + 0.4))
+        parts.append(words(text, x + 17, y + 4.5, class_="key"))
+        x += needed + 20
+    return _Legend(Markup("").join(parts), row + 1)
+
+
+def _caption(
+    board: Board, metrics: Sequence[str], sized: Sequence[_Sized], unsized: Sequence[str], unnamed: int
+) -> str:
+    told = ["Lines join models of one family."]
+    intervals = any(s.low is not None for metric in metrics for s in board.metrics[metric].values())
+    human = any(board.human(metric) for metric in metrics)
+    if intervals and board.level:
+        told.append(f"Bars{' and the grey band' if human else ''} are {board.level * 100:g}% intervals.")
+    lacking = [name for name, there in (("intervals", intervals), ("human baseline", human)) if not there]
+    if lacking:
+        told.append(f"There are no {' and no '.join(lacking)}.")
+    guessed = sum(one.agent.agent in board.estimated_sizes for one in sized)
+    if guessed:
+        told.append(f"Sizes of {guessed} of {len(sized)} models are estimates.")
+    if unsized:
+        told.append(f"Not drawn, size not known: {', '.join(map(label, unsized))}.")
+    if unnamed:
+        told.append(f"{unnamed} labels found no room.")
+    return " ".join([*(f"{note}." for note in board.notes), *told])
+
+
+def _wrapped(text: str, wide: float) -> list[str]:
+    """The text in lines that fit."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and text_width(f"{lines[-1]} {word}", 13) * 0.93 <= wide:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines

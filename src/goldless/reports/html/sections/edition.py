@@ -1,0 +1,99 @@
+"""An edition of GRE-bench: the metrics side by side, reviews written, and the leaderboard on papers nobody had seen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from goldless.reports.html.blocks import Block, Column, Fold, Section, Table, note, sentence, words
+from goldless.reports.html.documents import RunDocuments
+from goldless.reports.html.numerals import number, percent, plural
+
+Row = Mapping[str, Any]
+
+
+def edition_section(run: RunDocuments) -> Section | None:
+    """The section; None where the run is of no edition."""
+    found = run.get("gre")
+    if found is None:
+        return None
+    blocks: list[Block] = [words(*_papers(found)), _side_by_side(run), _written(found)]
+    clock = found.get("contamination")
+    if clock is not None:
+        blocks += _clock(clock)
+    return Section("edition", "The edition", tuple(blocks))
+
+
+def _papers(found: Row) -> Iterator[str]:
+    yield f"{plural(int(found['papers']), 'paper')} of {found['source']}, each review held against the references. "
+    if found.get("left_out"):
+        reasons = ", ".join(f"{count} {str(reason).replace('_', ' ')}" for reason, count in found["left_out"].items())
+        yield f"Left out when collecting: {reasons}."
+
+
+def _side_by_side(run: RunDocuments) -> Table:
+    """Agents by the first metric, every metric beside the others."""
+    columns = [Column("agent", "agent", "name")]
+    rows: dict[str, dict[str, Any]] = {}
+    for place, (metric, board) in enumerate(run.boards.items()):
+        level = percent(float(board.get("level", 0.9)))
+        columns += [
+            Column(f"score{place}", metric, "number", 2),
+            Column(f"low{place}", f"{level} low", "number", 2, absent="none"),
+            Column(f"high{place}", "high", "number", 2, absent="none"),
+        ]
+        for row in board["rows"]:
+            mine = rows.setdefault(str(row["agent"]), {"agent": row["agent"]})
+            mine |= {f"{key}{place}": number(row, key) for key in ("score", "low", "high")}
+    return Table(("The metrics side by side",), tuple(columns), tuple(rows.values()))
+
+
+def _written(found: Row) -> Table:
+    columns = (
+        Column("agent", "agent", "name"),
+        Column("papers", "papers", "count"),
+        Column("written", "reviews", "count"),
+        Column("why", "missing", absent="none"),
+        Column("shortened", "papers cut to fit", "count"),
+        Column("noticed", "noticed in its replies", absent="nothing"),
+    )
+    rows = [
+        {**row, "why": _counted(row["missing"]), "noticed": _counted(row["flags"])}
+        for row in found.get("written") or ()
+    ]
+    return Table(("Reviews written",), columns, tuple(rows))
+
+
+def _counted(counts: Row) -> str:
+    return ", ".join(f"{count} {str(what).replace('_', ' ')}" for what, count in counts.items())
+
+
+def _clock(clock: Row) -> Iterator[Block]:
+    agents = (
+        Column("agent", "agent", "name"),
+        Column("cutoff_date", "cut-off", absent="unknown"),
+        Column("clean", "papers after", "count", absent="unknown"),
+        Column("dated", "papers with a date", "count"),
+        Column("share", "share", "number", 2, absent="unknown"),
+    )
+    yield Table(("Papers that became public after an agent's cut-off",), agents, tuple(clock["agents"]))
+    common = bool(clock.get("common"))
+    scope = "common" if common else "own"
+    whose = (
+        f"the {plural(len(clock['common']), 'paper')} after everybody's cut-off" if common else "its own such papers"
+    )
+    level = percent(float(clock.get("level", 0.9)))
+    columns = (
+        Column("metric", "metric", "name"),
+        Column("agent", "agent", "name"),
+        Column("score", "score", "number", 2),
+        Column("low", f"{level} low", "number", 2, absent="none"),
+        Column("high", "high", "number", 2, absent="none"),
+        Column("difference", "less human", "signed", 2, absent="-"),
+        Column("n", "papers", "count"),
+        Column("all_score", "on all papers", "number", 2),
+    )
+    rows = tuple(row for row in clock["scores"] if row["scope"] == scope)
+    if rows:
+        yield Fold((f"The leaderboard on {whose}",), (Table((f"Scores on {whose}",), columns, rows),))
+    yield from (note(sentence(text)) for text in clock.get("notes") or ())

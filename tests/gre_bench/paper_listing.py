@@ -1,0 +1,24 @@
+"""A source of papers that lie in memory, for the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from goldless.gre_bench.papers import LeftOut, Paper
+
+
+@dataclass
+class Listing:
+    """A source that holds its papers in memory and notes which were asked for."""
+
+    held: Sequence[Paper | LeftOut]
+    name: str = "a venue"
+    asked: list[str] = field(default_factory=list)
+
+    def papers(self) -> Sequence[str]:
+        return [paper.paper for paper in self.held]
+
+    def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
+        self.asked.append(name)
+        return next(paper for paper in self.held if paper.paper == name)

@@ -1,0 +1,61 @@
+"""A small study of papers, scripted models that review them, and the fixtures that bring both together."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import goldless
+from goldless.gre_bench.generating import GenerationOptions, generate_reviews
+from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.models.scripted import ScriptedModel
+
+PAPERS = {"p1": "alpha beta gamma", "p2": "delta epsilon zeta eta"}
+PEOPLE = {"human": "human", "reference1": "reference", "reference2": "reference"}
+PROMPT_WORDS = len(REVIEW_PROMPT.split())
+TAGGED = "<summary>{0}.</summary><strengths>S.</strengths><weaknesses>W.</weaknesses><questions>Q?</questions>"
+
+
+def read_as_review(request) -> str:
+    return TAGGED.format(request.messages[1].content)
+
+
+def text_of(paper: str) -> str:
+    return f"Summary:\n\n{PAPERS[paper]}.\n\nStrengths:\n\nS.\n\nWeaknesses:\n\nW.\n\nQuestions:\n\nQ?"
+
+
+def scripted(name="m", answers=read_as_review, **options) -> ScriptedModel:
+    return ScriptedModel(answers=answers, name=name, **options)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A study of two papers, as it is collected."""
+
+    def make(papers=PAPERS, **tables):
+        tables = {
+            "tasks": [{"task": p, "prompt": text, "title": f"On {p}", "seen": "2023"} for p, text in papers.items()],
+            "agents": [{"agent": agent, "group": group} for agent, group in PEOPLE.items()],
+            "responses": [{"task": p, "agent": a, "text": f"{a} on {p}"} for p in papers for a in PEOPLE],
+            "left_out": [{"paper": "p3", "reason": "few_reviews", "detail": "2 of 3"}],
+            **tables,
+        }  # fmt: skip
+        path = tmp_path / "study"
+        path.mkdir()
+        for table, rows in tables.items():
+            (path / f"{table}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return make
+
+
+@pytest.fixture
+def generate(tmp_path):
+    """Generates with one journal for the whole test."""
+
+    async def run(folder, models, **options):
+        chosen = GenerationOptions(models=models, journal=tmp_path / "journal.sqlite", **options)
+        return await generate_reviews(goldless.read_study(folder), chosen)
+
+    return run

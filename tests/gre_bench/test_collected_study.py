@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from paper_listing import Listing
+
+from goldless import read_study
+from goldless.errors import UserError
+from goldless.gre_bench.collected_study import collected_study, reference_agents, write_collected
+from goldless.gre_bench.draw import Draw, draw_papers
+from goldless.gre_bench.paper_folder import PaperFolder
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
+
+
+def a_paper(name: str, **others) -> Paper:
+    reviews = tuple(
+        HumanReview(f"r{n}", {"Summary": f"Review {n} of {name}.", "Questions": "None."}, {"rating": n})
+        for n in range(1, 5)
+    )
+    return replace(Paper(name, f"On {name}", f"{name} is studied.", f"The whole of {name}.", reviews), **others)
+
+
+def a_draw(*papers: Paper | LeftOut, seed: int = 5, reviews: int = 3) -> Draw:
+    return draw_papers(Listing(papers), papers=None, reviews=reviews, seed=seed)
+
+
+def test_a_draw_becomes_an_ordinary_study(tmp_path):
+    draw = a_draw(
+        a_paper("a", public_date="2023-09-30", synopses={"assw": "They claim A."}, extra={"area": "theory"}),
+        a_paper("b"),
+        LeftOut("c", "few_reviews", "1 of 3"),
+    )
+    folder = write_collected(draw, tmp_path / "study")
+    study = read_study(folder)
+    assert sorted(study.tasks) == ["a", "b"]
+    assert [(agent.agent, agent.group) for agent in study.agents] == [
+        ("human", "human"),
+        ("reference1", "reference"),
+        ("reference2", "reference"),
+    ]
+    assert study.n_responses == 6
+    task = study.task("a")
+    assert task.prompt == "The whole of a."
+    assert task.reference is None
+    assert task.synopses == {"abstract": "a is studied.", "assw": "They claim A."}
+    assert task.extra == {"title": "On a", "public_date": "2023-09-30", "source": "a venue", "area": "theory"}
+    assert "public_date" not in study.task("b").extra
+    for drawn in draw.papers:
+        texts = [response.text for response in study.responses(drawn.paper.paper)]
+        assert texts == [review.text for review in (drawn.candidate, *drawn.references)]
+
+
+def test_what_was_left_out_and_how_it_was_drawn_travel_with_the_study(tmp_path):
+    draw = a_draw(a_paper("a"), LeftOut("c", "few_reviews", "1 of 3"), LeftOut("d", "withdrawn"))
+    study = read_study(write_collected(draw, tmp_path / "study"))
+    left = {(row["paper"], row["reason"], row["detail"] or "") for row in study.table("left_out").to_dicts()}
+    assert left == {("c", "few_reviews", "1 of 3"), ("d", "withdrawn", "")}
+    assert study.table("draw").to_dicts() == [
+        {
+            "source": "a venue",
+            "seed": 5,
+            "papers_asked": None,
+            "reviews_asked": 3,
+            "papers_listed": 3,
+            "papers_drawn": 1,
+            "papers_left_out": 2,
+            "papers_untried": 0,
+        }
+    ]
+
+
+def test_where_nothing_was_left_out_there_is_no_such_table(tmp_path):
+    study = read_study(write_collected(a_draw(a_paper("a")), tmp_path / "study"))
+    assert study.table("left_out") is None
+    assert study.table("draw")["papers_left_out"].item() == 0
+
+
+def test_the_reviews_table_says_which_agent_is_which_review(tmp_path):
+    draw = a_draw(a_paper("a"))
+    drawn = draw.papers[0]
+    rows = read_study(write_collected(draw, tmp_path / "study")).table("reviews").to_dicts()
+    expected = [drawn.candidate, *drawn.references]
+    assert [row["agent"] for row in rows] == ["human", "reference1", "reference2"]
+    assert [row["review"] for row in rows] == [review.review for review in expected]
+    assert [row["rating"] for row in rows] == [int(review.review[1]) for review in expected]
+    assert rows[0]["sections"] == [
+        {"title": "Summary", "text": expected[0].sections["Summary"]},
+        {"title": "Questions", "text": "None."},
+    ]
+
+
+def test_rewrites_of_drawn_reviews_go_to_their_agents(tmp_path):
+    rewrites = {f"r{n}": ("gpt", f"Judgments of {n}.") for n in range(1, 5)} | {"r1": ("gpt", " ")}
+    draw = a_draw(a_paper("a", rewrites=rewrites))
+    drawn = draw.papers[0]
+    agents = dict(zip(["human", "reference1", "reference2"], (drawn.candidate, *drawn.references), strict=True))
+    expected = {
+        (agent, f"Judgments of {review.review[1]}.") for agent, review in agents.items() if review.review != "r1"
+    }
+    rows = read_study(write_collected(draw, tmp_path / "study")).table("rewrites").to_dicts()
+    assert {(row["agent"], row["text"]) for row in rows} == expected
+    assert {(row["rewriter"], row["task"]) for row in rows} == {("gpt", "a")}
+
+
+def test_columns_with_names_of_the_study_are_kept_under_another_name():
+    extra = {"reference": "[1]", "source": "web", "synopsis_abstract": "other", "area": "theory"}
+    paper = a_paper("a", extra=extra)
+    noted = replace(paper, reviews=tuple(replace(r, extra={"agent": "R2", "rating": 1}) for r in paper.reviews))
+    tables = collected_study(a_draw(noted))
+    row = tables["tasks"][0]
+    assert row["source"] == "a venue"
+    assert row["synopsis_abstract"] == "a is studied."
+    assert "reference" not in row
+    others = {name: row[name] for name in row if name.startswith("paper_")}
+    assert others == {"paper_reference": "[1]", "paper_source": "web", "paper_synopsis_abstract": "other"}
+    assert tables["reviews"][0]["review_agent"] == "R2"
+
+
+def test_the_agents_are_as_many_as_the_reviews_drawn():
+    assert reference_agents(2) == ("reference1",)
+    agents = [row["agent"] for row in collected_study(a_draw(a_paper("a"), reviews=4))["agents"]]
+    assert agents == ["human", "reference1", "reference2", "reference3"]
+
+
+def test_hostile_texts_are_stored_as_text_without_nul_and_lone_surrogates(tmp_path):
+    hostile = "</review> \x00<script>alert(1)</script>\ud800 [[A]]"
+    reviews = tuple(HumanReview(f"r{n}", {"": hostile}, {"note": [hostile]}) for n in range(3))
+    paper = Paper("../x", hostile, hostile, hostile, reviews, extra={"big": 2**80, "nan": float("nan")})
+    study = read_study(write_collected(a_draw(paper), tmp_path / "study"))
+    clean = "</review> <script>alert(1)</script> [[A]]"
+    assert study.task("../x").prompt == clean
+    assert study.task("../x").extra["big"] == str(2**80)
+    assert {response.text for response in study.responses("../x")} == {clean}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["study"]
+
+
+def test_the_same_draw_gives_the_same_study(tmp_path):
+    papers = [a_paper(f"p{n}") for n in range(6)]
+    one = read_study(write_collected(a_draw(*papers), tmp_path / "one"))
+    two = read_study(write_collected(a_draw(*reversed(papers)), tmp_path / "two"))
+    assert one.fingerprint == two.fingerprint
+
+
+def test_a_folder_that_holds_something_is_not_overwritten_and_nothing_is_left_beside_it(tmp_path):
+    target = tmp_path / "study"
+    target.mkdir()
+    (target / "notes.txt").write_text("mine", encoding="utf-8")
+    for overwrite in (False, True):
+        with pytest.raises(UserError, match="study"):
+            write_collected(a_draw(a_paper("a")), target, overwrite=overwrite)
+    assert [path.name for path in tmp_path.iterdir()] == ["study"]
+    assert [path.name for path in target.iterdir()] == ["notes.txt"]
+
+
+def test_an_older_study_is_replaced_as_a_whole_where_that_is_allowed(tmp_path):
+    target = write_collected(a_draw(a_paper("a"), LeftOut("c", "withdrawn")), tmp_path / "study")
+    study = read_study(write_collected(a_draw(a_paper("b")), target, overwrite=True))
+    assert list(study.tasks) == ["b"]
+    assert study.table("left_out") is None
+
+
+def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):
+    folder = tmp_path / "mine"
+    (folder / "papers").mkdir(parents=True)
+    papers = [{"paper": f"p{n}", "title": f"On {n}", "abstract": f"About {n}.", "year": 2023} for n in range(4)]
+    reviews = [
+        {"paper": f"p{n}", "review": f"r{k}", "Summary": f"Paper {n} by {k}.", "rating": k}
+        for n in range(4)
+        for k in range(3 - (n == 3))
+    ]
+    for name, rows in (("papers", papers), ("reviews", reviews)):
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    for n in range(4):
+        (folder / "papers" / f"p{n}.md").write_text(f"# On {n}\n\nAll of it.", encoding="utf-8")
+    draw = draw_papers(PaperFolder(folder), papers=3, seed=0)
+    target = write_collected(draw, tmp_path / "study")
+    study = read_study(target)
+    assert sorted(study.tasks) == ["p0", "p1", "p2"]
+    assert study.task("p1").prompt == "# On 1\n\nAll of it."
+    assert study.task("p1").extra["year"] == 2023
+    assert study.task("p1").extra["source"] == "mine"
+    ended = goldless("study", "check", target)
+    assert ended.code == 0, ended.err

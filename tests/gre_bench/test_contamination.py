@@ -1,0 +1,184 @@
+"""The contamination clock: which papers are clean for whom, and scores on these, by hand arithmetic."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from goldless.errors import UserError
+from goldless.gre_bench.contamination import contamination_clock
+from goldless.metrics.scores import ResponseScore
+from goldless.records import Agent
+
+FAST = {"resamples": 200}
+DATES = {"p1": "2023-01-15", "p2": "2023-06-15", "p3": "2023-12-15", "p4": None}
+AGENTS = [
+    Agent("human", "human"),
+    Agent("reference1", cutoff_date="1999"),
+    Agent("old", cutoff_date="2023-03-01"),
+    Agent("new", cutoff_date="2023-06-14"),
+    Agent("unknown"),
+]
+
+
+def scores(**by_agent):
+    """Scores of p1, p2, … in order; None is a missing one."""
+    rows = [
+        ResponseScore(f"p{place}", agent, score, 2, 2 if score is not None else 0)
+        for agent, column in by_agent.items()
+        for place, score in enumerate(column, 1)
+    ]
+    return {"gem": rows}
+
+
+GIVEN = scores(
+    human=[1, 2, 3, 4], old=[10, 4, 9, 50], new=[10, 3, 3, 50], unknown=[9, 9, 9, 9], reference1=[7, 7, 7, 7]
+)
+
+
+def clock(agents=AGENTS, dates=DATES, given=GIVEN, **options):
+    return contamination_clock(agents, dates, given, **{**FAST, **options})
+
+
+def row(found, agent, scope):
+    return next(one for one in found.scores if (one.agent, one.scope) == (agent, scope))
+
+
+def test_papers_after_the_cut_off_are_counted_and_undated_ones_apart():
+    """Of three dated papers two are later than 1 March and two later than 14 June."""
+    found = {one.agent: one for one in clock().agents}
+    assert set(found) == {"old", "new", "unknown"}
+    assert (found["old"].clean, found["old"].dated, found["old"].undated) == (2, 3, 1)
+    assert found["old"].share == pytest.approx(2 / 3)
+    assert clock().undated == ("p4",)
+
+
+def test_an_agent_without_a_cut_off_is_unknown_and_on_neither_leaderboard():
+    found = clock()
+    assert found.unknown == ("unknown",)
+    mine = next(one for one in found.agents if one.agent == "unknown")
+    assert (mine.clean, mine.share) == (None, None)
+    assert "unknown" not in {one.agent for one in found.scores}
+    assert any("1 without a cut-off, not taken as clean: unknown" in note for note in found.notes)
+    assert "| unknown | unknown | unknown | 3 | unknown | 1 |" in found.table().to_markdown()
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "public", "after"),
+    [
+        ("2023-06-14", "2023-06-15", True),
+        ("2023-06-15", "2023-06-15", False),
+        ("2023-06", "2023-06-30", False),
+        ("2023-06", "2023-07-01", True),
+        ("2023", "2023-12-31", False),
+        ("2023", "2024-01-01", True),
+        ("2023-06-14", "2023-06", False),
+        ("2023-05", "2023-06", True),
+        ("2023-05", "2023", False),
+        ("2022", "2023", True),
+    ],
+)
+def test_a_paper_is_after_only_if_every_day_it_may_mean_is_later_than_every_day_of_the_cut_off(cutoff, public, after):
+    found = clock([Agent("a", cutoff_date=cutoff)], {"p1": public}, {})
+    assert found.agents[0].clean == int(after)
+
+
+def test_own_papers_are_compared_with_the_human_on_the_same_papers():
+    """Old on p2 and p3: mean of 4 and 9; less human: mean of 2 and 6. On all papers: 73 / 4."""
+    mine = row(clock(), "old", "own")
+    assert (mine.score, mine.n, mine.missing) == (6.5, 2, 0)
+    assert (mine.difference, mine.n_pairs) == (4.0, 2)
+    assert mine.all_score == pytest.approx(73 / 4)
+    assert mine.rank is None
+
+
+def test_intervals_are_students_t_over_few_papers():
+    """SciPy's interval of the mean of 2 and 6."""
+    mine = row(clock(level=0.9), "old", "own")
+    low, high = stats.t.interval(0.9, 1, loc=4.0, scale=stats.sem([2, 6]))
+    assert (mine.difference_low, mine.difference_high) == pytest.approx((low, high))
+
+
+def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody():
+    """p2 and p3 are after both cut-offs: old 6.5, new 3, human 2.5."""
+    found = clock()
+    assert found.common == ("p2", "p3")
+    rows = [(one.agent, one.rank, one.score) for one in found.scores if one.scope == "common"]
+    assert rows == [("old", 1, 6.5), ("new", 2, 3.0), ("human", None, 2.5)]
+    assert "the 2 papers clean for all" in found.leaderboard("gem", "common").to_markdown()
+
+
+def test_where_no_paper_is_after_all_cut_offs_it_says_so_and_names_whose_is_latest():
+    found = clock([Agent("old", cutoff_date="2023-03"), Agent("late", cutoff_date="2024")])
+    assert found.common == ()
+    assert [one.scope for one in found.scores] == ["own", "own"]
+    assert any("no leaderboard common to all. Fewest papers are after: late (2024)." in note for note in found.notes)
+    assert "no leaderboard common" in found.leaderboard("gem", "common").to_markdown()
+    late = row(found, "late", "own")
+    assert (late.score, late.note) == (None, "no clean paper")
+
+
+def test_where_no_agent_has_a_cut_off_it_says_so():
+    for agents in ([Agent("a")], []):
+        found = clock(agents)
+        assert "No agent has a cut-off, so there is no leaderboard of clean papers." in found.notes
+        assert (found.scores, found.common) == ((), ())
+
+
+def test_a_missing_score_is_counted_and_never_a_zero():
+    given = scores(human=[1, None, 3, 4], old=[10, 4, None, 50])
+    mine = row(clock(given=given), "old", "own")
+    assert (mine.score, mine.n, mine.missing) == (4.0, 1, 1)
+    assert (mine.difference, mine.n_pairs) == (None, 0)
+
+
+def test_a_common_leaderboard_with_missing_scores_says_that_its_papers_are_not_the_same():
+    given = scores(human=[1, 2, 3, 4], old=[1, 2, None, 4], new=[1, 2, 3, 4])
+    told = "Scores are missing on some of these papers"
+    assert any(told in note for note in clock(given=given).leaderboard("gem", "common").notes)
+    assert clock().leaderboard("gem", "common").notes == ()
+
+
+def test_without_a_human_there_are_scores_and_no_differences():
+    found = clock(given=scores(old=[1, 2, 3, 4], new=[1, 2, 3, 4]))
+    assert {one.agent for one in found.scores} == {"old", "new"}
+    assert {one.difference for one in found.scores} == {None}
+
+
+def test_from_ten_papers_on_the_interval_is_that_of_resampled_papers():
+    """With many papers the studentised bootstrap of normal scores is close to Student's t."""
+    random = np.random.default_rng(0)
+    values = random.normal(1.0, 1.0, 200)
+    dates = {f"p{i}": "2024-01-01" for i in range(1, 201)}
+    found = clock([Agent("a", cutoff_date="2023")], dates, scores(a=values.tolist(), human=[0.0] * 200), resamples=4000)
+    mine = row(found, "a", "common")
+    low, high = stats.t.interval(0.9, 199, loc=values.mean(), scale=stats.sem(values))
+    assert (mine.difference_low, mine.difference_high) == pytest.approx((low, high), abs=0.02)
+
+
+def test_all_bad_dates_are_told_at_once():
+    with pytest.raises(UserError) as error:
+        clock([Agent("a", cutoff_date="soon")], {"p1": "15.1.2023", "p2": "2023-02-30"}, {})
+    told = str(error.value)
+    assert "cutoff_date of agent 'a' is 'soon'" in told
+    assert "public_date of task 'p1' is '15.1.2023'" in told
+    assert "public_date of task 'p2' is '2023-02-30'" in told
+    assert told.endswith("a date is written as 2023-09-30, 2023-09 or 2023, or left blank")
+
+
+def test_scores_of_tasks_without_an_entry_are_told():
+    with pytest.raises(UserError, match="1 tasks have scores and are not among those with a public date or none: p4"):
+        clock(dates={"p1": None, "p2": None, "p3": None})
+
+
+def test_tables_print_and_json_is_plain():
+    found = clock()
+    for table in (found.table(), found.leaderboard("gem", "own"), found.leaderboard("gem", "common")):
+        table.to_rich()
+        assert table.to_csv()
+    assert json.loads(json.dumps(found.as_json(), allow_nan=False))["common"] == ["p2", "p3"]
+    with pytest.raises(UserError, match="no metric 'x' has scores; those there are: gem"):
+        found.leaderboard("x", "own")

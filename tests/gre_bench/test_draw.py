@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import hashlib
+import random
+from typing import get_args
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from paper_listing import Listing
+
+from goldless.errors import UserError
+from goldless.gre_bench.draw import draw_papers
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource, Reason
+
+
+def a_paper(name: str, *, reviews: int = 3, text: str = "Its text.", abstract: str = "Its abstract.") -> Paper:
+    written = tuple(HumanReview(f"r{n}", {"": f"Review {n} of {name}."}) for n in range(reviews))
+    return Paper(name, f"Title of {name}", abstract, text, written)
+
+
+def listing(count: int) -> Listing:
+    source = Listing([a_paper(f"p{n}") for n in range(count)])
+    checked: PaperSource = source
+    assert checked.name == "a venue"
+    return source
+
+
+def drawn_names(draw) -> list[str]:
+    return [drawn.paper.paper for drawn in draw.papers]
+
+
+def test_papers_come_in_the_order_in_which_numpy_shuffles_the_sorted_names():
+    names = sorted(f"p{n}" for n in range(12))
+    expected = [names[place] for place in np.random.default_rng(7).permutation(12)]
+    assert drawn_names(draw_papers(listing(12), papers=5, seed=7)) == expected[:5]
+    assert drawn_names(draw_papers(listing(12), papers=None, seed=7)) == expected
+
+
+def test_the_candidate_is_the_review_with_the_smallest_hash():
+    def rank(paper: str, review: str) -> str:
+        parts = ["7", paper, review]
+        return hashlib.sha256(b"".join(len(p).to_bytes(8, "big") + p.encode() for p in parts)).hexdigest()
+
+    for drawn in draw_papers(listing(12), papers=None, seed=7).papers:
+        expected = sorted(("r0", "r1", "r2"), key=lambda review: rank(drawn.paper.paper, review))
+        assert [review.review for review in (drawn.candidate, *drawn.references)] == expected
+
+
+@given(st.integers(0, 2**32), st.randoms(use_true_random=False))
+def test_the_draw_is_fixed_by_the_seed_whatever_the_order_of_the_listing(seed, shuffle):
+    papers = [a_paper(f"p{n}") for n in range(15)]
+    shuffled = papers.copy()
+    shuffle.shuffle(shuffled)
+    assert draw_papers(Listing(shuffled), papers=6, seed=seed) == draw_papers(Listing(papers), papers=6, seed=seed)
+
+
+@given(st.integers(0, 2**32), st.permutations(range(5)))
+def test_the_candidate_does_not_depend_on_the_order_of_the_reviews(seed, order):
+    paper = a_paper("p", reviews=5)
+    other = Paper("p", "Title", "Abstract.", "Text.", tuple(paper.reviews[n] for n in order))
+    first, second = (draw_papers(Listing([p]), papers=1, seed=seed).papers[0] for p in (paper, other))
+    assert (first.candidate, first.references) == (second.candidate, second.references)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 20))
+def test_more_papers_in_the_source_do_not_change_who_is_the_candidate(seed, more):
+    def candidates(count: int) -> dict[str, tuple[HumanReview, ...]]:
+        draw = draw_papers(listing(count), papers=None, seed=seed)
+        return {drawn.paper.paper: (drawn.candidate, *drawn.references) for drawn in draw.papers}
+
+    assert candidates(10).items() <= candidates(10 + more).items()
+
+
+@given(st.integers(0, 2**32), st.integers(1, 14))
+def test_a_larger_draw_begins_with_the_smaller_one(seed, count):
+    small, large = (draw_papers(listing(15), papers=n, seed=seed).papers for n in (count, 15))
+    assert large[:count] == small
+
+
+def test_every_review_of_a_paper_is_the_candidate_for_some_seed_about_equally_often():
+    chosen = [draw_papers(listing(1), papers=1, seed=seed).papers[0].candidate.review for seed in range(600)]
+    # Binomial with n = 600 and p = 1/3: mean 200, standard deviation 11.5; five of them on either side.
+    assert all(142 <= chosen.count(review) <= 258 for review in ("r0", "r1", "r2"))
+
+
+def test_no_paper_is_asked_for_beyond_those_needed():
+    source = listing(30)
+    draw = draw_papers(source, papers=4, seed=1)
+    assert source.asked == drawn_names(draw)
+    assert (draw.listed, draw.untried) == (30, 26)
+
+
+def test_a_paper_listed_twice_is_drawn_once():
+    assert draw_papers(Listing([a_paper("a"), a_paper("a"), a_paper("b")]), papers=None, seed=0).listed == 2
+
+
+def test_papers_that_cannot_be_used_are_passed_over_and_kept_with_their_reason():
+    bad = [LeftOut(f"bad{n}", reason) for n, reason in enumerate(get_args(Reason))]
+    draw = draw_papers(Listing([*bad, a_paper("good")]), papers=None, seed=3)
+    assert drawn_names(draw) == ["good"]
+    assert sorted(draw.left_out, key=lambda out: out.paper) == sorted(bad, key=lambda out: out.paper)
+
+
+@pytest.mark.parametrize(
+    ("paper", "reason"),
+    [
+        (a_paper("x", reviews=2), LeftOut("x", "few_reviews", "2 of 3")),
+        (a_paper("x", text=" \x00\n"), LeftOut("x", "no_paper", "its text is empty")),
+        (a_paper("x", abstract=" "), LeftOut("x", "no_abstract")),
+        (
+            Paper("x", "T", "A.", "B.", tuple(HumanReview(f"r{n}", {"Summary": t}) for n, t in enumerate("a \x00"))),
+            LeftOut("x", "few_reviews", "1 of 3"),
+        ),
+    ],
+)
+def test_what_a_source_lets_through_is_checked_again(paper, reason):
+    draw = draw_papers(Listing([paper, a_paper("good")]), papers=None, seed=3)
+    assert draw.left_out == (reason,)
+
+
+def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
+    bad = [LeftOut("a", "withdrawn"), LeftOut("b", "few_reviews"), LeftOut("c", "few_reviews")]
+    with pytest.raises(UserError) as error:
+        draw_papers(Listing([*bad, a_paper("good"), a_paper("fine")]), papers=3, seed=3)
+    assert str(error.value) == (
+        "a venue: 2 of 5 papers can be used; 3 were asked for. Left out: few_reviews 2, withdrawn 1. "
+        "Look into these, or ask for fewer papers or fewer reviews of each."
+    )
+
+
+def test_fewer_papers_are_taken_where_that_is_allowed():
+    draw = draw_papers(listing(2), papers=3, seed=3, fewer_ok=True)
+    assert (len(draw.papers), draw.asked, draw.untried) == (2, 3, 0)
+
+
+def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
+    with pytest.raises(UserError, match=r"0 of 1 papers can be used; 3 were asked for\. Left out: withdrawn 1\."):
+        draw_papers(Listing([LeftOut("a", "withdrawn")]), papers=3, seed=3, fewer_ok=True)
+    with pytest.raises(UserError, match="a venue: there are no papers"):
+        draw_papers(Listing([]), papers=None, seed=3)
+
+
+def test_a_source_with_too_few_papers_says_so_where_none_is_left_out():
+    with pytest.raises(UserError, match=r"2 of 2 papers can be used; 3 were asked for\. None was left out\."):
+        draw_papers(listing(2), papers=3, seed=3)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"papers": 0, "seed": 1}, "0 papers were asked for"),
+        ({"papers": 2, "seed": 1, "reviews": 1}, "1 reviews of each paper were asked for; 2 are needed"),
+        ({"papers": 2, "seed": -1}, "the seed is -1"),
+    ],
+)
+def test_numbers_that_make_no_draw_are_refused(options, message):
+    with pytest.raises(UserError, match=message):
+        draw_papers(listing(3), **options)
+
+
+def test_progress_counts_the_papers_found_of_those_asked_for():
+    told = []
+    source = Listing([LeftOut("a", "withdrawn"), *(a_paper(f"p{n}") for n in range(5))])
+    draw_papers(source, papers=3, seed=random.Random(5).randrange(100), progress=told.append)
+    assert [step.done for step in told if step.done][-1] == 3
+    assert {(step.stage, step.total) for step in told} == {("papers", 3)}
+    told.clear()
+    draw_papers(source, papers=None, seed=1, progress=told.append)
+    assert [(step.done, step.total) for step in told] == [(n, 6) for n in range(1, 7)]

@@ -1,0 +1,326 @@
+"""Models review papers side by side; what is missing has a cause, and nothing is asked twice."""
+
+from __future__ import annotations
+
+import anyio
+import anyio.lowlevel
+import pytest
+from loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, generate, read_as_review, scripted, text_of
+from toy_language import chat_tokens
+
+import goldless
+from goldless.errors import BudgetError, UserError
+from goldless.gre_bench.generating import add_reviews
+from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Price
+from goldless.records import Agent, CallFailure
+
+__all__ = ["folder", "generate"]
+
+pytestmark = pytest.mark.anyio
+
+
+def causes(generated) -> list[tuple[str, str, str | None]]:
+    return [(r.agent, r.task, None if r.failure is None else r.failure.kind) for r in generated.reviews]
+
+
+# --- generating ----------------------------------------------------------------------------------------------------
+
+
+async def test_every_model_reviews_every_paper_and_the_study_takes_the_reviews(folder, generate):
+    path = folder()
+    known = {"big": Agent("big", parameters=70e9, family="toy", cutoff_date="2022-03")}
+    generated = await generate(path, {"big": scripted("a"), "small": scripted("b")}, agents=known)
+    assert add_reviews(path, generated) == path
+    study = goldless.read_study(path)
+    assert [a for a in study.agents if a.agent not in PEOPLE] == [
+        Agent("big", "model", 70e9, "toy", "2022-03"),
+        Agent("small", "model"),
+    ]
+    for paper in PAPERS:
+        assert [study.response(paper, agent).text for agent in ("big", "small")] == [text_of(paper)] * 2
+        assert study.response(paper, "human").text == f"human on {paper}"
+        assert study.task(paper).extra == {"title": f"On {paper}", "seen": "2023"}
+    assert study.table("left_out").rows() == [("p3", "few_reviews", "2 of 3")]
+
+
+async def test_the_study_says_of_each_review_how_it_was_made(folder, generate):
+    path = folder()
+    generated = await generate(path, {"m": scripted("a")}, max_tokens=50, temperature=0.7, seed=5)
+    add_reviews(path, generated)
+    rows = goldless.read_study(path).table("generations").to_dicts()
+    assert [(r["agent"], r["model"], r["task"], r["raw"]) for r in rows] == [
+        ("m", "scripted:a", paper, TAGGED.format(text)) for paper, text in PAPERS.items()
+    ]
+    first = rows[0]
+    assert (first["finish"], first["failure"], first["failure_message"]) == ("stop", None, None)
+    assert (list(first["flags"]), first["characters_cut"]) == ([], 0)
+    # the scripted model is charged for the paper's words and one written
+    assert (first["input_tokens"], first["output_tokens"]) == (3, 1)
+    assert first["settings"].startswith(
+        "review|model:scripted:a|prompt:gem-c3|max_tokens:50|temperature:0.7|seed:5|truncate:off|cut:missing|"
+    )
+    assert generated.signature.startswith("reviews|prompt:gem-c3|max_tokens:50|temperature:0.7|seed:5|truncate:off|")
+
+
+async def test_models_work_at_the_same_time(folder, generate):
+    """Each waits in its first call until the other has been called."""
+
+    class Waiting(ScriptedModel):
+        mine = others = None
+
+        async def chat(self, request):
+            self.mine.set()
+            await self.others.wait()
+            return await super().chat(request)
+
+    first, second = Waiting(answers=read_as_review, name="a"), Waiting(answers=read_as_review, name="b")
+    first.mine = second.others = anyio.Event()
+    second.mine = first.others = anyio.Event()
+    with anyio.fail_after(60):
+        generated = await generate(folder(), {"a": first, "b": second})
+    assert [kind for *_, kind in causes(generated)] == [None] * 4
+
+
+async def test_the_calls_of_a_server_run_side_by_side_and_those_on_this_machine_one_by_one(folder, generate):
+    class Counting:
+        capabilities = Capabilities(chat=True)
+
+        def __init__(self, provider):
+            self.identity, self.now, self.most = ModelIdentity(provider, "counting"), 0, 0
+
+        async def prepare(self):
+            pass
+
+        async def chat(self, request):
+            self.now += 1
+            self.most = max(self.most, self.now)
+            for _ in range(10):
+                await anyio.lowlevel.checkpoint()
+            self.now -= 1
+            return ChatReply(read_as_review(request))
+
+    server, local = Counting("http"), Counting("gguf")
+    await generate(folder(), {"server": server, "local": local})
+    assert (server.most, local.most) == (2, 1)
+
+
+async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(folder, generate):
+    """p1 has 3 words and p2 has 4: with the prompt and 10 for the review, p1 just fits."""
+    path, small = folder(), scripted("small", context_length=PROMPT_WORDS + 3 + 10)
+    generated = await generate(path, {"small": small, "large": scripted("large")}, max_tokens=10)
+    assert causes(generated) == [
+        ("small", "p1", None), ("small", "p2", "too_long"), ("large", "p1", None), ("large", "p2", None),
+    ]  # fmt: skip
+    assert (len(small.calls), generated.failures("small"), generated.open) == (1, {"too_long": 1}, 0)
+    rows = {row["agent"]: row for row in generated.as_json()["agents"]}
+    assert [rows["small"][count] for count in ("asked", "used", "missing")] == [2, 1, 1]
+    assert "too_long 1" in generated.table().to_markdown()
+    add_reviews(path, generated)
+    study = goldless.read_study(path)
+    assert study.response("p2", "small") is None
+    (row,) = [r for r in study.table("generations").to_dicts() if r["failure"] is not None]
+    assert (row["agent"], row["task"], row["failure"], row["raw"]) == ("small", "p2", "too_long", None)
+
+
+async def test_a_paper_is_cut_only_where_that_is_asked_for_and_every_row_says_so(folder, generate):
+    path, small = folder(), scripted("small", context_length=PROMPT_WORDS + 3 + 10)
+    generated = await generate(path, {"small": small}, max_tokens=10, truncate=True)
+    assert small.calls[1].messages[1].content == "delta epsilon zeta "
+    assert [review.evidence.characters_cut for review in generated.reviews] == [0, len("eta")]
+    assert "|truncate:on|" in generated.signature
+    add_reviews(path, generated)
+    rows = goldless.read_study(path).table("generations").to_dicts()
+    assert [row["characters_cut"] for row in rows] == [0, 3]
+    assert all("|truncate:on|" in row["settings"] for row in rows)
+
+
+async def test_a_cut_review_is_missing_by_default_and_kept_with_a_flag_where_asked_for(folder, generate):
+    half = ChatReply("<summary>A.</summary><strengths>1. Fast, and", "length")
+    model = scripted(answers=lambda _: half)
+    path = folder()
+    generated = await generate(path, {"m": model})
+    assert [(r.text, r.failure.kind, r.evidence.reply) for r in generated.reviews] == [
+        (None, "truncated", half.text)
+    ] * 2
+    kept = await generate(path, {"m": model}, cut="keep")
+    assert len(model.calls) == 2, "the replies were in the journal"
+    assert kept.reviews[0].text == "Summary:\n\nA.\n\nStrengths:\n\n1. Fast, and"
+    assert kept.reviews[0].flags == (
+        "cut_reply", "unclosed:strengths", "missing_section:weaknesses", "missing_section:questions",
+    )  # fmt: skip
+    assert "|cut:kept|" in kept.signature
+
+
+async def test_a_review_without_tags_is_used_and_flagged_and_one_of_thoughts_alone_is_missing(folder, generate):
+    model = scripted(answers=lambda r: "Fine work." if "alpha" in r.messages[1].content else "<think>Well</think>")
+    generated = await generate(folder(), {"m": model})
+    assert [(r.text, r.flags[-1]) for r in generated.reviews] == [
+        ("Review:\n\nFine work.", "no_tags"),
+        (None, "no_tags"),
+    ]
+    assert causes(generated)[1] == ("m", "p2", "bad_reply")
+
+
+async def test_a_run_that_died_goes_on_and_asks_nothing_twice(folder, generate):
+    path = folder()
+
+    def die(request):
+        if "delta" in request.messages[1].content:
+            raise RuntimeError("killed")
+        return read_as_review(request)
+
+    with pytest.raises(BaseExceptionGroup):
+        await generate(path, {"m": scripted(answers=die)})
+    again = scripted()
+    generated = await generate(path, {"m": again})
+    assert [call.messages[1].content for call in again.calls] == [PAPERS["p2"]]
+    assert causes(generated) == [("m", "p1", None), ("m", "p2", None)]
+    assert [row.reused for row in generated.spending] == [1]
+    # a reply out of the journal has the tokens of its call
+    assert generated.reviews[0].evidence.input_tokens == 3
+
+
+async def test_a_failed_call_is_left_open_and_said_to_be(folder, generate):
+    path, seen = folder(), []
+
+    def busy(request):
+        return (
+            CallFailure("server_error", "busy") if "delta" in request.messages[1].content else read_as_review(request)
+        )
+
+    generated = await generate(path, {"m": scripted(answers=busy)}, progress=seen.append)
+    assert generated.open == 1
+    assert generated.incomplete == "incomplete: 1 of 2 reviews are open (server_error 1); run the same again"
+    assert [(p.stage, p.done, p.total) for p in seen] == [("writing reviews", 1, 2), ("writing reviews", 2, 2)]
+    assert (await generate(path, {"m": scripted()})).incomplete is None
+
+
+# --- servers -------------------------------------------------------------------------------------------------------
+
+
+def reviews_of_server(body):
+    return chat_reply(TAGGED.format(body["messages"][-1]["content"]))
+
+
+async def test_what_a_server_says_of_its_context_is_kept_to_without_asking_it(folder, generate):
+    """Its tokenizer takes p1 for 5 tokens, words and blanks, and p2 for 7; one token of the context it keeps."""
+    messages = [{"role": "system", "content": REVIEW_PROMPT}, {"role": "user", "content": PAPERS["p1"]}]
+    longest = len(chat_tokens(messages)) + 10 + 1
+    listed = [{"id": "toy", "object": "model", "root": "toy", "max_model_len": longest}]
+    with LoopbackServer(Behaviour(models=listed, speaks={"vllm"}, chat=reviews_of_server)) as server:
+        generated = await generate(folder(), [f"toy={server.url}#toy"], max_tokens=10)
+        asked = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
+    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
+    assert f"do not fit the context of {longest - 1}" in generated.reviews[1].failure.message.replace(",", "")
+    assert PAPERS["p1"] in asked
+    assert PAPERS["p2"] not in asked
+
+
+async def test_a_servers_refusal_for_length_is_too_long_and_the_others_go_on(folder, generate):
+    """The words are vLLM's (vllm-project/vllm pull request 33425)."""
+
+    def refuse_p2(body):
+        if body["messages"][-1]["content"] == PAPERS["p2"]:
+            raise rejection(400, "This model's maximum context length is 2048 tokens. However, your request has …")
+        return reviews_of_server(body)
+
+    said = []
+    with LoopbackServer(Behaviour(chat=refuse_p2)) as server:
+        generated = await generate(folder(), {"toy": f"{server.url}#toy"}, truncate=True, say=said.append)
+    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
+    assert any("its context length is not known" in line for line in said)
+
+
+async def test_a_context_that_the_user_gives_is_held_against_an_estimate_and_said_to_be(folder, generate):
+    said = []
+    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
+        generated = await generate(
+            folder({"p1": "short", "p2": "long " * 20_000}),
+            {"toy": f"{server.url}#toy"},
+            context_length={"toy": 10_000},
+            say=said.append,
+        )
+        assert "/tokenize" not in server.paths()
+    assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
+    assert "(estimated)" in generated.reviews[1].failure.message
+    assert "|context:10000|tokens:estimated|" in generated.reviews[0].settings
+    assert said == ["toy: whether a paper fits 10,000 tokens is estimated from its characters"]
+
+
+async def test_a_budget_that_is_spent_leaves_calls_open_which_a_second_run_makes(folder, generate):
+    """At 1 USD for a million tokens a call of 1400 and 1500 tokens costs 0.0029 USD, and 0.004 is less than two."""
+
+    def dear(body):
+        return {**reviews_of_server(body), "usage": {"prompt_tokens": 1400, "completion_tokens": 1500}}
+
+    price = Price(1.0, 1.0)
+    with LoopbackServer(Behaviour(chat=dear)) as server:
+        path, models = folder(), {"toy": f"{server.url}#toy"}
+        with pytest.raises(BudgetError, match="price of http:toy is unknown"):
+            await generate(path, models, budget_usd=1.0)
+        first = await generate(path, models, max_tokens=1500, budget_usd=0.004, price=price)
+        assert sorted(kind or "" for *_, kind in causes(first)) == ["", "budget"]
+        assert first.incomplete == "incomplete: 1 of 2 reviews are open (budget 1); run the same again"
+        assert first.spending[0].cost_usd == pytest.approx(0.0029)
+        second = await generate(path, models, max_tokens=1500, budget_usd=0.004, price=price)
+        assert (second.incomplete, second.spending[0].calls, second.spending[0].reused) == (None, 1, 1)
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+async def test_what_is_wrong_is_said_all_at_once_before_anything_is_asked(folder, generate):
+    model = scripted()
+    with pytest.raises(UserError) as caught:
+        await generate(
+            folder({"p1": "text", "p2": ""}),
+            {"human": scripted("x"), "Reference3": scripted("y"), "a": model, "b": model},
+            agents={"c": Agent("c"), "a": Agent("a", parameters=-1.0, cutoff_date="last year")},
+            context_length={"d": 5, "a": 0},
+            max_tokens=0,
+            temperature=-1.0,
+            seed=-3,
+            cut="both",
+        )
+    for part in (
+        "a model cannot be called 'human'",
+        "a model cannot be called 'Reference3'",
+        "a and b are the same model",
+        "agents: no model is called 'c'",
+        "parameters of a: -1.0",
+        "cutoff_date of a: 'last year'",
+        "context_length: no model is called 'd'",
+        "context_length of a",
+        "max_tokens is a whole number of at least 1, not 0",
+        "not -1.0",
+        "not -3",
+        "cut is one of missing, keep, not 'both'",
+        "1 of 2 tasks have no prompt, which holds the full paper: p2",
+    ):
+        assert part in str(caught.value)
+    assert model.calls == []
+
+
+async def test_a_person_of_any_name_keeps_it(folder, generate):
+    path = folder(agents=[{"agent": agent, "group": "human"} for agent in (*PEOPLE, "Prof K")])
+    with pytest.raises(UserError, match="cannot be called 'Prof K'"):
+        await generate(path, {"Prof K": scripted()})
+
+
+async def test_models_must_be_named_and_have_names_of_their_own(folder, generate):
+    path = folder()
+    with pytest.raises(UserError, match="name at least one model"):
+        await generate(path, [])
+    with pytest.raises(UserError, match="two reviewers are called 'x'"):
+        await generate(path, ["x=openai:a", "x=openai:b"])
+
+
+async def test_a_model_without_room_for_any_paper_is_refused(folder, generate):
+    model = scripted(context_length=PROMPT_WORDS + 10)
+    with pytest.raises(UserError, match="leaves no room for a paper"):
+        await generate(folder(), {"m": model}, max_tokens=10)
+    assert model.calls == []

@@ -1,0 +1,245 @@
+"""An edition, from papers to leaderboards. Scores are those of a toy scorer: a word two reviews share is ln 4 nats."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+
+import pytest
+from edition_folders import papers_folder
+
+from goldless.errors import UserError
+from goldless.gre_bench.demonstration import (
+    EMBEDDED,
+    INVENTED,
+    add_invented_rewrites,
+    begin_demonstration,
+    write_scripts,
+)
+from goldless.gre_bench.edition import open_edition, open_or_begin
+from goldless.gre_bench.making import Asking, collect_edition, review_edition, score_edition
+from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.models.scripted import ScriptedModel
+
+pytestmark = pytest.mark.anyio
+KNOWN = math.log(4)
+TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"
+
+
+@pytest.fixture
+def asking(tmp_path):
+    return Asking(journal=tmp_path / "journal.sqlite")
+
+
+@pytest.fixture
+def edition(tmp_path):
+    """An edition of two papers, collected."""
+    papers_folder(tmp_path / "papers")
+    begun = open_or_begin(tmp_path / "2024")
+    return collect_edition(begun, {"from_folder": str(tmp_path / "papers"), "seed": 0})[0]
+
+
+def reviewer(texts, name="reviewer") -> ScriptedModel:
+    """Says of each paper what is written down for it."""
+
+    def answer(request):
+        return TAGS.format(
+            next(text for paper, text in texts.items() if f"paper {paper}" in request.messages[1].content)
+        )
+
+    return ScriptedModel(answers=answer, name=name)
+
+
+def text_of(study, paper, agent):
+    return study.response(paper, agent).text
+
+
+async def test_a_review_scores_the_words_it_shares_with_the_references(edition, toy_scorer, asking):
+    study = edition.study()
+    shared = {p: " ".join(text_of(study, p, a) for a in ("reference1", "reference2")) for p in study.tasks}
+    models = {"copies": {"model": "embedded"}, "silent": {"model": "embedded", "family": "other"}}
+    stand_ins = {"copies": reviewer(shared, "a"), "silent": reviewer(dict.fromkeys(study.tasks, "nothing"), "b")}
+    edition, generated = await review_edition(edition, {}, models=models, stand_ins=stand_ins, asking=asking)
+    assert generated.open == 0
+    settings = {"metrics": ["gem-raw"], "resamples": 200}
+    edition, scores = await score_edition(edition, settings, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    rows = {row.agent: row for row in scores.evaluation.leaderboard("gem-raw").rows}
+    references = {p: [text_of(study, p, a).split() for a in ("reference1", "reference2")] for p in study.tasks}
+    # every word of a reference stands in "copies": so many words, ln 4 each, mean over two references and two papers
+    expected = sum(sum(map(len, texts)) / 2 for texts in references.values()) / 2 * KNOWN
+    assert rows["copies"].score == pytest.approx(expected)
+    assert rows["silent"].score == pytest.approx(0.0)
+    human = [
+        sum(len(set(text_of(study, p, "human").split()) & set(words)) for words in references[p]) / 2
+        for p in study.tasks
+    ]
+    assert rows["human"].score == pytest.approx(sum(human) / 2 * KNOWN)
+    assert set(rows) == {"human", "copies", "silent"}
+    assert "peers:reference1+reference2" in scores.evaluation.leaderboard().signature
+
+
+async def test_signatures_say_how_reviews_were_asked_for(edition, toy_scorer, asking):
+    models = {"m": {"model": "embedded"}}
+    stand_ins = {"m": reviewer(dict.fromkeys(("p1", "p2"), "zarn"))}
+    settings = {"truncate": True, "max_tokens": 900}
+    edition, _ = await review_edition(edition, settings, models=models, stand_ins=stand_ins, asking=asking)
+    _, scores = await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    signature = scores.evaluation.leaderboard().signature
+    assert "review-truncate:on" in signature
+    assert "review-max-tokens:900" in signature
+    assert "review-cut:missing" in signature
+
+
+async def test_results_of_fewer_models_are_kept_when_a_model_is_added(edition, toy_scorer, asking):
+    score = {"metrics": ["gem-raw"], "resamples": 200}
+    for name in ("one", "two"):
+        stand_ins = {name: reviewer(dict.fromkeys(("p1", "p2"), "zarn"))}
+        edition, _ = await review_edition(
+            edition, {}, models={name: {"model": "embedded"}}, only=[name], stand_ins=stand_ins, asking=asking
+        )
+        edition, _ = await score_edition(edition, score, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    runs = sorted(path.name for path in edition.folder.iterdir() if path.name.startswith("run"))
+    assert len(runs) == 2
+    agents = {
+        name: {
+            row["agent"]
+            for row in json.loads((edition.folder / name / "leaderboard.json").read_text())["metrics"]["gem-raw"][
+                "rows"
+            ]
+        }
+        for name in runs
+    }
+    assert agents["run"] == {"human", "one", "two"}
+    assert agents[next(name for name in runs if name != "run")] == {"human", "one"}
+
+
+async def test_the_clock_counts_papers_after_each_cut_off(edition, toy_scorer, asking):
+    models = {
+        "old": {"model": "embedded", "cutoff_date": "2024-02"},
+        "new": {"model": "embedded", "cutoff_date": "2024-05"},
+        "unknown": {"model": "embedded"},
+    }
+    stand_ins = {name: reviewer(dict.fromkeys(("p1", "p2"), "zarn vors"), name) for name in models}
+    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, asking=asking)
+    _, scores = await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    # p1 became public on 2024-03-01, p2 on 2024-09-01
+    clean = {row.agent: row.clean for row in scores.clock.agents}
+    assert clean == {"old": 2, "new": 1, "unknown": None}
+    assert scores.clock.common == ("p2",)
+
+
+async def test_a_model_that_stops_half_way_and_one_that_forgets_tags_are_flagged(edition, toy_scorer, asking):
+    half = ScriptedModel(answers=lambda _: "<summary>zarn</summary>\n<strengths>vors", name="half")
+    plain = ScriptedModel(answers=lambda _: "zarn and vors, all in one", name="plain")
+    edition, _ = await review_edition(
+        edition,
+        {},
+        models={"half": {"model": "embedded"}, "plain": {"model": "embedded"}},
+        stand_ins={"half": half, "plain": plain},
+        asking=asking,
+    )
+    _, scores = await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    flags = {row.agent: row.flags for row in scores.written}
+    assert flags["half"]["unclosed:strengths"] == 2
+    assert flags["half"]["missing_section:weaknesses"] == 2
+    assert flags["plain"] == {"no_tags": 2}
+    assert {row.agent: row.written for row in scores.written} == {"human": 2, "half": 2, "plain": 2}
+
+
+async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(edition, toy_scorer, asking):
+    # the scripted model counts words: the prompt has some 230, a review may have 50
+    words = len(REVIEW_PROMPT.split()) + 50 + 3
+    small = ScriptedModel(answers=lambda _: TAGS.format("zarn"), name="small", context_length=words)
+    large = ScriptedModel(answers=lambda _: TAGS.format("zarn"), name="large", context_length=10_000)
+    edition, generated = await review_edition(
+        edition,
+        {"max_tokens": 50},
+        models={"small": {"model": "embedded"}, "large": {"model": "embedded"}},
+        stand_ins={"small": small, "large": large},
+        asking=asking,
+    )
+    assert (generated.failures("small"), generated.failures("large")) == ({"too_long": 2}, {})
+    _, scores = await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    assert {row.agent: (row.written, row.missing) for row in scores.written} == {
+        "human": (2, {}),
+        "small": (0, {"too_long": 2}),
+        "large": (2, {}),
+    }
+    assert "small: 2 too_long." in scores.table().notes
+
+
+def test_the_same_papers_are_collected_once(edition):
+    before = {path: path.stat().st_mtime_ns for path in edition.study_folder.iterdir()}
+    again, left_out = collect_edition(open_edition(edition.folder), {})
+    assert {path: path.stat().st_mtime_ns for path in again.study_folder.iterdir()} == before
+    assert left_out == ()
+
+
+def test_papers_of_another_draw_are_not_mixed_in(edition):
+    with pytest.raises(UserError, match=r"another draw.*seed 0 and not 3"):
+        collect_edition(edition, {"seed": 3})
+
+
+def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
+    (tmp_path / "letters").mkdir()
+    (tmp_path / "letters" / "aunt.txt").write_text("dear")
+    with pytest.raises(UserError, match="holds something else"):
+        open_or_begin(tmp_path / "letters")
+
+
+async def test_scoring_before_collecting_says_what_to_do(tmp_path):
+    begun = open_or_begin(tmp_path / "empty")
+    with pytest.raises(UserError, match="goldless gre collect"):
+        await score_edition(begun, {})
+
+
+@pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
+def test_a_run_is_a_folder_of_the_edition(edition, name):
+    assert edition.run_folder() == edition.folder / "run"
+    with pytest.raises(UserError, match="name"):
+        edition.run_folder(name)
+
+
+# --- the offline edition -------------------------------------------------------------------------------------------
+
+
+async def test_the_offline_edition_runs_from_papers_to_the_report(tmp_path, toy_scorer, asking):
+    edition, left_out = collect_edition(begin_demonstration(tmp_path / "demo"), {})
+    study = edition.study()
+    assert (len(study.tasks), left_out) == (12, ())
+    assert {agent.agent for agent in study.agents} == {"human", "reference1", "reference2"}
+    write_scripts(edition)
+    embedded = {EMBEDDED: ScriptedModel(answers=lambda r: f"No tags: {r.messages[1].content[:20]}", name="small")}
+    edition, generated = await review_edition(edition, {}, stand_ins=embedded, asking=asking)
+    assert len(generated.reviews) == 12 * 4
+    assert not any(review.failure for review in generated.reviews)
+    add_invented_rewrites(edition)
+    rewriter = ScriptedModel(answers=lambda _: "The reviewer appreciates the paper.", name="plain")
+    stand_ins = {"scorer": toy_scorer(), "rewriters": (rewriter,)}
+    edition, scores = await score_edition(edition, {"resamples": 200}, stand_ins=stand_ins, asking=asking)
+    assert list(scores.evaluation.outcomes) == ["gem", "gem-s[abstract]", "gem-s[assw]"]
+    assert scores.evaluation.complete
+    # the invented rewrites are used as they are; only the fourth model's reviews are rewritten
+    assert len(rewriter.calls) == 12
+    for board in (outcome.leaderboard for outcome in scores.evaluation.outcomes.values()):
+        assert {row.agent: row.n for row in board.rows} == dict.fromkeys(("human", EMBEDDED, *INVENTED), 12)
+        assert board.level == 0.9
+    report = (edition.folder / "run" / "report.html").read_text()
+    assert "DEMONSTRATION, NOT A RESULT" in report
+    assert re.search(r"The metrics side by side", report)
+    assert "after everybody&#39;s cut-off" in report or "after everybody's cut-off" in report
+
+
+async def test_the_offline_edition_begins_once_and_goes_on(tmp_path):
+    first = begin_demonstration(tmp_path / "demo")
+    collect_edition(first, {})
+    assert begin_demonstration(tmp_path / "demo").config == open_edition(tmp_path / "demo").config

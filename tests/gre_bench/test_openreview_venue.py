@@ -1,0 +1,468 @@
+"""Papers and reviews come from OpenReview, on either API, politely, and nothing that was answered is asked twice.
+
+The real client library asks a loopback server that lays notes out as OpenReview's documentation describes them.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf
+
+from goldless.errors import PrerequisiteError, UserError
+from goldless.gre_bench.openreview_venue import OpenReviewVenue
+from goldless.gre_bench.papers import LeftOut, Paper, PaperSource
+from goldless.gre_bench.polite_session import Patience, UnansweredError
+
+VENUE = "Loopback.cc/2023/Conference"
+BRISK = Patience(attempts=3, timeout_seconds=20.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+
+
+def review(text: str, **more: Any) -> dict[str, Any]:
+    return {"strength_and_weaknesses": text, "summary_of_the_paper": "Plants.", "recommendation": "6: fine", **more}
+
+
+THREE = [review("Strong one."), review("Strong two."), review("Strong three.")]
+
+
+@pytest.fixture(autouse=True)
+def _guest(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("OPENREVIEW_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture
+def server() -> Iterator[OpenReviewServer]:
+    with OpenReviewServer() as running:
+        yield running
+
+
+@pytest.fixture
+def open_venue(server: OpenReviewServer, tmp_path: Path) -> Callable[..., OpenReviewVenue]:
+    """Opens a venue of the server as another run of the program would: only the cache is the same."""
+
+    def make(venue: str = VENUE, **options: Any) -> OpenReviewVenue:
+        settings = {"cache": tmp_path / "cache", "seconds_between_requests": 0.0, "patience": BRISK, **options}
+        return OpenReviewVenue(venue, api1=server.api1, api2=server.api2, **settings)
+
+    return make
+
+
+def collect(source: PaperSource, reviews: int = 3) -> dict[str, Paper | LeftOut]:
+    return {name: source.paper(name, reviews=reviews) for name in source.papers()}
+
+
+# --- both APIs -----------------------------------------------------------------------------------------------------
+
+
+def test_both_apis_give_the_same_papers(server, open_venue):
+    submissions = [Submitted("b", THREE, more={"odate": 1_664_582_400_000}), Submitted("a", THREE)]
+    server.add("Loopback.cc/2023/Conference", submissions, api=1)
+    server.add("Loopback.cc/2024/Conference", submissions, api=2)
+    first, second = collect(open_venue()), collect(open_venue("Loopback.cc/2024/Conference"))
+    assert first == second
+    paper = first["b"]
+    assert isinstance(paper, Paper)
+    assert (paper.title, paper.abstract) == ("On b", "Plants grow in the dark, talked to or not.")
+    assert "Forty pots stood in a dark room for three weeks." in paper.text
+    assert [one.review for one in paper.reviews] == ["b-r1", "b-r2", "b-r3"]
+    assert paper.reviews[1].text == "Summary Of The Paper:\n\nPlants.\n\nStrength And Weaknesses:\n\nStrong two."
+    assert paper.reviews[1].extra == {"recommendation": "6: fine", "reviewer": "Reviewer_2"}
+    assert paper.extra["address"] == "https://openreview.net/forum?id=b"
+
+
+def test_an_api_v2_venue_may_name_its_submissions_otherwise(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2, listing="Full_Paper")
+    assert isinstance(collect(open_venue())["a"], Paper)
+    assert f"{VENUE}/-/Full_Paper".replace("/", "%2F") in "".join(server.asked)
+
+
+@pytest.mark.parametrize("listing", ["Blind_Submission", "Submission", "submission"])
+def test_an_api_v1_venue_is_double_blind_single_blind_or_old(server, open_venue, listing):
+    server.add(VENUE, [Submitted("a", THREE)], api=1, listing=listing)
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
+def test_reviews_of_the_first_years_of_api_v1_are_found_under_their_old_invitations(server, open_venue):
+    # ICLR 2018 to 2019: VENUE/-/Paper1/Official_Review; ICLR 2017: VENUE/-/paper1/official/review.
+    server.add(VENUE, [Submitted("a", THREE)], api=1)
+    olds = [f"{VENUE}/-/Paper1/Official_Review", f"{VENUE}/-/paper1/official/review"]
+    for note, old in zip([one for one in server.notes["v1"] if "-r" in one["id"]], olds, strict=False):
+        note["invitation"] = old
+    assert len(collect(open_venue())["a"].reviews) == 3
+
+
+@pytest.mark.parametrize("api", [1, 2])
+def test_all_pages_of_a_long_list_are_read(server, open_venue, api):
+    server.most_a_page = 2
+    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(5)], api=api)
+    venue = open_venue()
+    assert venue.papers() == ["p0", "p1", "p2", "p3", "p4"]
+    paper = venue.paper("p3", reviews=3)
+    assert isinstance(paper, Paper)  # its five notes came in pages, too
+    assert len(paper.reviews) == 3
+
+
+def test_the_public_day_is_the_earlier_of_online_and_published_else_the_day_of_creation(server, open_venue):
+    # Days by `date -u -d @SECONDS`: 1664582400 is 2022-10-01, 1674777600 is 2023-01-27, 1660000000 is 2022-08-08.
+    days = {"odate": 1_674_777_600_000, "pdate": 1_664_582_400_000}
+    odd = {"odate": "soon", "pdate": -5, "tcdate": 1_664_582_399_999}  # one millisecond before that October
+    server.add(VENUE, [Submitted("a", THREE, more=days), Submitted("b", THREE), Submitted("c", THREE, more=odd)], api=2)
+    dates = {name: paper.public_date for name, paper in collect(open_venue()).items()}
+    assert dates == {"a": "2022-10-01", "b": "2022-08-08", "c": "2022-09-30"}
+
+
+# --- what is left out ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", [1, 2])
+def test_papers_that_cannot_be_used_are_left_out_by_reason(server, open_venue, api):
+    server.add(
+        VENUE,
+        [
+            Submitted("usable", THREE),
+            Submitted("withdrawn", THREE, outcome="Withdrawn_Submission"),
+            Submitted("desk", outcome="Desk_Rejected_Submission"),
+            Submitted("deleted", THREE, more={"ddate": 1_664_582_400_000}),
+            Submitted("few", THREE[:2]),
+            Submitted(
+                "empty", [*THREE[:2], review("", summary_of_the_paper=" "), review("-", summary_of_the_paper="")]
+            ),
+            Submitted("abstract", THREE, abstract=" "),
+            Submitted("field", THREE, pdf_field=None),
+            Submitted("elsewhere", THREE, pdf_field="https://arxiv.org/pdf/1"),
+            Submitted("file", THREE, pdf=None),
+            Submitted("broken", THREE, pdf=b"%PDF-1.4 and no more"),
+        ],
+        api=api,
+    )
+    found = collect(open_venue())
+    left = {name: one.reason for name, one in found.items() if isinstance(one, LeftOut)}
+    assert left == {
+        "withdrawn": "withdrawn",
+        "desk": "desk_rejected",
+        "deleted": "withdrawn",
+        "few": "few_reviews",
+        "empty": "few_reviews",
+        "abstract": "no_abstract",
+        "field": "no_paper",
+        "elsewhere": "no_paper",
+        "file": "no_paper",
+        "broken": "cut_pdf",
+    }
+    assert Counter(left.values())["no_paper"] == 3
+    assert found["empty"].detail == "2 with text of 3 needed; 2 empty"
+    assert found["few"].detail == "2 with text of 3 needed"
+    assert isinstance(found["usable"], Paper)
+
+
+def test_empty_and_deleted_reviews_do_not_count_where_enough_others_are_there(server, open_venue):
+    server.add(VENUE, [Submitted("a", [*THREE, review(" ", summary_of_the_paper=""), review("Gone.")])], api=2)
+    next(note for note in server.notes["v2"] if note["id"] == "a-r5")["ddate"] = 1_664_582_400_000
+    paper = collect(open_venue())["a"]
+    assert len(paper.reviews) == 3
+    assert paper.extra["empty_reviews"] == 1
+
+
+def test_for_papers_that_the_list_rules_out_nothing_more_is_asked(server, open_venue):
+    server.add(VENUE, [Submitted("w", THREE, outcome="Withdrawn_Submission"), Submitted("x", abstract="")], api=2)
+    venue = open_venue()
+    venue.papers()
+    before = len(server.asked)
+    collect(venue)
+    assert len(server.asked) == before
+
+
+def test_a_withdrawal_that_was_undone_on_api_v2_leaves_the_paper_in(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE, outcome="Withdrawn_Submission")], api=2)
+    server.notes["v2"][0]["content"]["venueid"] = {"value": VENUE}
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
+def test_hostile_notes_are_read_as_what_they_are(server, open_venue):
+    server.add(VENUE, [Submitted("../../x", THREE), Submitted("odd", THREE)], api=2)
+    server.notes["v2"][-1]["signatures"] = "nobody"
+    odd = next(note for note in server.notes["v2"] if note["id"] == "odd")
+    odd["content"] = {"title": "bare", "abstract": {"value": ["a list"]}, "pdf": {}}
+    server.notes["v2"].append({**odd, "id": None})
+    found = collect(open_venue())
+    assert isinstance(found["../../x"], Paper)
+    assert found["../../x"].extra["address"] == "https://openreview.net/forum?id=..%2F..%2Fx"
+    assert found["odd"].reason == "no_abstract"
+
+
+# --- nothing twice -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("api", [1, 2])
+def test_a_second_run_asks_for_nothing_and_finds_the_same(server, open_venue, api):
+    server.add(VENUE, [Submitted("a", THREE), Submitted("b", THREE, pdf=None)], api=api)
+    first = collect(open_venue())
+    assert max(Counter(server.asked).values()) == 1
+    before = len(server.asked)
+    assert collect(open_venue()) == first
+    assert len(server.asked) == before
+
+
+COLLECTOR = """
+import sys
+from pathlib import Path
+from goldless.gre_bench.openreview_venue import OpenReviewVenue
+venue, api1, api2, cache = sys.argv[1:]
+source = OpenReviewVenue(venue, cache=Path(cache), api1=api1, api2=api2, seconds_between_requests=0.0)
+for name in source.papers():
+    source.paper(name, reviews=3)
+"""
+
+
+@pytest.mark.parametrize("stopped_at", ["after=p1", "/pdf?id=p2"])
+def test_after_kill_9_only_what_was_not_answered_is_asked_again(server, open_venue, tmp_path, stopped_at):
+    server.most_a_page = 2
+    server.add(VENUE, [Submitted(f"p{n}", THREE) for n in range(4)], api=2)
+    command = [sys.executable, "-c", COLLECTOR, VENUE, server.api1, server.api2, str(tmp_path / "cache")]
+    server.holds = lambda target: stopped_at in target
+    with subprocess.Popen(command) as collecting:
+        assert server.held.wait(60)
+        collecting.send_signal(signal.SIGKILL)
+    assert collecting.returncode == -signal.SIGKILL
+    server.holds = lambda _: False
+    before = list(server.asked)
+    assert [isinstance(paper, Paper) for paper in collect(open_venue()).values()] == [True] * 4
+    asked_again = set(before) & set(server.asked[len(before) :])
+    assert asked_again == {before[-1]}
+    assert stopped_at in before[-1]
+    assert max(Counter(before).values()) == 1
+
+
+def test_a_redirected_answer_is_kept_under_the_address_that_was_asked(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE), Submitted("b")], api=2)
+    server.faults = [("/pdf", (302, {"Location": "/v2/pdf?id=b&signed=for-an-hour"}, b""))]
+    first = open_venue().paper("a", reviews=3)
+    before = len(server.asked)
+    assert isinstance(first, Paper)
+    assert open_venue().paper("a", reviews=3) == first
+    assert len(server.asked) == before
+
+
+def test_a_damaged_kept_answer_is_asked_for_again(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    first = collect(open_venue())
+    (pdf,) = (tmp_path / "cache").glob("pdf-*")
+    pdf.write_bytes(pdf.read_bytes()[:-10])
+    before = len(server.asked)
+    assert collect(open_venue()) == first
+    assert [one.partition("?")[0] for one in server.asked[before:]] == ["GET /v2/pdf"]
+
+
+def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/notes", (200, {"Content-Type": "text/html"}, b"<html>Please log in</html>"))]
+    with pytest.raises(UnansweredError, match="no answer of OpenReview's API v2"):
+        open_venue().papers()
+    assert [path.name for path in (tmp_path / "cache").iterdir() if path.name.startswith("notes")] == []
+    assert open_venue().papers() == ["a"]
+
+
+def test_a_cache_that_cannot_be_written_is_a_clear_error(server, open_venue, tmp_path):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match="name another folder"):
+        open_venue(cache=tmp_path / "file" / "cache").papers()
+
+
+# --- politeness ----------------------------------------------------------------------------------------------------
+
+
+def test_a_server_that_says_how_long_to_wait_is_waited_for(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (429, {"Retry-After": "0.5"}, b'{"name": "RateLimitError"}'))]
+    said: list[str] = []
+    assert isinstance(collect(open_venue(say=said.append))["a"], Paper)
+    pdfs = [when for one, when in zip(server.asked, server.times, strict=True) if "/pdf" in one]
+    assert len(pdfs) == 2
+    assert pdfs[1] - pdfs[0] >= 0.5  # no earlier than it was told; how much later does not matter
+    assert "status 429, which asks for a pause of 0.5 seconds; waiting before attempt 2 of 3" in said
+
+
+@pytest.mark.parametrize("fault", [(503, {}, b"busy"), (502, {}, b""), "cut", "hang"])
+def test_a_busy_server_or_a_lost_connection_is_tried_again(server, open_venue, fault):
+    server.add(VENUE, [Submitted("a", THREE)], api=1)
+    server.faults = [("/pdf", fault)]
+    patience = Patience(attempts=2, timeout_seconds=1.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
+    assert isinstance(collect(open_venue(patience=patience))["a"], Paper)
+    assert len([one for one in server.asked if "/pdf" in one]) == 2
+
+
+def test_attempts_end_with_a_word_that_another_run_goes_on_and_it_does(server, open_venue, capfd):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (503, {}, b""))] * BRISK.attempts
+    with pytest.raises(UnansweredError, match=r"/v2/pdf gave no answer in 3 attempts: status 503.*goes on from there"):
+        collect(open_venue())
+    assert capfd.readouterr() == ("", "")
+    before = len(server.asked)
+    assert isinstance(collect(open_venue())["a"], Paper)
+    assert len(server.asked) == before + 1
+
+
+def test_a_pause_longer_than_anybody_waits_ends_at_once(server, open_venue):
+    server.faults = [("/groups", (429, {"Retry-After": "86400"}, b""))]
+    with pytest.raises(UnansweredError, match="in 1 attempt: status 429, which asks for a pause of 86400 seconds"):
+        open_venue().papers()
+
+
+def test_every_request_names_goldless_and_the_client_library(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=1)
+    collect(open_venue())
+    assert {one["User-Agent"].split("/")[0] for one in server.headers} == {"goldless"}
+    assert all(" openreview-py/" in one["User-Agent"] for one in server.headers)
+
+
+# --- who asks ------------------------------------------------------------------------------------------------------
+
+
+def test_guests_send_no_authorization(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    collect(open_venue())
+    assert not any("Authorization" in one for one in server.headers)
+
+
+def test_an_account_logs_in_once_and_leaves_neither_token_nor_password_in_the_cache(
+    server, open_venue, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "not-to-be-kept")
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    collect(open_venue())
+    assert [one for one in server.asked if one.startswith("POST")] == ["POST /v2/login"]
+    assert {one.get("Authorization") for one in server.headers[1:]} == {f"Bearer {TOKEN}"}
+    kept = [path.read_bytes() for path in (tmp_path / "cache").rglob("*") if path.is_file()]
+    assert len(kept) == 4  # group, list, replies, PDF
+    assert not any(secret in body for body in kept for secret in (TOKEN.encode(), b"not-to-be-kept", b"ann@example"))
+    before = len(server.asked)
+    collect(open_venue())  # everything is there, so nobody logs in either
+    assert len(server.asked) == before
+
+
+def test_a_token_that_has_run_out_is_renewed(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (401, {}, b'{"name": "TokenExpiredError"}'))]
+    assert isinstance(collect(open_venue())["a"], Paper)
+    assert server.asked.count("POST /v2/login") == 2
+
+
+def test_a_server_that_repeats_the_token_does_not_get_it_shown_or_kept(server, open_venue, tmp_path, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+    server.faults = [("/groups", (403, {}, json.dumps({"name": "Odd", "message": f"You sent {TOKEN}"}).encode()))]
+    with pytest.raises(UserError, match=r"answered 403 Odd: You sent ….*OPENREVIEW_USERNAME may read"):
+        open_venue().papers()
+
+
+def test_half_an_account_is_a_clear_error(open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "p")
+    with pytest.raises(UserError, match="OPENREVIEW_PASSWORD is set in the environment and OPENREVIEW_USERNAME is not"):
+        open_venue().papers()
+
+
+def test_a_rejected_account_is_a_clear_error_without_the_password(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
+    server.faults = [("/login", (400, {}, b'{"name": "Error", "message": "Invalid: secret-word"}'))]
+    with pytest.raises(UserError, match="did not accept the account") as caught:
+        open_venue().papers()
+    assert "secret-word" not in str(caught.value)
+
+
+def test_a_demand_to_prove_that_no_robot_asks_ends_with_what_to_do(server, open_venue):
+    # OpenReview answers guests so at times, for notes as for PDFs; it says nothing about the paper.
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    demand = (403, {"Content-Type": "application/json"}, b'{"name": "ChallengeRequiredError", "message": "verify"}')
+    for place in ("/notes", "/pdf"):
+        server.faults = [(place, demand)]
+        with pytest.raises(UserError, match=r"ChallengeRequiredError.*set OPENREVIEW_USERNAME and OPENREVIEW_"):
+            collect(open_venue())
+
+
+def test_a_pdf_that_is_not_for_us_leaves_the_paper_out_for_this_run_only(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (403, {}, b'{"name": "ForbiddenError", "message": "no"}'))]
+    assert collect(open_venue())["a"] == LeftOut("a", "no_paper", "OpenReview does not show its PDF to us (status 403)")
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
+# --- bad input -----------------------------------------------------------------------------------------------------
+
+
+def test_an_unknown_venue_is_looked_for_on_both_apis(server, open_venue):
+    with pytest.raises(UserError, match=r"knows no venue 'ICLR\.cc/2032/Conference'.*API v2.*API v1.*capitals count"):
+        open_venue("ICLR.cc/2032/Conference").papers()
+    assert [one.partition("?")[0] for one in server.asked] == ["GET /v2/groups", "GET /v1/groups"]
+
+
+@pytest.mark.parametrize("api", [1, 2])
+def test_a_venue_without_public_papers_says_so_and_is_asked_again_next_time(server, open_venue, api):
+    server.add(VENUE, [], api=api)
+    with pytest.raises(UserError, match="shows no submissions"):
+        open_venue().papers()
+    server.add(VENUE, [Submitted("a", THREE)], api=api)
+    assert open_venue().papers() == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("venue", "said"),
+    [
+        ("https://openreview.net/group?id=ICLR.cc/2023/Conference", "give 'ICLR.cc/2023/Conference'"),
+        ("", "is no name of a venue"),
+        ("ICLR 2023", "is no name of a venue"),
+        ("/ICLR.cc/2023/", "is no name of a venue"),
+    ],
+)
+def test_what_is_no_name_of_a_venue_is_refused_before_anything_is_asked(server, open_venue, venue, said):
+    with pytest.raises(UserError, match=said):
+        open_venue(venue)
+    assert server.asked == []
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf")])
+def test_a_pace_is_zero_seconds_or_more(open_venue, seconds):
+    with pytest.raises(UserError, match="0 or more"):
+        open_venue(seconds_between_requests=seconds)
+
+
+def test_a_paper_that_the_venue_does_not_have_is_a_clear_error(server, open_venue):
+    server.add(VENUE, [Submitted("paper-one", THREE)], api=2)
+    with pytest.raises(UserError, match="has no submission 'paper-two' among its 1; did you mean 'paper-one'"):
+        open_venue().paper("paper-two", reviews=3)
+
+
+def test_without_the_client_library_the_install_command_is_given(open_venue, monkeypatch):
+    load = importlib.import_module
+
+    def without(name: str, package: str | None = None) -> Any:
+        if name == "openreview":
+            raise ModuleNotFoundError("No module named 'openreview'", name="openreview")
+        return load(name, package)
+
+    monkeypatch.setattr(importlib, "import_module", without)
+    with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[gre\]'"):
+        open_venue().papers()
+
+
+def test_the_pdf_of_the_tests_has_the_text_that_was_put_in():
+    # An independent reader, pypdf, finds it.
+    pypdf = importlib.import_module("pypdf")
+    io = importlib.import_module("io")
+    (page,) = pypdf.PdfReader(io.BytesIO(paper_pdf("One line.", "Two lines.")), strict=True).pages
+    assert page.extract_text().splitlines() == ["One line.", "Two lines."]

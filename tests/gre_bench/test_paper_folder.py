@@ -1,0 +1,294 @@
+from __future__ import annotations
+
+import csv
+import json
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from pdf_files import encrypted_pdf, pdf_of, text_pdf
+
+from goldless.errors import StudyError
+from goldless.gre_bench.paper_folder import PaperFolder
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource
+
+PAPERS = [
+    {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},
+    {"paper": "b", "title": "On B", "abstract": "B is studied.", "synopsis_assw": "Authors claim B."},
+]
+REVIEWS = [
+    {"paper": paper, "review": f"r{n}", "Summary": f"Review {n} of {paper}.", "Strengths": "Many.", "rating": n}
+    for paper in "ab"
+    for n in range(1, 4)
+]
+
+
+def table(path: Path, rows: list[dict[str, Any]]) -> None:
+    if path.suffix == ".jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    elif path.suffix == ".csv":
+        with path.open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.DictWriter(stream, list(dict.fromkeys(c for row in rows for c in row)))
+            writer.writeheader()
+            writer.writerows(rows)
+    else:
+        pl.DataFrame(rows, infer_schema_length=None).write_parquet(path)
+
+
+@pytest.fixture
+def make(tmp_path):
+    """A folder with these tables, and a text of each paper."""
+
+    def make(papers=PAPERS, reviews=REVIEWS, rewrites=None, ending=".jsonl", texts=("a", "b")) -> Path:
+        folder = tmp_path / "mine"
+        (folder / "papers").mkdir(parents=True, exist_ok=True)
+        for name, rows in (("papers", papers), ("reviews", reviews), ("rewrites", rewrites)):
+            if rows is not None:
+                table(folder / f"{name}{ending}", rows)
+        for text in texts:
+            (folder / "papers" / f"{text}.txt").write_text(f"The whole text of {text}.", encoding="utf-8")
+        return folder
+
+    return make
+
+
+def problems(folder: Path) -> list[str]:
+    with pytest.raises(StudyError) as error:
+        PaperFolder(folder)
+    return [str(problem) for problem in error.value.problems]
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".parquet"])
+def test_a_paper_comes_with_all_that_the_tables_say_whatever_their_format(make, ending):
+    source: PaperSource = PaperFolder(make(ending=ending))
+    assert source.name == "mine"
+    assert list(source.papers()) == ["a", "b"]
+    paper = source.paper("a", reviews=3)
+    assert isinstance(paper, Paper)
+    assert (paper.title, paper.abstract, paper.text) == ("On A", "A is studied.", "The whole text of a.")
+    assert (paper.public_date, paper.extra, paper.synopses) == ("2023-09-30", {"area": "theory"}, {})
+    assert paper.reviews[0].text == "Summary:\n\nReview 1 of a.\n\nStrengths:\n\nMany."
+    assert [str(review.extra["rating"]) for review in paper.reviews] == ["1", "2", "3"]
+    assert source.paper("b", reviews=3).synopses == {"assw": "Authors claim B."}
+
+
+def test_a_review_of_one_text_is_that_text(make):
+    reviews = [{"paper": "a", "review": f"r{n}", "text": f"Plain {n}.", "confidence": 4} for n in range(3)]
+    paper = PaperFolder(make(reviews=reviews)).paper("a", reviews=3)
+    assert paper.reviews[1] == HumanReview("r1", {"": "Plain 1."}, {"confidence": 4})
+    assert paper.reviews[1].text == "Plain 1."
+
+
+def test_rewrites_go_to_their_reviews(make):
+    rewrites = [{"rewriter": "gpt", "paper": "a", "review": "r2", "text": "As judgments."}]
+    source = PaperFolder(make(rewrites=rewrites))
+    assert source.paper("a", reviews=3).rewrites == {"r2": ("gpt", "As judgments.")}
+    assert source.paper("b", reviews=3).rewrites == {}
+
+
+def test_a_parquet_date_is_an_iso_date(make):
+    papers = [{**PAPERS[0], "public_date": date(2024, 2, 29)}]
+    folder = make(papers=papers, reviews=REVIEWS[:3], ending=".parquet")
+    assert PaperFolder(folder).paper("a", reviews=3).public_date == "2024-02-29"
+
+
+def test_names_that_are_numbers_are_text(make):
+    papers = [{**PAPERS[0], "paper": 17}]
+    reviews = [{"paper": 17, "review": n, "text": "Fine."} for n in range(3)]
+    source = PaperFolder(make(papers=papers, reviews=reviews, texts=["17"]))
+    assert [review.review for review in source.paper("17", reviews=3).reviews] == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("name", ["a.md", "a.pdf", "elsewhere/a-final.PDF"])
+def test_a_paper_may_be_markdown_or_pdf_or_a_named_file(make, name):
+    folder = make(papers=[{**PAPERS[0], "file": name if "/" in name else None}], reviews=REVIEWS[:3], texts=())
+    path = folder / name if "/" in name else folder / "papers" / name
+    path.parent.mkdir(exist_ok=True)
+    words = "The text of the paper."
+    path.write_bytes(text_pdf(words) if path.suffix.lower() == ".pdf" else words.encode())
+    assert PaperFolder(folder).paper("a", reviews=3).text == words
+
+
+def test_a_paper_without_a_file_is_left_out(make):
+    assert PaperFolder(make(texts=["b"])).paper("a", reviews=3) == LeftOut(
+        "a", "no_paper", "no papers/NAME.pdf|.txt|.md of it"
+    )
+
+
+def test_a_paper_whose_file_is_blank_is_left_out(make):
+    folder = make()
+    (folder / "papers" / "a.txt").write_bytes(b"\xef\xbb\xbf \x00\n")
+    assert PaperFolder(folder).paper("a", reviews=3) == LeftOut("a", "no_paper", "a.txt is empty")
+
+
+def test_a_paper_without_an_abstract_is_left_out(make):
+    source = PaperFolder(make(papers=[{**PAPERS[0], "abstract": " "}, {**PAPERS[1], "abstract": None}]))
+    assert [source.paper(name, reviews=3).reason for name in "ab"] == ["no_abstract", "no_abstract"]
+
+
+def test_empty_reviews_do_not_count_and_are_counted(make):
+    reviews = [
+        *REVIEWS[:1],
+        {"paper": "a", "review": "x", "Summary": " "},
+        {"paper": "a", "review": "y", "Summary": ""},
+    ]
+    left = PaperFolder(make(reviews=reviews)).paper("a", reviews=3)
+    assert left == LeftOut("a", "few_reviews", "1 of 3; 2 more have no text")
+
+
+def test_a_paper_nobody_reviewed_is_left_out(make):
+    assert PaperFolder(make(reviews=REVIEWS[:3])).paper("b", reviews=3) == LeftOut("b", "few_reviews", "0 of 3")
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (encrypted_pdf(text_pdf("A page of words."), user="u", owner="o"), "encrypted_pdf"),
+        (b"<html>Not found</html>", "broken_pdf"),
+        (text_pdf("A page of words.")[:-60], "cut_pdf"),
+        (pdf_of([b"0 0 m 9 9 l S"]), "scanned_pdf"),
+        (text_pdf(*["Xf tuvez ipx gbs b sfbefs dbo ufmm b dbsfgvm sfwjfx gspn b dbsfmftt pof"] * 6), "garbled_pdf"),
+    ],
+)
+def test_a_pdf_that_cannot_be_used_leaves_its_paper_out_with_the_reason(make, data, reason):
+    folder = make(texts=["b"])
+    (folder / "papers" / "a.pdf").write_bytes(data)
+    left = PaperFolder(folder).paper("a", reviews=3)
+    assert isinstance(left, LeftOut)
+    assert (left.paper, left.reason) == ("a", reason)
+    assert left.detail.startswith("a.pdf: ")
+
+
+def test_everything_wrong_with_a_folder_is_said_at_once(make):
+    papers = [
+        PAPERS[0],
+        {**PAPERS[0], "title": "Again"},
+        {"paper": "b", "title": "", "abstract": "B.", "public_date": "30.9.2023"},
+        {"paper": " ", "title": "T", "abstract": 7},
+    ]
+    reviews = [REVIEWS[0], REVIEWS[0], {"paper": "a", "review": "r9", "Summary": "S", "Soundness": 3}]
+    rewrites = [{"rewriter": "gpt", "paper": "a", "review": "r1", "text": " "}]
+    allowed = "a section is text; what is no section can stand in 'rating' and 'confidence'"
+    assert problems(make(papers, reviews, rewrites)) == [
+        "papers.jsonl:2: paper 'a' stands here again; it is on line 1",
+        "papers.jsonl:3: title is empty; every paper has one",
+        "papers.jsonl:3: public_date is '30.9.2023'; an ISO date such as 2023-09-30 is needed",
+        "papers.jsonl:4: paper is empty; a name is needed",
+        "papers.jsonl:4: abstract is int 7; text is needed",
+        "reviews.jsonl:2: a second review 'r1' of paper 'a'; the first is on line 1",
+        f"reviews.jsonl:3: section 'Soundness' is int 3; {allowed}",
+        "rewrites.jsonl:1: text is blank; leave the row out where there is no text",
+    ]
+
+
+def test_a_review_of_a_paper_that_is_not_listed_is_a_problem(make):
+    rewrites = [{"rewriter": "gpt", "paper": "zz", "review": "r1", "text": "T."}]
+    found = problems(make(reviews=[*REVIEWS, {"paper": "aa", "review": "r1", "Summary": "S."}], rewrites=rewrites))
+    assert found == [
+        "reviews.jsonl:7: paper 'aa' is not in papers.jsonl; did you mean 'a'?",
+        "rewrites.jsonl:1: paper 'zz' is not in papers.jsonl",
+    ]
+
+
+def test_a_rewrite_of_a_review_that_is_not_there_or_a_second_one_is_a_problem(make):
+    row = {"rewriter": "gpt", "paper": "a", "review": "r1", "text": "T."}
+    assert problems(make(rewrites=[row, {**row, "rewriter": "other"}, {**row, "review": "r7"}])) == [
+        "rewrites.jsonl:2: a second rewrite of review 'r1' of paper 'a'; the first is on line 1",
+        "rewrites.jsonl:3: no review 'r7' of paper 'a' with a text; a rewrite is of a review",
+    ]
+
+
+@pytest.mark.parametrize("column", ["paper", "title", "abstract"])
+def test_a_missing_column_of_the_papers_is_named_once(make, column):
+    papers = [{c: v for c, v in row.items() if c != column} for row in PAPERS]
+    columns = ", ".join(repr(c) for c in {**papers[0], **papers[1]})
+    named = [problem for problem in problems(make(papers=papers)) if problem.startswith("papers.jsonl")]
+    assert len(named) == 1
+    assert named[0].startswith(f"papers.jsonl: no column {column!r}; the columns are {columns}")
+
+
+def test_reviews_without_any_text_are_a_problem(make):
+    reviews = [{"paper": "a", "review": f"r{n}", "rating": n} for n in range(3)]
+    expected = "reviews.jsonl: no review has a text; it stands in a column 'text', or in a column for each section"
+    assert problems(make(reviews=reviews)) == [expected]
+
+
+def test_a_text_beside_sections_is_a_problem(make):
+    reviews = [{"paper": "a", "review": "r1", "text": "All.", "Summary": "Some."}]
+    expected = "reviews.jsonl:1: both a text and sections ('Summary'); a review is either one text or sections"
+    assert problems(make(reviews=reviews)) == [expected]
+
+
+def test_an_abstract_in_the_column_of_a_synopsis_is_a_problem(make):
+    found = problems(make(papers=[{**PAPERS[0], "synopsis_abstract": "A."}], reviews=REVIEWS[:3]))
+    assert found[0].startswith("papers.jsonl:1: synopsis_abstract is not a column here")
+
+
+def test_a_missing_folder_or_table_or_a_table_in_two_files_is_a_problem(make, tmp_path):
+    assert problems(tmp_path / "none")[0].startswith("no such folder; it holds papers.jsonl")
+    folder = make(reviews=None)
+    assert problems(folder)[0].startswith("no table 'reviews': reviews.jsonl, reviews.csv or reviews.parquet")
+    table(folder / "reviews.jsonl", REVIEWS)
+    table(folder / "papers.csv", PAPERS)
+    assert problems(folder) == ["papers.csv: also in papers.jsonl; a table is one file"]
+
+
+def test_an_empty_table_is_a_problem(make):
+    assert "papers.jsonl: no rows; leave the table out where there is nothing to list" in problems(make(papers=[]))
+
+
+@pytest.mark.parametrize("file", ["../secret.txt", "papers/../../secret.txt", "/etc/hostname", "linked.txt", "loop/x"])
+def test_no_named_file_leads_out_of_the_folder(make, tmp_path, file):
+    folder = make(papers=[{**PAPERS[0], "file": file}], reviews=REVIEWS[:3])
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    (folder / "linked.txt").symlink_to(tmp_path / "secret.txt")
+    (folder / "loop").symlink_to("loop")
+    assert problems(folder) == [
+        f"papers.jsonl:1: file {file!r} leads out of the folder; papers are read from inside it only"
+    ]
+
+
+def test_no_name_of_a_paper_leads_out_of_the_folder(make, tmp_path):
+    (tmp_path / "secret.txt").write_text("secret", encoding="utf-8")
+    papers = [{**PAPERS[0], "paper": "../../secret"}, {**PAPERS[1], "paper": "x" * 5000}]
+    found = problems(make(papers=papers, reviews=[{"paper": "../../secret", "review": "r", "text": "T"}]))
+    expected = "paper '../../secret' leads out of the folder; papers are read from inside it only"
+    assert found == [f"papers.jsonl:1: {expected}"]
+
+
+def test_a_named_file_that_is_not_there_or_no_paper_is_a_problem(make):
+    folder = make(papers=[{**PAPERS[0], "file": "papers/c.txt"}, {**PAPERS[1], "file": "papers/b.docx"}])
+    (folder / "papers" / "b.docx").write_bytes(b"PK")
+    assert problems(folder) == [
+        "papers.jsonl:1: file 'papers/c.txt' is not in the folder; leave the cell empty where there is no file",
+        "papers.jsonl:2: b.docx ends in '.docx'; a paper is a .pdf, .txt, .md file",
+    ]
+
+
+def test_a_paper_with_two_files_is_a_problem_until_one_is_named(make):
+    folder = make()
+    (folder / "papers" / "a.pdf").write_bytes(text_pdf("A page of words."))
+    expected = "papers.jsonl:1: paper 'a' has a.pdf and a.txt; name one of them in the column 'file'"
+    assert problems(folder) == [expected]
+    table(folder / "papers.jsonl", [{**PAPERS[0], "file": "papers/a.pdf"}, PAPERS[1]])
+    assert PaperFolder(folder).paper("a", reviews=3).text == "A page of words."
+
+
+def test_a_text_that_is_not_utf_8_is_a_problem(make):
+    folder = make()
+    (folder / "papers" / "a.txt").write_bytes("Über A".encode("latin-1"))
+    assert problems(folder)[0].startswith("papers.jsonl:1: a.txt: byte at offset 0 is not UTF-8; iconv")
+
+
+def test_hostile_texts_come_through_as_text_without_what_cannot_be_stored(make):
+    hostile = "</paper>\x00 [[A]] <script>alert(1)</script>"
+    folder = make(reviews=[{"paper": "a", "review": f"r{n}\x00", "text": hostile} for n in range(3)])
+    paper = PaperFolder(folder).paper("a", reviews=3)
+    assert [(review.review, review.text) for review in paper.reviews] == [
+        (f"r{n}", hostile.replace("\x00", "")) for n in range(3)
+    ]
+    with (folder / "reviews.jsonl").open("a", encoding="utf-8") as lines:
+        lines.write('{"paper": "a", "review": "s", "text": "half \\ud800 of a pair"}\n')
+    assert problems(folder)[0].startswith("reviews.jsonl:4: not JSON")

@@ -1,0 +1,141 @@
+"""Which fields of a review are prose, and how the review reads then."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from goldless.gre_bench.papers import HumanReview
+from goldless.gre_bench.review_forms import says_something, section_title, sections_and_extra
+
+ICLR_2023 = {
+    "summary_of_the_review": "Weak.",
+    "confidence": "4: You are confident in your assessment, but not absolutely certain.",
+    "correctness": "3: Some of the paper's claims have minor issues. A few statements are not well-supported.",
+    "technical_novelty_and_significance": "2: The contributions are only marginally significant or novel.",
+    "flag_for_ethics_review": ["NO."],
+    "recommendation": "5: marginally below the acceptance threshold",
+    "clarity,_quality,_novelty_and_reproducibility": "Clear.",
+    "strength_and_weaknesses": "Strong: all.\n\nWeak: none.",
+    "summary_of_the_paper": "Plants grow.",
+}
+"""A review with the fields of the ICLR 2023 form, in another order than the form's."""
+
+
+def recorded_reviews() -> Path:
+    folder = os.environ.get("GOLDLESS_RECORDED")
+    places = [Path(folder)] if folder else [base / "shared/data" for base in Path(__file__).resolve().parents[2:4]]
+    for place in places:
+        if (place / "iclr23_reviews/responses.jsonl").exists():
+            return place / "iclr23_reviews/responses.jsonl"
+    pytest.skip("the recorded reviews are not here: set GOLDLESS_RECORDED to their folder")
+
+
+def test_a_review_of_iclr_2023_has_the_four_sections_of_its_form_in_the_forms_order():
+    # Titles as the facts about the recorded ICLR 2023 reviews give them.
+    sections, extra = sections_and_extra(ICLR_2023)
+    assert list(sections) == [
+        "Summary Of The Paper",
+        "Strength And Weaknesses",
+        "Clarity, Quality, Novelty And Reproducibility",
+        "Summary Of The Review",
+    ]
+    assert set(extra) == {
+        "confidence",
+        "correctness",
+        "technical_novelty_and_significance",
+        "flag_for_ethics_review",
+        "recommendation",
+    }
+
+
+def test_a_review_reads_as_title_blank_line_text_with_blank_lines_between_sections():
+    sections, extra = sections_and_extra(ICLR_2023)
+    assert HumanReview("r", sections, extra).text == (
+        "Summary Of The Paper:\n\nPlants grow.\n\n"
+        "Strength And Weaknesses:\n\nStrong: all.\n\nWeak: none.\n\n"
+        "Clarity, Quality, Novelty And Reproducibility:\n\nClear.\n\n"
+        "Summary Of The Review:\n\nWeak."
+    )
+
+
+def test_a_review_of_iclr_2024_keeps_ratings_and_promises_out_of_its_prose():
+    # Fields of the public ICLR 2024 review form.
+    sections, extra = sections_and_extra(
+        {
+            "summary": "S.",
+            "soundness": "3 good",
+            "presentation": "2 fair",
+            "contribution": "2 fair",
+            "strengths": "A.",
+            "weaknesses": "B.",
+            "questions": "C?",
+            "flag_for_ethics_review": ["No ethics review needed."],
+            "rating": "5: marginally below the acceptance threshold",
+            "confidence": "4: You are confident in your assessment, but not absolutely certain.",
+            "code_of_conduct": "Yes, I have read and will follow the code of conduct of this venue.",
+        }
+    )
+    assert sections == {"Summary": "S.", "Strengths": "A.", "Weaknesses": "B.", "Questions": "C?"}
+    assert len(extra) == 7
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "prose"),
+    [
+        ("what_i_liked", "The figures are clear and the story is told well.", True),
+        ("verdict", "accept", False),
+        ("overall_merit", "8: Top 50% of accepted papers, clear accept", False),
+        ("what_i_liked", "1. The figures are clear and the story is told well.", True),
+        ("reviewer_expertise", "I have published in this area more than once before.", False),
+        ("ethics_statement", "I see nothing of concern in how the plants were kept.", False),
+        ("what_i_liked", ["The", "figures", "are", "clear", "and", "fine"], False),
+        ("pages", 12, False),
+    ],
+)
+def test_in_an_unknown_form_more_than_a_few_words_are_prose_unless_they_are_a_choice(field, value, prose):
+    sections, extra = sections_and_extra({field: value})
+    assert (bool(sections), bool(extra)) == (prose, not prose)
+
+
+@pytest.mark.parametrize("text", ["", "  \n", "-", "---\n*", None])
+def test_a_review_without_a_letter_says_nothing(text):
+    assert not says_something(sections_and_extra({"summary": text, "rating": "5: fine"})[0])
+
+
+def test_a_dash_beside_a_text_stays_a_section_as_in_the_recorded_reviews():
+    sections, _ = sections_and_extra({"summary": "Good.", "weaknesses": "-"})
+    assert sections == {"Summary": "Good.", "Weaknesses": "-"}
+    assert says_something(sections)
+
+
+def test_two_fields_with_one_title_both_stay():
+    sections, _ = sections_and_extra({"main_points": "one two three four five six", "main points": "a b c d e f"})
+    assert sections == {"Main Points": "one two three four five six\n\na b c d e f"}
+
+
+def test_a_title_is_one_line_whatever_the_field_is_called():
+    assert section_title("a\n__b  c") == "A B C"
+
+
+@pytest.mark.recorded
+def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again():
+    """Others made the recorded texts from the ICLR 2023 form; 900 reviews, white space apart."""
+    fields = {section_title(field): field for field in ICLR_2023}
+    four = list(sections_and_extra(ICLR_2023)[0])
+    cut = re.compile("(?:^|\n\n)(" + "|".join(map(re.escape, four)) + "):\n\n")
+    checked = 0
+    for line in recorded_reviews().read_text(encoding="utf-8").splitlines():
+        text = json.loads(line)["text"]
+        _, *parts = cut.split(text)
+        titled = list(zip(parts[::2], parts[1::2], strict=True))
+        assert [title for title, _ in titled] == four
+        sections, extra = sections_and_extra({fields[title]: part for title, part in reversed(titled)})
+        assert not extra
+        assert HumanReview("r", sections).text.split() == text.split()
+        checked += 1
+    assert checked == 900

@@ -1,0 +1,130 @@
+"""The size effect within families, against a regression with dummies and by hand."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from goldless.errors import UserError
+from goldless.gre_bench.boards import Board, BoardScore, read_board
+from goldless.gre_bench.size_effect import size_effect
+from goldless.records import Agent
+
+
+def regression(rows):
+    """Slope of score on log10 size with a dummy for each family, by numpy's least squares."""
+    families = sorted({family for family, _, _ in rows})
+    design = [[np.log10(size), *(float(family == one) for one in families)] for family, size, _ in rows]
+    return np.linalg.lstsq(np.array(design), np.array([score for *_, score in rows]), rcond=None)[0][0]
+
+
+def family_rows(board, metric):
+    rows = [(board.agents[a].family, board.agents[a].parameters, s) for a, s in board.models(metric).items()]
+    return [row for row in rows if sum(other[0] == row[0] for other in rows) > 1]
+
+
+def board(*rows):
+    agents = {f"a{i}": Agent(f"a{i}", None, size, family) for i, (family, size, _) in enumerate(rows)}
+    return Board("b", {"m": {f"a{i}": BoardScore(score) for i, (*_, score) in enumerate(rows)}}, agents)
+
+
+@pytest.mark.parametrize("source", ["published:70b", "published:8b"])
+def test_the_slope_is_that_of_a_regression_with_family_dummies(source):
+    given = read_board(source)
+    for row in size_effect(given).metrics:
+        assert row.slope == pytest.approx(regression(family_rows(given, row.metric)))
+        assert row.slope > 0
+
+
+@pytest.mark.parametrize("source", ["published:70b", "published:8b"])
+def test_in_the_papers_tables_the_larger_of_a_family_always_scores_higher(source):
+    """Counted in Tables 6 and 7: GPT-4o, Llama 3, Llama 3.1 and Mixtral 1 pair each, Claude 3 and Mistral 3 each."""
+    for row in size_effect(read_board(source)).metrics:
+        assert (row.larger_higher, row.pairs, row.tied, row.agents) == (10, 10, 0, 14)
+        assert row.families == ("Claude 3", "GPT-4o", "Llama 3", "Llama 3.1", "Mistral", "Mixtral")
+
+
+def test_with_generations_joined_three_of_18_pairs_of_table_6_go_the_other_way_under_gem():
+    """Counted in Table 6: Claude 2 is below two smaller ones of Claude 3, Llama 3 70B below Llama 3.1 8B."""
+    given = read_board("published:70b")
+    joined = {name: replace(a, family=re.split("[ -]", a.family)[0]) for name, a in given.agents.items()}
+    found = size_effect(replace(given, agents=joined)).metrics[0]
+    assert found.families == ("Claude", "GPT", "Gemini", "Llama", "Mistral", "Mixtral")
+    assert (found.larger_higher, found.pairs) == (15, 18)
+    assert found.low > 0
+
+
+def test_the_interval_is_the_jackknife_over_families_with_students_t():
+    """Variance (g - 1) / g times the sum of squares of the slopes without a family around their mean."""
+    given = read_board("published:70b")
+    rows = family_rows(given, "gem")
+    families = sorted({row[0] for row in rows})
+    without = np.array([regression([row for row in rows if row[0] != family]) for family in families])
+    g = len(families)
+    error = np.sqrt((g - 1) / g * ((without - without.mean()) ** 2).sum())
+    reach = stats.t.ppf(0.975, g - 1) * error
+    found = size_effect(given).metrics[0]
+    assert (found.low, found.high) == pytest.approx((regression(rows) - reach, regression(rows) + reach))
+
+
+def test_p_counts_all_ways_of_giving_sizes_to_the_members_of_a_family():
+    rows = [("f", 1e9, 1.0), ("f", 1e10, 3.0), ("f", 1e11, 2.0), ("g", 1e9, 5.0), ("g", 1e10, 5.5)]
+    slopes = []
+    for sizes in itertools.permutations([1e9, 1e10, 1e11]):
+        for others in itertools.permutations([1e9, 1e10]):
+            given = [(f, size, s) for (f, _, s), size in zip(rows, [*sizes, *others], strict=True)]
+            slopes.append(regression(given))
+    expected = np.mean(np.abs(slopes) >= abs(regression(rows)) - 1e-9)
+    assert size_effect(board(*rows)).metrics[0].p == pytest.approx(expected)
+
+
+def test_p_of_many_sizes_is_drawn_by_seed_and_never_zero():
+    """A family of nine has 362,880 orders, too many to try."""
+    rows = [("f", 10.0**i, float(i)) for i in range(1, 10)]
+    found = size_effect(board(*rows), permutations=99).metrics[0]
+    assert found.p == pytest.approx(0.01)
+    assert found.slope == pytest.approx(1.0)
+
+
+def test_agents_that_take_no_part_are_listed_by_reason():
+    given = board(("f", 1e9, 1.0), ("f", 1e10, 2.0), ("alone", 1e9, 9.0), (None, 1e9, 9.0), ("f", None, 9.0))
+    found = size_effect(given)
+    assert found.left_out == {
+        "family not known": ("a3",),
+        "number of parameters not known": ("a4",),
+        "no other size in the family": ("a2",),
+    }
+    assert found.metrics[0].slope == pytest.approx(1.0)
+    assert (found.metrics[0].low, found.metrics[0].note) == (None, "no interval: one family")
+
+
+def test_estimated_sizes_are_told_and_can_be_left_out():
+    """Table 6 marks the sizes of GPT and Claude as estimated: 6 pairs of 4 families are left without them."""
+    given = read_board("published:70b")
+    assert any(note.startswith("sizes of 5 agents are estimates: gpt-4o-mini") for note in size_effect(given).notes)
+    known = size_effect(given, estimated_sizes=False)
+    assert [(row.pairs, row.larger_higher, len(row.families)) for row in known.metrics] == [(6, 6, 4)] * 3
+    assert len(known.left_out["size is an estimate"]) == 9
+
+
+def test_ties_and_equal_sizes_are_counted_apart():
+    found = size_effect(board(("f", 1e9, 1.0), ("f", 1e10, 1.0), ("f", 1e10, 0.0))).metrics[0]
+    assert (found.pairs, found.larger_higher, found.tied) == (2, 0, 1)
+
+
+def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why():
+    found = size_effect(board(("f", 1e9, 1.0), ("g", 1e10, 2.0)))
+    assert found.metrics[0].slope is None
+    assert "no family has two sizes" in found.table().to_markdown()
+    json.dumps(found.as_json(), allow_nan=False)
+
+
+def test_settings_that_make_no_sense_are_told():
+    with pytest.raises(UserError, match="0 permutations came"):
+        size_effect(read_board("published:8b"), permutations=0)

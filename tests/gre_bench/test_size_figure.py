@@ -1,0 +1,143 @@
+"""The figure of a board: a file by itself, every agent drawn, nothing hostile let through."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+
+from goldless.errors import UserError
+from goldless.gre_bench.boards import Board, BoardScore, read_board
+from goldless.gre_bench.size_figure import size_figure
+from goldless.records import Agent
+from goldless.reports.html.palette import COLOURS
+
+SVG = "{http://www.w3.org/2000/svg}"
+DOCS = Path(__file__).parents[2] / "docs"
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return size_figure(read_board("published:70b"))
+
+
+def texts(figure, class_=""):
+    return [el.text for el in ET.fromstring(figure).iter(f"{SVG}text") if class_ in (el.get("class") or "")]
+
+
+def hints(figure):
+    return [el.text for el in ET.fromstring(figure).iter(f"{SVG}title")]
+
+
+def board(agents, scores, **fields):
+    return Board("b", {"m": scores}, {agent.agent: agent for agent in agents}, **fields)
+
+
+def test_the_picture_in_the_docs_is_what_the_code_draws_from_table_6(figure):
+    assert (DOCS / "images" / "gre_figure5.svg").read_text(encoding="utf-8") == figure
+
+
+def test_three_panels_show_all_18_models_of_table_6_each_with_a_label(figure):
+    assert texts(figure, "panel-title") == ["GEM", "GEM-S (abstract)", "GEM-S (ASSW)"]
+    assert len(texts(figure, "point-label")) == 54
+    told = [text for text in hints(figure) if "parameters, " in text]
+    assert len(told) == 54
+    assert "claude-3-opus (Claude 3): about 2T parameters, 25.77" in told
+    assert "llama-3-8b (Llama 3): 8B parameters, 16.68" in told
+
+
+def test_names_are_shortened_only_as_far_as_they_stay_apart(figure):
+    """Llama 3 and Llama 3.1 both have an 8b, so their labels keep the generation; the only Claude 2 keeps its name."""
+    labels = set(texts(figure, "point-label"))
+    assert {"opus", "3-8b", "3.1-8b", "4o", "4o-mini", "claude-2", "8x22b"} <= labels
+    assert len(labels) == 18
+
+
+def test_families_are_told_apart_by_colour_and_shape_together(figure):
+    marks = [el.get("class") for el in ET.fromstring(figure).iter() if el.tag in {f"{SVG}path", f"{SVG}circle"}]
+    legend = marks[-10:]
+    assert len(set(legend)) == 10
+    # makers share a colour: five of them in table 6
+    assert len({mark.split()[-1] for mark in legend}) == 5
+    assert texts(figure, "key")[:4] == ["GPT-4o", "GPT-3.5", "Claude 2", "Claude 3"]
+
+
+def test_lines_join_the_models_of_a_family(figure):
+    """Per panel: GPT-4o, Llama 3, Llama 3.1 and Mixtral one step each, Claude 3 and Mistral two."""
+    lines = [el.get("class") for el in ET.fromstring(figure).iter(f"{SVG}line")]
+    assert sum(class_.startswith("family") for class_ in lines) == 3 * 8
+
+
+def test_the_file_stands_alone_without_script_link_or_variable(figure):
+    lower = figure.lower()
+    for word in ("<script", "href", "url(", "@import", "var(", "javascript", "<image", "<foreignobject"):
+        assert word not in lower
+    assert "system-ui" in figure
+    assert [el.get("class") for el in ET.fromstring(figure) if el.tag == f"{SVG}rect"] == ["ground"]
+
+
+def test_by_default_it_is_light_and_follows_a_dark_screen_and_dark_is_always_dark(figure):
+    light, dark = COLOURS["ground"]
+    begin, _, screen = figure.partition("@media (prefers-color-scheme:dark)")
+    assert light in begin
+    assert dark not in begin
+    assert dark in screen
+    always = size_figure(read_board("published:70b"), dark=True)
+    assert "@media" not in always
+    assert light not in always.partition("</style>")[0]
+
+
+def test_what_the_tables_lack_is_said_below(figure):
+    told = " ".join(texts(figure, "caption"))
+    assert "Table 6 of the GEM paper, scorer Llama 3.1 70B." in told
+    assert "There are no intervals and no human baseline." in told
+    assert "Sizes of 9 of 18 models are estimates." in told
+
+
+def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
+    agents = [Agent("a", None, 1e9, "f"), Agent("b", None, 7e9, "f"), Agent("human")]
+    scores = {"a": BoardScore(1, 0.5, 1.5, 9), "b": BoardScore(2, 1.5, 2.5, 9), "human": BoardScore(1.5, 1.4, 1.6, 9)}
+    figure = size_figure(board(agents, scores, level=0.9))
+    lines = [el.get("class") for el in ET.fromstring(figure).iter(f"{SVG}line")]
+    assert sum(class_.startswith("whisker") for class_ in lines) == 2
+    assert lines.count("band-line") == 2  # in the panel and in the legend
+    assert "human baseline" in texts(figure, "key")
+    assert "Bars and the grey band are 90% intervals." in " ".join(texts(figure, "caption"))
+    assert "a (f): 1B parameters, 1.00 (0.50 to 1.50)" in hints(figure)
+
+
+def test_agents_without_a_size_are_named_below_and_those_without_a_family_are_not_joined():
+    agents = [Agent("a", None, 1e9), Agent("b", None, 7e9), Agent("c", None, None, "f")]
+    figure = size_figure(board(agents, {name: BoardScore(1.0) for name in "abc"}))
+    assert "Not drawn, size not known: c." in " ".join(texts(figure, "caption"))
+    assert not [el for el in ET.fromstring(figure).iter(f"{SVG}line") if (el.get("class") or "").startswith("family")]
+
+
+def test_hostile_names_stay_text():
+    name = '</text><script>alert("x")</script>\u202e&amp;'
+    agents = [Agent(name, "<g>", 1e9, "<svg onload=x>"), Agent("b", "h", 1e9, "<svg onload=x>")]
+    scores = {agent.agent: BoardScore(1.0) for agent in agents}
+    figure = size_figure(replace(board(agents, scores), name="<b>"), heading="<i>&")
+    assert {el.tag for el in ET.fromstring(figure).iter()} <= {
+        f"{SVG}{tag}" for tag in ("svg", "title", "style", "rect", "text", "g", "line", "path", "circle")
+    }
+    assert not re.search(r"\son\w+=", re.sub(r">[^<]*<", "><", figure))
+    assert "\u202e" not in figure
+
+
+def test_the_same_board_gives_the_same_bytes(figure):
+    assert size_figure(read_board("published:70b")) == figure
+
+
+def test_metrics_can_be_chosen_and_what_cannot_be_drawn_is_told():
+    given = read_board("published:8b")
+    assert texts(size_figure(given, metrics=["gem-s[assw]"]), "panel-title") == ["GEM-S (ASSW)"]
+    with pytest.raises(UserError, match="no metric 'gems'; did you mean 'gem'"):
+        size_figure(given, metrics=["gems"])
+    with pytest.raises(UserError, match="4 metrics came"):
+        size_figure(given, metrics=["gem", "b", "c", "d"])
+    with pytest.raises(UserError, match="no agent has a number of parameters and a score"):
+        size_figure(board([Agent("a")], {"a": BoardScore(1.0)}))

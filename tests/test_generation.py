@@ -1,0 +1,172 @@
+"""A model answers a task, or there is a cause: too long, cut, empty, failed. Nothing is cut unless it is said."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless.errors import CallError
+from goldless.generation import GenerationStage
+from goldless.models.interface import ChatReply, Message, ModelIdentity, Usage
+from goldless.models.journalled import JournalledChat
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Ledger, Price
+from goldless.records import CallFailure, Task
+
+pytestmark = pytest.mark.anyio
+
+SYSTEM = "Review this paper"
+TEN_WORDS = "w0 w1 w2 w3 w4 w5 w6 w7 w8 w9"
+TASK = Task("t", prompt=TEN_WORDS)
+
+
+def writer(answer="A review.", **options) -> ScriptedModel:
+    return ScriptedModel(answers=lambda _: answer, **options)
+
+
+class Silent:
+    """A chat model that neither knows its context nor counts."""
+
+    identity = ModelIdentity("http", "silent")
+
+    def __init__(self):
+        self.calls = []
+
+    async def chat(self, request):
+        self.calls.append(request)
+        return ChatReply("A review.")
+
+
+class Unreachable(Silent):
+    """A model that counts, but not now."""
+
+    context_length = 100
+
+    async def count_tokens(self, messages):
+        raise CallError(CallFailure("connection", "the tokenizer is away"))
+
+
+async def test_a_task_is_put_under_the_system_prompt_as_it_is():
+    model = writer("  A review.\n")
+    found = await GenerationStage(model, SYSTEM, max_tokens=7, temperature=0.5, seed=3).write(TASK)
+    (call,) = model.calls
+    assert call.messages == (Message("system", SYSTEM), Message("user", TEN_WORDS))
+    assert (call.max_tokens, call.temperature, call.seed) == (7, 0.5, 3)
+    assert (found.writer, found.task, found.text) == ("scripted", "t", "  A review.\n")
+    assert (found.finish, found.failure, found.characters_cut) == ("stop", None, 0)
+
+
+@pytest.mark.parametrize(("context", "fits"), [(17, False), (18, True), (None, True)])
+async def test_request_and_whole_reply_must_fit_the_context(context, fits):
+    """3 words of the system prompt, 10 of the task and 5 for the reply are 18."""
+    model = writer(context_length=context)
+    found = await GenerationStage(model, SYSTEM, max_tokens=5).write(TASK)
+    assert (found.text is not None, len(model.calls)) == (fits, int(fits))
+    if not fits:
+        assert (found.failure.kind, found.reply, found.characters_cut) == ("too_long", None, 0)
+        assert "13 tokens and 5 for the text do not fit the context of 17" in found.failure.message
+
+
+async def test_a_smaller_context_that_the_user_gives_counts():
+    model = writer(context_length=100)
+    found = await GenerationStage(model, SYSTEM, max_tokens=5, context_length=17).write(TASK)
+    assert found.failure.kind == "too_long"
+
+
+async def test_cutting_keeps_as_much_of_the_beginning_as_fits():
+    """15 less 5 for the reply and 3 of the system prompt leaves 7 words, which are 21 of 29 characters."""
+    model = writer(context_length=15)
+    found = await GenerationStage(model, SYSTEM, max_tokens=5, truncate=True).write(TASK)
+    assert model.calls[0].messages[1].content == "w0 w1 w2 w3 w4 w5 w6 "
+    assert (found.text, found.characters_cut, found.tokens_cut) == ("A review.", 8, 3)
+
+
+async def test_a_task_that_fits_is_not_cut():
+    model = writer(context_length=18)
+    found = await GenerationStage(model, SYSTEM, max_tokens=5, truncate=True).write(TASK)
+    assert (model.calls[0].messages[1].content, found.characters_cut) == (TEN_WORDS, 0)
+
+
+async def test_where_nothing_of_a_task_fits_it_is_too_long_even_when_cut():
+    model = writer(context_length=8)
+    found = await GenerationStage(model, SYSTEM, max_tokens=5, truncate=True).write(TASK)
+    assert (found.failure.kind, model.calls) == ("too_long", [])
+
+
+@pytest.mark.parametrize(("context", "fits"), [(466, False), (467, True)])
+async def test_where_a_model_cannot_count_its_tokens_are_estimated_and_said_to_be(context, fits):
+    """1000 letters at 3 a token are 334, one is 1; 16 around each of two messages, 100 for the reply: 467."""
+    model = Silent()
+    stage = GenerationStage(model, "S", max_tokens=100, context_length=context)
+    found = await stage.write(Task("t", prompt="x" * 1000))
+    assert (found.text is not None, len(model.calls)) == (fits, int(fits))
+    if not fits:
+        assert "about 367 tokens (estimated)" in found.failure.message
+
+
+async def test_cutting_by_an_estimate_leaves_a_margin_of_a_twentieth_of_the_context():
+    """466 - 100 - 24 leaves 342; less 17 and 16 that is 309 tokens of the task: 927 letters."""
+    model = Silent()
+    stage = GenerationStage(model, "S", max_tokens=100, context_length=466, truncate=True)
+    found = await stage.write(Task("t", prompt="x" * 1000))
+    assert (len(model.calls[0].messages[1].content), found.characters_cut, found.tokens_cut) == (927, 73, 25)
+
+
+async def test_where_nobody_knows_the_context_the_server_decides():
+    model = Silent()
+    found = await GenerationStage(model, SYSTEM, truncate=True).write(Task("t", prompt="x" * 10**6))
+    assert (found.characters_cut, len(model.calls[0].messages[1].content)) == (0, 10**6)
+
+
+async def test_a_length_that_cannot_be_had_now_is_a_failure_that_may_pass():
+    model = Unreachable()
+    found = await GenerationStage(model, SYSTEM, max_tokens=5).write(TASK)
+    assert (found.failure.kind, found.text, model.calls) == ("connection", None, [])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "reply"),
+    [
+        ("", "bad_reply", ""),
+        (" \n", "bad_reply", " \n"),
+        (ChatReply("cut off", "length"), "truncated", "cut off"),
+        (CallFailure("refused", "no"), "refused", None),
+        (CallFailure("too_long", "the server says so"), "too_long", None),
+    ],
+)
+async def test_what_cannot_be_used_is_missing_and_what_came_is_kept_beside_it(answer, kind, reply):
+    found = await GenerationStage(writer(answer), SYSTEM).write(TASK)
+    assert (found.text, found.failure.kind, found.reply) == (None, kind, reply)
+
+
+async def test_a_cut_reply_is_kept_where_that_is_asked_for():
+    found = await GenerationStage(writer(ChatReply("as far as", "length")), SYSTEM, cut="keep").write(TASK)
+    assert (found.text, found.failure, found.finish) == ("as far as", None, "length")
+    empty = await GenerationStage(writer(ChatReply("", "length")), SYSTEM, cut="keep").write(TASK)
+    assert empty.failure.kind == "truncated"
+
+
+async def test_a_task_without_a_prompt_is_not_asked():
+    model = writer()
+    found = await GenerationStage(model, SYSTEM).write(Task("t"))
+    assert (found.failure.kind, model.calls) == ("not_recorded", [])
+
+
+async def test_a_reply_out_of_the_journal_says_what_it_cost_then_and_costs_nothing_now(journal):
+    ledger = Ledger("toy", Price(1.0, 1.0))
+    stage = GenerationStage(JournalledChat(writer(ChatReply("A review.", usage=Usage(13, 2))), journal, ledger), SYSTEM)
+    first, second = await stage.write(TASK), await stage.write(TASK)
+    assert (first.input_tokens, first.output_tokens) == (13, 2)
+    assert second == first
+    assert (ledger.calls, ledger.usage) == (1, Usage(13, 2))
+
+
+async def test_a_journalled_model_passes_on_what_its_model_knows_of_lengths(journal):
+    known = JournalledChat(writer(context_length=17), journal, Ledger("toy", Price(0, 0)))
+    assert (known.context_length, await known.count_tokens([Message("user", TEN_WORDS)])) == (17, 10)
+    unknown = JournalledChat(Silent(), journal, Ledger("toy", Price(0, 0)))
+    assert (unknown.context_length, await unknown.count_tokens([Message("user", TEN_WORDS)])) == (None, None)
+
+
+async def test_tokens_that_nobody_counted_are_absent_not_zero():
+    found = await GenerationStage(Silent(), SYSTEM).write(TASK)
+    assert (found.input_tokens, found.output_tokens) == (None, None)

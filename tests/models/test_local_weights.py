@@ -450,3 +450,14 @@ async def test_an_unavailable_device_is_a_missing_prerequisite(llama: Path):
     if not torch.cuda.is_available():
         with pytest.raises(PrerequisiteError, match="no CUDA device"):
             await HfModel(str(llama), device="cuda").prepare()
+
+
+async def test_packing_is_named_in_the_identity_and_asks_for_many_tasks_at_once(llama: Path):
+    packed, auto = await ready(llama, sharing="packed"), await ready(llama)
+    assert packed.identity.settings["sharing"] == "packed prefix tree"
+    assert auto.identity.settings["sharing"] == "prefix tree"
+    assert (packed.capabilities.together, auto.capabilities.together) == (True, False)
+    assert not HfModel(str(llama)).capabilities.together
+    requests = await tree_of_requests(packed)
+    for one, other in zip(await scored(packed, requests), await scored(auto, requests), strict=True):
+        assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)

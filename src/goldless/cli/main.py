@@ -21,6 +21,7 @@ from goldless.cli import (
     demo,
     doctor,
     explain,
+    finetune,
     gre,
     models,
     perturb,
@@ -60,6 +61,7 @@ app.command()(bias.bias)
 app.command()(cost.cost)
 app.command()(consistency.consistency)
 app.command()(perturb.perturb)
+app.command()(finetune.finetune)
 app.command()(view.view)
 app.command(name="serve-jury")(serve_jury.serve_jury)
 app.command()(doctor.doctor)

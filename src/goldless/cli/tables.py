@@ -58,7 +58,9 @@ def print_whole(table: Table) -> None:
     """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
     # measured as if the terminal were as wide as one could wish: what it has is no bound here
     least = Measurement.get(out, out.options.update(width=10_000), table).minimum
-    out.print(table, width=max(least, out.width), crop=False, no_wrap=True, overflow="ignore")
+    if least > out.width:
+        table.width = least
+    out.print(table, crop=False, no_wrap=True, overflow="ignore")
 
 
 def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:

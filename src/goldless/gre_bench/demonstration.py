@@ -29,8 +29,8 @@ EMBEDDED = "smollm2-135m"
 SETTINGS: Mapping[str, Any] = {
     "demonstration": True,
     "collect": {"from_folder": "invented-papers", "reviews": 3, "seed": 0},
-    "review": {"max_tokens": 80, "temperature": 0.7, "seed": 2, "cut": "keep"},
-    "score": {"scorer": "embedded", "rewriter": ["embedded"], "rewrite_max_tokens": 120},
+    "review": {"max_tokens": 64, "temperature": 0.7, "seed": 2, "cut": "keep"},
+    "score": {"scorer": "embedded", "rewriter": ["embedded"], "rewrite_max_tokens": 96},
 }
 """Short texts, since the embedded model writes slowly; some warmth, since it repeats itself without."""
 

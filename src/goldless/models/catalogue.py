@@ -35,6 +35,8 @@ KINDS = (
     Kind("embedded", "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores; too small to judge"),
     Kind("gguf:PATH", "a GGUF file of yours on this machine (architectures llama, qwen2, gemma3)"),
     Kind("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),
+    Kind("hf:BASE+ADAPTER", "the same with an adapter of yours on it (goldless finetune makes one)"),
+    Kind("hf:NAME?weights=4bit", "the same, with or without adapter, its weights kept in 4 or 8 bits"),
     Kind("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
     Kind("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …"),
     Kind("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),
@@ -50,7 +52,7 @@ def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Mo
         return embedded_model(say)
     makers: dict[str, Callable[[], Model]] = {
         "gguf": lambda: GgufModel(Path(rest).expanduser()),
-        "hf": lambda: HfModel(rest),
+        "hf": lambda: HfModel.from_specification(rest),
         "scripted": lambda: ScriptedModel.from_file(rest),
     }
     if not colon or not rest or prefix not in makers:

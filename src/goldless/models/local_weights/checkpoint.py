@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,8 @@ import transformers
 
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
+from goldless.models.local_weights.quantisation import Quantisation, quantisation
+from goldless.models.local_weights.specification import Weights
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
 
 if TYPE_CHECKING:
@@ -31,7 +33,10 @@ class Checkpoint:
 
     model: Any
     """The transformers model, on its device."""
+    tokenizer: Any
+    """The transformers tokenizer it came with."""
     name: str
+    """The name on the hub or of the folder, and how weights are kept where that was asked for."""
     revision: str
     """The commit of a hub model; of a local folder, the hash of its files."""
     layout: ChatLayout
@@ -45,7 +50,14 @@ class Checkpoint:
     """Device, precision, attention and layout, for the identity."""
 
 
-def load_checkpoint(name_or_path: str, *, device: str | None, dtype: str | None, revision: str | None) -> Checkpoint:
+def load_checkpoint(
+    name_or_path: str,
+    *,
+    device: str | None = None,
+    dtype: str | None = None,
+    revision: str | None = None,
+    weights: Weights | None = None,
+) -> Checkpoint:
     """The model with its tokenizer, on its device. Code that comes with a model is never run."""
     chosen = _device(device)
     source, folder = _source(name_or_path)
@@ -56,8 +68,14 @@ def load_checkpoint(name_or_path: str, *, device: str | None, dtype: str | None,
         tokenizer = transformers.AutoTokenizer.from_pretrained(source, revision=pinned)
         layout = chat_layout(tokenizer)
         precision = dtype or ("float32" if chosen.type == "cpu" else "auto")
+        few_bits = None if weights is None else _few_bits(name_or_path, weights, config, chosen, precision)
         model = transformers.AutoModelForCausalLM.from_pretrained(
-            source, revision=pinned, dtype=precision if precision == "auto" else getattr(torch, precision)
+            source,
+            revision=pinned,
+            dtype=precision if precision == "auto" else getattr(torch, precision),
+            **({} if few_bits is None else {"quantization_config": few_bits.config, "device_map": {"": chosen}}),
+            # some releases of transformers leave the cap out of any other attention
+            **({"attn_implementation": "eager"} if _caps_attention(config) else {}),
         )
     _check_vocabulary(name_or_path, model, tokenizer)
     # a quantised model was put on its device while it was loaded, and cannot be moved
@@ -66,7 +84,8 @@ def load_checkpoint(name_or_path: str, *, device: str | None, dtype: str | None,
     words = layout.text(PROBE_TEXT)
     return Checkpoint(
         model=model.eval(),
-        name=name_or_path if folder is None else folder.name,
+        tokenizer=tokenizer,
+        name=(name_or_path if folder is None else folder.name) + (f"?weights={few_bits.way}" if few_bits else ""),
         revision=str(pinned or "") if folder is None else folder_hash(folder),
         layout=layout,
         tokenizer_hash=tokenizer_hash(tokenizer),
@@ -78,17 +97,29 @@ def load_checkpoint(name_or_path: str, *, device: str | None, dtype: str | None,
             "dtype": str(model.dtype).removeprefix("torch."),
             "attention": str(getattr(model.config, "_attn_implementation", None) or "model's own"),
             "layout": layout.name,
+            **({} if few_bits is None else {"weights": few_bits.description}),
         },
     )
 
 
-def folder_hash(folder: Path) -> str:
+def _few_bits(name_or_path: str, weights: Weights, config: Any, device: torch.device, precision: str) -> Quantisation:
+    """How weights are to be kept in few bits. Raises where they already are."""
+    if getattr(config, "quantization_config", None) is not None:
+        raise CapabilityError(
+            f"hf:{name_or_path}: its weights were saved quantised; leave out ?weights={weights}, or name the original"
+        )
+    saved = getattr(config, "dtype", None)
+    own = saved if isinstance(saved, torch.dtype) else torch.bfloat16
+    return quantisation(weights, device=device, precision=own if precision == "auto" else getattr(torch, precision))
+
+
+def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
     """Hash over names and whole contents of a folder's weight files and its config.
 
     Samples would be faster, but a merged fine-tuning may differ from its base in a few layers only, and two models
     must never share their evidence.
     """
-    files = sorted({path for pattern in WEIGHT_FILES for path in folder.glob(pattern)})
+    files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
     with ThreadPoolExecutor(4) as threads:
         return content_hash([path.name for path in files], list(threads.map(_file_hash, files)))
 
@@ -173,6 +204,11 @@ def _check_vocabulary(name_or_path: str, model: Any, tokenizer: Any) -> None:
             f"hf:{name_or_path}: the tokenizer gives ids up to {largest}, but the model knows {known} tokens only. "
             "The tokenizer is not this model's."
         )
+
+
+def _caps_attention(config: Any) -> bool:
+    """Whether the model caps the logits of its attention, as Gemma 2 does."""
+    return getattr(config.get_text_config(), "attn_logit_softcapping", None) is not None
 
 
 def _stop_tokens(model: Any) -> frozenset[int]:

@@ -18,6 +18,9 @@ import torch
 
 from goldless.models.local_engine import Cancelled, Pair, draw, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
+from goldless.models.local_weights.packed_network import open_packed
+from goldless.models.local_weights.packed_scoring import PackedScorer
+from goldless.models.local_weights.sharing import Sharing
 from goldless.models.prefix_tree import Node, build_tree
 
 FloatArray = npt.NDArray[np.float32]
@@ -95,12 +98,29 @@ def _length(item: tuple[Node, Past]) -> int:
     return len(item[0].tokens)
 
 
+def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngine, dict[str, str]]:
+    """The engine that shares in the wanted way where the model can do it, and how it computes, for the identity.
+
+    ``auto`` packs on a graphics card. A dense mask is computed whole, so elsewhere the walk from node to node is
+    the faster way.
+    """
+    if sharing == "cached" or (sharing == "auto" and network.device.type != "cuda"):
+        return TorchEngine(network), network.settings
+    packed = open_packed(network)
+    if isinstance(packed, str):
+        settings = network.settings
+        return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {packed}"}
+    return TorchEngine(network, packed=PackedScorer(packed)), {**network.settings, **packed.settings}
+
+
 class TorchEngine:
     """Computes log-probabilities and continuations of token ids."""
 
-    def __init__(self, network: Network, limits: Limits | None = None) -> None:
+    def __init__(self, network: Network, limits: Limits | None = None, *, packed: PackedScorer | None = None) -> None:
+        """``packed`` computes shared trees in packed sequences; without it, they are walked node by node."""
         self._network = network
         self._limits = limits or limits_of(network)
+        self.packed = packed
         self._lock = threading.Lock()
 
     def score(
@@ -115,6 +135,10 @@ class TorchEngine:
         ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
+        if share and self.packed is not None:
+            with self._lock, explained_memory():
+                self.packed.score(requests, results, cancelled)
+            return results
         # the last token of a target is predicted, never read: it need not be computed
         sequences = [context + target[:-1] for context, target in requests]
         with self._lock, explained_memory():

@@ -23,6 +23,8 @@ from goldless.models.local_engine import HEAD_ELEMENTS
 SHARED_CACHE_LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 """Kinds of memory that are keys and values position by position, so that a batch can begin with the same ones and be
 cut afterwards. Windows are kept by the mask; the cache here keeps every position."""
+CARD_HEAD_ELEMENTS = 1 << 28
+"""Most logits at once on a graphics card: with fewer rows it would do little but read the head's weights."""
 NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE_NOISE_NATS = 0.5
 """How far a log p may move when the same tokens are computed in another batch: wrong sharing moves it further."""
@@ -32,7 +34,8 @@ Past = list[tuple[Any, Any]]
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
-def _without_gradients(function: Function) -> Function:
+def without_gradients(function: Function) -> Function:
+    """The function, computed without keeping anything for training."""
     return cast("Function", torch.inference_mode()(function))
 
 
@@ -48,7 +51,8 @@ class Network:
         text_config = model.config.get_text_config()
         self.vocabulary = int(text_config.vocab_size if self._head is None else self._head.weight.shape[0])
         self._rule: Callable[[Any], Any] | None = None
-        tokens = tuple(itertools.islice(itertools.cycle(probe), 24))
+        self.probe = tokens = tuple(itertools.islice(itertools.cycle(probe), 24))
+        """Tokens to try the model with."""
         self._rule = self._find_rule(tokens)
         if self._rule is None:
             self._body = model
@@ -66,11 +70,35 @@ class Network:
         }
 
     @property
+    def body(self) -> Any:
+        """The part of the model below its head."""
+        return self._body
+
+    @property
+    def config(self) -> Any:
+        """The settings of the model's text part."""
+        return self._model.config.get_text_config()
+
+    @property
+    def dtype(self) -> Any:
+        """The precision it computes in."""
+        return self._model.dtype
+
+    @property
+    def has_apart_head(self) -> bool:
+        """Whether the head can be run on some positions alone."""
+        return self._rule is not None
+
+    def logits(self, states: Any) -> Any:
+        """Scores of every token of the vocabulary after each state, in the model's own precision."""
+        return self._logits(states)
+
+    @property
     def longest_call(self) -> int | None:
         """Most tokens of one call, where every token's logits are computed; None where they are not."""
         return max(1, HEAD_ELEMENTS // self.vocabulary) if self._rule is None else None
 
-    @_without_gradients
+    @without_gradients
     def run(self, rows: Sequence[tuple[int, ...]], starts: Sequence[int], cache: DynamicCache) -> Any:
         """States [rows, longest, …] of new tokens behind what the cache holds; the cache takes them up.
 
@@ -86,20 +114,21 @@ class Network:
         positions = torch.tensor(starts)[:, None] + torch.arange(longest)
         return self._states(input_ids=ids, attention_mask=mask, position_ids=positions, past_key_values=cache)
 
-    @_without_gradients
+    @without_gradients
     def run_alone(self, tokens: tuple[int, ...]) -> Any:
         """States [1, tokens, …] of a whole sequence, from scratch and without a cache."""
         return self._states(input_ids=torch.tensor([tokens]))
 
-    @_without_gradients
+    @without_gradients
     def logprobs(self, states: Any) -> Any:
         """Log p of every token of the vocabulary after each state, in float32: [states, vocabulary]."""
         return torch.log_softmax(self._logits(states).float(), dim=-1)
 
-    @_without_gradients
+    @without_gradients
     def chosen_logprobs(self, states: Any, tokens: Sequence[int]) -> list[float]:
         """Log p of one token after each state, computed in pieces of bounded memory."""
-        size = max(1, HEAD_ELEMENTS // self.vocabulary)
+        elements = HEAD_ELEMENTS if self.device.type == "cpu" else CARD_HEAD_ELEMENTS
+        size = max(1, elements // self.vocabulary)
         chosen = torch.tensor(tokens, device=self.device)[:, None]
         pieces = [
             self.logprobs(states[begin : begin + size]).gather(1, chosen[begin : begin + size])
@@ -109,7 +138,7 @@ class Network:
         found: list[float] = torch.cat(pieces)[:, 0].tolist()
         return found
 
-    @_without_gradients
+    @without_gradients
     def cache(self, pasts: Sequence[Past]) -> DynamicCache:
         """A cache with one past in each row; shorter ones are padded before their beginning."""
         cache = DynamicCache()
@@ -119,7 +148,7 @@ class Network:
             cache.update(keys, values, layer)
         return cache
 
-    @_without_gradients
+    @without_gradients
     def path(self, cache: DynamicCache, row: int, begin: int, end: int) -> Past:
         """Some columns of one row of a cache, on their own so that the rest can be freed."""
         layers = [(layer.keys, layer.values) for layer in cache.layers]
@@ -138,7 +167,7 @@ class Network:
     def _logits(self, states: Any) -> Any:
         return states if self._rule is None else self._rule(self._head(states))
 
-    @_without_gradients
+    @without_gradients
     def _find_rule(self, tokens: tuple[int, ...]) -> Callable[[Any], Any] | None:
         """What the model does to its head's output, or None where body and head apart do not give its logits."""
         if self._body is None or self._head is None:

@@ -1,0 +1,344 @@
+"""Fine-tuning from end to end: study → split → examples → held out before → training → held out after."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import shutil
+import threading
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from goldless._version import __version__
+from goldless.errors import PrerequisiteError, UserError, nearest
+from goldless.evidence import LogprobEvidence, RewriteEvidence
+from goldless.finetuning.examples import ExampleSet, build_examples, scoring_stages
+from goldless.finetuning.held_out import compare_held_out, held_out_evidence
+from goldless.finetuning.options import FinetuneOptions, check_finetune_options
+from goldless.finetuning.plan import TrainingPlan, optimizer_for, settle_plan
+from goldless.finetuning.result import RESULT_FILE, Counts, Finetuned
+from goldless.finetuning.splitting import Split, UsableTasks, split_tasks, usable_tasks
+from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, finished_training
+from goldless.models.cache import default_journal
+from goldless.models.interface import ModelIdentity, content_hash
+from goldless.models.journal import Journal
+from goldless.models.local_weights import HfModel
+from goldless.models.local_weights.specification import HfSpecification, parse_specification
+from goldless.runs.opening import OpenModel, Part, Spending, open_models
+from goldless.runs.options import Options, Progress
+from goldless.runs.recorded import recorded_preprocessors
+from goldless.runs.store import write_text
+from goldless.studies import Study
+from goldless.templates import FIELDS, Template, find_template
+
+INSTALL = "pip install 'goldless[finetune]'"
+ABSTRACT = "abstract"
+RESPONSES = "responses"
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is trained on and what is held out, before any model is loaded."""
+
+    study: Study
+    template: Template
+    rewriter: str | None
+    """None: the responses as they are."""
+    synopsis: str | None
+    usable: UsableTasks
+    split: Split
+
+
+async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
+    """An adapter trained on part of a study, with the log-likelihood of the rest before and after.
+
+    A second run of the same plan goes on where the first stopped.
+    """
+    check_finetune_options(options)
+    specification = _base(options.base)
+    material = _material(study, options)
+    _require_extra()
+    async with _opened(HfModel(specification.base, weights=specification.weights), options) as model:
+        base = model.identity
+        stages = _stages(material, model)
+        examples = await _examples(material, stages, options)
+        plan = _plan(material, options, base, examples)
+        begun = settle_plan(options.out, plan, examples)
+        before = await _held_out(material, model, options, "before")
+        spending = [model.spending]
+    training = await _trained(specification, plan, examples, options, begun=begun)
+    tuned = HfModel(specification.base, adapter=str(options.out / ADAPTER), weights=specification.weights)
+    async with _opened(tuned, options) as model:
+        after = await _held_out(material, model, options, "after")
+        scorer = model.identity
+        spending.append(model.spending)
+    found = _result(
+        material,
+        options,
+        plan=plan,
+        examples=examples,
+        training=training,
+        evidence=(before, after),
+        scorer=scorer,
+        specification=specification,
+        spending=spending,
+    )
+    write_text(
+        options.out / RESULT_FILE, json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    )
+    shutil.rmtree(options.out / CHECKPOINTS, ignore_errors=True)
+    return found
+
+
+# --- before anything is loaded ----------------------------------------------------------------------------------------
+
+
+def _base(written: str) -> HfSpecification:
+    specification = parse_specification(written.removeprefix("hf:"))
+    if specification.adapter is not None:
+        raise UserError(
+            f"{written}: an adapter is trained on a base, not on another adapter; name the base alone: "
+            f"hf:{specification.base}"
+        )
+    if specification.weights not in {None, "4bit", "nf4"}:
+        raise UserError(
+            f"{written}: weights kept as {specification.weights} cannot be trained on; use ?weights=4bit, or the "
+            "model's own"
+        )
+    return specification
+
+
+def _require_extra() -> None:
+    for package in ("torch", "transformers", "datasets", "peft", "trl"):
+        try:
+            importlib.import_module(package)
+        except ImportError as error:
+            raise PrerequisiteError(
+                f"fine-tuning needs {package}, which cannot be imported ({error}): {INSTALL}"
+            ) from error
+
+
+def _material(study: Study, options: FinetuneOptions) -> Material:
+    rewrites = None if options.raw else _rewrites(study, options)
+    seed = options.recipe.seed
+    usable = usable_tasks(study, rewrites=None if rewrites is None else rewrites[1], agents=options.agents, seed=seed)
+    return Material(
+        study=study,
+        template=find_template(options.template),
+        rewriter=None if rewrites is None else rewrites[0],
+        synopsis=_synopsis(study, options),
+        usable=usable,
+        split=split_tasks(usable.tasks, held_out=options.held_out, seed=seed),
+    )
+
+
+def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], RewriteEvidence]]:
+    """The recorded rewrites to train on, with the name of their rewriter."""
+    recorded = recorded_preprocessors(study)
+    if not recorded:
+        raise UserError(
+            f"{study.name} carries no rewrites, and GEM scores rewritten responses. Make them with goldless score "
+            f"STUDY --metric gem --rewriter MODEL --out RUN and fine-tune on RUN, or train on the responses as they "
+            "are with --raw (for gem-raw)."
+        )
+    names = list(dict.fromkeys(each.name for each in recorded))
+    if options.rewriter is not None and options.rewriter not in names:
+        raise UserError(
+            f"{study.name} carries no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
+            f"It has those by {', '.join(names)}."
+        )
+    chosen = [each for each in recorded if options.rewriter in {None, each.name}]
+    if len(chosen) > 1:
+        # of one rewriter, those of the wording that is trained come first
+        chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
+    if len(chosen) > 1:
+        raise UserError(f"{study.name} carries several sets of rewrites ({', '.join(names)}): name one with --rewriter")
+    return chosen[0].name, chosen[0].rewrites
+
+
+def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
+    """The synopsis GEM-S shows; None where there is none."""
+    if options.synopsis is not None:
+        if options.synopsis not in study.synopses:
+            raise UserError(
+                f"no task has a synopsis {options.synopsis!r}{nearest(options.synopsis, study.synopses) or '.'} "
+                f"Synopses there are: {', '.join(study.synopses) or 'none'}."
+            )
+        return options.synopsis
+    if ABSTRACT in study.synopses:
+        return ABSTRACT
+    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for gem but not for gem-s")
+    return None
+
+
+# --- with the model ---------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[OpenModel]:
+    """The model behind the journal, loaded; its memory is given back afterwards."""
+    journal = Journal(options.journal or default_journal())
+    try:
+        async with open_models([Part("scorer", model, "scoring")], Options(say=options.say), journal) as models:
+            yield models["scorer"]
+    finally:
+        await model.aclose()
+        journal.close()
+
+
+def _stages(material: Material, model: OpenModel) -> Any:
+    return scoring_stages(model.scorer, material.template, rewriter=material.rewriter, synopsis=material.synopsis)
+
+
+async def _examples(material: Material, stages: Any, options: FinetuneOptions) -> ExampleSet:
+    tasks = material.split.trained
+
+    def tell(done: int) -> None:
+        options.progress(Progress("building examples", done, len(tasks), 0, 0.0))
+
+    return await build_examples(tasks, stages, max_length=options.recipe.max_length, done=tell)
+
+
+def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
+    held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.split.held_out]
+    return TrainingPlan(
+        base=base,
+        template=material.template,
+        texts=material.rewriter or RESPONSES,
+        synopsis=material.synopsis,
+        recipe=options.recipe,
+        optimizer=optimizer_for(base.settings.get("device", "")),
+        examples=examples.digest,
+        held_out=content_hash(held_out),
+    )
+
+
+async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> list[LogprobEvidence]:
+    tasks = material.split.held_out
+
+    def tell(done: int) -> None:
+        tokens = model.ledger.usage.input_tokens
+        options.progress(Progress(f"held-out tasks {when}", done, len(tasks), tokens, 0.0))
+
+    return await held_out_evidence(tasks, _stages(material, model), done=tell)
+
+
+async def _trained(
+    specification: HfSpecification,
+    plan: TrainingPlan,
+    examples: ExampleSet,
+    options: FinetuneOptions,
+    *,
+    begun: bool,
+) -> Training:
+    """The training, in a thread; it stops at its next batch where this is cancelled."""
+    finished = finished_training(options.out) if begun else None
+    if finished is not None:
+        options.say(f"{options.out}: the training is finished there; its adapter is taken as it is")
+        return finished
+    stopping = threading.Event()
+    if begun:
+        options.say(f"{options.out}: going on with the training that was begun there")
+
+    def tell(done: int, total: int) -> None:
+        options.progress(Progress("training", done, total, 0, 0.0))
+
+    def work() -> Training:
+        # these modules import torch, peft and trl
+        from goldless.finetuning.training import release_memory, train_adapter  # noqa: PLC0415
+
+        release_memory()
+        try:
+            return train_adapter(
+                _checkpoint(specification, plan),
+                examples.examples,
+                plan.recipe,
+                options.out,
+                optimizer=plan.optimizer,
+                record=_record(plan),
+                save_every=options.save_every,
+                progress=tell,
+                cancelled=stopping.is_set,
+            )
+        finally:
+            release_memory()
+
+    try:
+        return await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
+    finally:
+        stopping.set()
+
+
+def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
+    """The base, ready to be trained."""
+    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415 - it imports torch
+
+    checkpoint = load_checkpoint(specification.base, weights=specification.weights)
+    if checkpoint.revision != plan.base.revision:
+        raise UserError(f"hf:{specification.base}: the model changed while it was used; run the command again")
+    return checkpoint
+
+
+def _record(plan: TrainingPlan) -> dict[str, Any]:
+    """What the adapter says of itself: its base, and the prompts it was trained for."""
+    return {
+        "goldless": __version__,
+        "base": {
+            "name": plan.base.name.partition("?")[0],
+            "revision": plan.base.revision,
+            "tokenizer": plan.base.tokenizer,
+            "weights": plan.base.settings.get("weights", "as saved"),
+        },
+        "template": {"name": plan.template.name, **{field: getattr(plan.template, field) for field in FIELDS}},
+        "texts": plan.texts,
+        "synopsis": plan.synopsis,
+        "recipe": plan.recipe.as_dict(),
+    }
+
+
+def _result(
+    material: Material,
+    options: FinetuneOptions,
+    *,
+    plan: TrainingPlan,
+    examples: ExampleSet,
+    training: Training,
+    evidence: tuple[Sequence[LogprobEvidence], Sequence[LogprobEvidence]],
+    scorer: ModelIdentity,
+    specification: HfSpecification,
+    spending: Sequence[Spending],
+) -> Finetuned:
+    split, usable = material.split, material.usable
+    named = HfSpecification(specification.base, str(options.out), specification.weights)
+    return Finetuned(
+        study=material.study.name,
+        fingerprint=material.study.fingerprint,
+        plan=plan,
+        scorer=scorer,
+        adapter=options.out / ADAPTER,
+        specification=f"hf:{named}",
+        held_out_tasks=tuple(each.task.task for each in split.held_out),
+        counts=Counts(
+            tasks_trained=len(split.trained),
+            tasks_held_out=len(split.held_out),
+            tasks_too_few=len(usable.too_few),
+            texts_missing=usable.texts_missing,
+            held_out_texts_seen=split.texts_seen,
+            examples=len(examples.examples),
+            tokens=examples.tokens,
+            left_out=examples.left_out,
+        ),
+        steps=training.steps,
+        resumed_at=training.resumed_at,
+        losses=training.losses,
+        held_out=tuple(
+            compare_held_out(*evidence, seed=plan.recipe.seed, resamples=options.resamples, level=options.level)
+        ),
+        level=options.level,
+        spending=tuple(spending),
+    )

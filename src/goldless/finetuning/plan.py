@@ -1,0 +1,93 @@
+"""The plan of a training: everything that must be the same for a second run to go on where the first one stopped."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.finetuning.examples import ExampleSet
+from goldless.finetuning.options import Recipe
+from goldless.models.interface import ModelIdentity
+from goldless.runs.store import check_writable, write_text
+from goldless.templates import FIELDS, Template
+
+PLAN_FILE = "plan.json"
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlan:
+    """What is trained, on what, and how."""
+
+    base: ModelIdentity
+    template: Template
+    texts: str
+    """Whose rewrites, or ``responses``."""
+    synopsis: str | None
+    recipe: Recipe
+    optimizer: str
+    """By transformers' name."""
+    examples: str
+    """Hash of all token ids that are trained on, in order."""
+    held_out: str
+    """Hash of the held-out tasks and their texts."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """The plan as plain data."""
+        words = {field: getattr(self.template, field) for field in FIELDS}
+        return {**asdict(self), "template": {"name": self.template.name, **words}, "recipe": self.recipe.as_dict()}
+
+
+def optimizer_for(device: str) -> str:
+    """AdamW, its state kept in 8 bits as in the paper where bitsandbytes and a CUDA device are there."""
+    return "adamw_8bit" if device == "cuda" and find_spec("bitsandbytes") is not None else "adamw_torch"
+
+
+def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
+    """Note the plan in its folder; True where the same plan was begun there before.
+
+    Raises UserError where the folder holds another plan, and where there is nothing to train on.
+    """
+    if not examples.examples:
+        why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
+        raise UserError(f"no example is left to train on ({why}); raise --max-length, or use shorter texts")
+    check_writable(folder)
+    path, now = folder / PLAN_FILE, plan.as_dict()
+    before = _read(path)
+    if before is None:
+        write_text(path, json.dumps(now, ensure_ascii=False, indent=2) + "\n")
+        return False
+    if changed := _changed(before, json.loads(json.dumps(now))):
+        raise UserError(
+            f"{folder}: holds a training by another plan; other are: {', '.join(changed)}. Give another folder, or "
+            "remove that one."
+        )
+    return True
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read ({error}); remove the folder, or give another one") from error
+    if not isinstance(found, dict):
+        raise UserError(f"{path}: is not a plan of a training; give another folder")
+    return found
+
+
+def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
+    """Names of what differs, down to single settings."""
+    names: list[str] = []
+    for key in sorted({*before, *now}):
+        old, new = before.get(key), now.get(key)
+        if isinstance(old, dict) and isinstance(new, dict):
+            names += _changed(old, new, f"{key} ")
+        elif old != new:
+            names.append(f"{within}{key}")
+    return names

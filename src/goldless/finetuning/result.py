@@ -1,0 +1,133 @@
+"""What a fine-tuning came to, as tables and as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from goldless.finetuning.held_out import Change, HeldOutRow
+from goldless.finetuning.plan import TrainingPlan
+from goldless.models.interface import ModelIdentity
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.opening import Spending
+from goldless.signature import Signature
+
+RESULT_FILE = "finetune.json"
+
+
+def _columns(name: str, decimals: int) -> tuple[Column, ...]:
+    return (
+        Column("metric", "asked as", least=8),
+        Column("term", "term", least=11),
+        Column("tasks", "tasks", "count"),
+        Column("missing asked", "missing", "fraction"),
+        Column(f"{name}_before", "before", "number", decimals=decimals),
+        Column(f"{name}_after", "after", "number", decimals=decimals),
+        Column(f"{name}_change", "change", "signed", decimals=decimals),
+        Column(f"{name}_low {name}_high", "interval", "signed interval", decimals=decimals, reason=f"{name}_note"),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What was used and what was left out."""
+
+    tasks_trained: int
+    tasks_held_out: int
+    tasks_too_few: int
+    """Tasks with fewer than three usable responses."""
+    texts_missing: int
+    """Responses without a recorded rewrite."""
+    held_out_texts_seen: int
+    """Held-out texts that stand word for word among those trained on."""
+    examples: int
+    tokens: int
+    """Tokens of all examples that are predicted."""
+    left_out: Mapping[str, int]
+    """Questions that gave no example, by why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finetuned:
+    """An adapter and what it changed."""
+
+    study: str
+    fingerprint: str
+    plan: TrainingPlan
+    scorer: ModelIdentity
+    """The base with the adapter on it."""
+    adapter: Path
+    specification: str
+    """The same as a scorer is named."""
+    held_out_tasks: tuple[str, ...]
+    counts: Counts
+    steps: int
+    resumed_at: int
+    losses: tuple[tuple[int, float], ...]
+    held_out: tuple[HeldOutRow, ...]
+    level: float
+    spending: tuple[Spending, ...] = ()
+
+    @property
+    def signature(self) -> str:
+        """How it was trained and measured, in one line."""
+        plan, recipe = self.plan, self.plan.recipe
+        settings = {
+            "base": plan.base.short,
+            "template": plan.template.name,
+            "texts": plan.texts,
+            "synopsis": plan.synopsis or "none",
+            "lora": f"r{recipe.rank},alpha{recipe.alpha},dropout{recipe.dropout:g}",
+            "optimizer": f"{plan.optimizer},lr{recipe.learning_rate:g},{recipe.schedule},warmup{recipe.warmup_steps},"
+            f"decay{recipe.weight_decay:g}",
+            "batch": f"{recipe.batch_size}x{recipe.accumulation}",
+            "epochs": str(recipe.epochs),
+            "max-length": str(recipe.max_length),
+            "seed": str(recipe.seed),
+            "held-out": f"{self.counts.tasks_held_out} of {self.counts.tasks_trained + self.counts.tasks_held_out}",
+        }
+        return str(Signature("finetune", settings))
+
+    def tables(self) -> list[ReportTable]:
+        """The log-likelihood of held-out texts before and after, by token and by response."""
+        rows = [_cells(row) for row in self.held_out]
+        tokens = tuple(row for row in rows if row["term"] != "difference")
+        return [
+            ReportTable("Held out: nats per token", _columns("token", 4), tokens, self.signature),
+            ReportTable("Held out: nats per response", _columns("response", 2), tuple(rows), self.signature),
+        ]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data; nothing in it depends on when or how fast it ran."""
+        return {
+            "study": self.study,
+            "fingerprint": self.fingerprint,
+            "signature": self.signature,
+            "plan": self.plan.as_dict(),
+            "scorer": self.scorer.as_dict(),
+            "specification": self.specification,
+            "held_out_tasks": list(self.held_out_tasks),
+            "counts": asdict(self.counts),
+            "steps": self.steps,
+            "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
+            "level": self.level,
+            "held_out": [asdict(row) for row in self.held_out],
+        }
+
+
+def _cells(row: HeldOutRow) -> dict[str, Cell]:
+    return {
+        "metric": row.metric,
+        "term": row.term,
+        "tasks": row.tasks,
+        "missing": row.missing,
+        "asked": row.asked,
+        **_numbers("token", row.per_token),
+        **_numbers("response", row.per_response),
+    }
+
+
+def _numbers(name: str, change: Change | None) -> dict[str, Cell]:
+    return {} if change is None else {f"{name}_{field}": value for field, value in asdict(change).items()}

@@ -1,0 +1,117 @@
+"""Which tasks are trained on and which are held out, and the three responses of each.
+
+Draws go by hashes of names, so that a task more or less in the study changes little else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from goldless.errors import UserError, nearest
+from goldless.evidence import RewriteEvidence
+from goldless.models.interface import content_hash
+from goldless.records import Task
+from goldless.studies import Study
+
+RESPONSES_A_TASK = 3
+"""As in the paper: three responses make six ordered pairs and three marginals."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskTexts:
+    """A task with the texts drawn of it."""
+
+    task: Task
+    texts: Mapping[str, str]
+    """By agent; always three."""
+
+
+@dataclass(frozen=True, slots=True)
+class UsableTasks:
+    """The tasks that have three texts, and what is missing."""
+
+    tasks: tuple[TaskTexts, ...]
+    too_few: tuple[str, ...]
+    """Tasks with fewer than three usable responses."""
+    texts_missing: int
+    """Responses without a recorded rewrite."""
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Tasks to train on, and tasks never trained on."""
+
+    trained: tuple[TaskTexts, ...]
+    held_out: tuple[TaskTexts, ...]
+
+    @property
+    def texts_seen(self) -> int:
+        """Held-out texts that stand word for word among those trained on, as where an agent repeats itself."""
+        known = {text for each in self.trained for text in each.texts.values()}
+        return sum(text in known for each in self.held_out for text in each.texts.values())
+
+
+def usable_tasks(
+    study: Study,
+    *,
+    rewrites: Mapping[tuple[str, str], RewriteEvidence] | None = None,
+    agents: Collection[str] | None = None,
+    seed: int = 42,
+) -> UsableTasks:
+    """The tasks with three texts or more, three drawn of each.
+
+    ``rewrites``: by task and agent, instead of the responses. ``agents``: those whose responses are used; all by
+    default.
+    """
+    if agents is not None:
+        _check_agents(study, agents)
+    found, too_few, missing = [], [], 0
+    for task, responses in study:
+        texts: dict[str, str] = {}
+        for response in responses:
+            if agents is not None and response.agent not in agents:
+                continue
+            row = None if rewrites is None else rewrites.get((response.task, response.agent))
+            text = response.text if rewrites is None else None if row is None else row.text
+            if text is not None and text.strip():
+                texts[response.agent] = text
+            else:
+                missing += 1
+        if len(texts) < RESPONSES_A_TASK:
+            too_few.append(task.task)
+        else:
+            found.append(TaskTexts(task, _drawn(task.task, texts, seed)))
+    return UsableTasks(tuple(found), tuple(too_few), missing)
+
+
+def split_tasks(tasks: Sequence[TaskTexts], *, held_out: float, seed: int = 42) -> Split:
+    """The tasks in two parts, at least one in each; ``held_out`` is the share that is never trained on."""
+    if len(tasks) < 2:
+        raise UserError(
+            f"{len(tasks)} task{'s' * (len(tasks) != 1)} with {RESPONSES_A_TASK} usable responses: at least 2 are "
+            "needed, one to train on and one to hold out"
+        )
+    count = min(max(1, round(held_out * len(tasks))), len(tasks) - 1)
+    order = sorted((each.task.task for each in tasks), key=lambda name: content_hash("held out", seed, name))
+    aside = set(order[:count])
+    return Split(
+        trained=tuple(each for each in tasks if each.task.task not in aside),
+        held_out=tuple(each for each in tasks if each.task.task in aside),
+    )
+
+
+def _drawn(task: str, texts: Mapping[str, str], seed: int) -> dict[str, str]:
+    order = sorted(texts, key=lambda agent: content_hash("response", seed, task, agent))
+    drawn = set(order[:RESPONSES_A_TASK])
+    return {agent: text for agent, text in texts.items() if agent in drawn}
+
+
+def _check_agents(study: Study, agents: Collection[str]) -> None:
+    known = [agent.agent for agent in study.agents]
+    strange = [name for name in agents if name not in known]
+    if strange:
+        hints = ", ".join(f"{name!r}{nearest(name, known)}" for name in strange)
+        raise UserError(f"agents that the study does not have: {hints}. It has {', '.join(known)}.")
+    if len(set(agents)) < RESPONSES_A_TASK:
+        raise UserError(f"at least {RESPONSES_A_TASK} agents are needed, not {len(set(agents))}: {', '.join(agents)}")

@@ -1,0 +1,257 @@
+"""Training: a LoRA adapter on a base model, by trl on examples that are token ids already.
+
+Imported only when a training begins: torch, peft and trl are extras and slow to import.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import json
+import math
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import datasets
+import numpy as np
+import peft
+import pyarrow as pa
+import torch
+import transformers
+from transformers.trainer_callback import PrinterCallback
+from trl.trainer.sft_config import SFTConfig
+from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
+
+from goldless.errors import CapabilityError, ModelError, PrerequisiteError
+from goldless.finetuning.examples import Example
+from goldless.finetuning.options import Recipe
+from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, note_training
+from goldless.models.local_engine import Cancelled
+from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
+from goldless.models.local_weights.checkpoint import Checkpoint
+from goldless.models.local_weights.network import explained_memory
+from goldless.runs.store import write_text
+
+STATE_FILE = "trainer_state.json"
+FEW_STEPS = 100
+"""Up to so many steps, the loss of each is noted; of more, of every tenth."""
+
+
+def train_adapter(
+    checkpoint: Checkpoint,
+    examples: Sequence[Example],
+    recipe: Recipe,
+    folder: Path,
+    *,
+    optimizer: str,
+    record: Mapping[str, Any],
+    save_every: int = 50,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Training:
+    """Train an adapter into ``folder/adapter``, going on from the last whole checkpoint there.
+
+    ``record``: what the adapter is to say of itself. ``progress`` hears steps done and in all.
+    """
+    _check_trainable(checkpoint)
+    resume = last_checkpoint(folder / CHECKPOINTS)
+    with _quiet(), explained_memory():
+        trainer = _QuietTrainer(
+            model=checkpoint.model,
+            args=_arguments(
+                checkpoint, recipe, folder, optimizer=optimizer, save_every=save_every, examples=len(examples)
+            ),
+            train_dataset=_dataset(examples),
+            processing_class=checkpoint.tokenizer,
+            # padding is masked and never predicted: any id will do
+            data_collator=DataCollatorForLanguageModeling(pad_token_id=0),
+            peft_config=_lora(recipe),
+            callbacks=[_Watch(progress, cancelled)],
+        )
+        trainer.remove_callback(PrinterCallback)
+        trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
+    losses = tuple((row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row)
+    training = Training(trainer.state.global_step, losses, _step(resume))
+    note_training(folder, training)
+    _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
+    return training
+
+
+def last_checkpoint(folder: Path) -> Path | None:
+    """The latest checkpoint that was written to its end; None where there is none."""
+    found = sorted(folder.glob("checkpoint-*"), key=_step, reverse=True)
+    return next((path for path in found if _is_whole(path)), None)
+
+
+def _is_whole(path: Path) -> bool:
+    # the state is what the trainer writes last
+    try:
+        json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _step(path: Path | None) -> int:
+    number = "" if path is None else path.name.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
+    """trl's trainer without what it sends and prints: nothing leaves the machine, and only the command line speaks."""
+
+    def _send_telemetry(self) -> None:
+        """Nothing is sent."""
+
+    def create_model_card(self, *_: Any, **__: Any) -> None:
+        """The adapter's own record says what it is."""
+
+    def _save(self, output_dir: str | None = None, state_dict: dict[str, Any] | None = None) -> None:
+        # by itself it would ask the hub whether the base's vocabulary has grown
+        self.model.save_pretrained(
+            output_dir or self.args.output_dir, state_dict=state_dict, save_embedding_layers=False
+        )
+
+
+class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
+    """Tells how far the training is, and stops it where it was cancelled or its loss is no number."""
+
+    def __init__(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> None:
+        self._progress = progress
+        self._cancelled = cancelled
+
+    def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Tell where it starts from."""
+        self._progress(state.global_step, state.max_steps)
+
+    def on_substep_end(self, _args: Any, _state: Any, _control: Any, **_: Any) -> None:
+        """Stop between two batches."""
+        if self._cancelled():
+            raise Cancelled
+
+    def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
+        """Tell how far it is."""
+        if self._cancelled():
+            raise Cancelled
+        self._progress(state.global_step, state.max_steps)
+
+    def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, float] | None = None, **_: Any) -> None:
+        """Stop where nothing can come of it."""
+        if logs and "loss" in logs and not math.isfinite(logs["loss"]):
+            raise ModelError(
+                f"the training diverged: at step {state.global_step} its loss is {logs['loss']}. Lower the learning "
+                "rate, and give another folder."
+            )
+
+
+def _check_trainable(checkpoint: Checkpoint) -> None:
+    quantizer = getattr(checkpoint.model, "hf_quantizer", None)
+    method = None if quantizer is None else quantizer.quantization_config.quant_method
+    if getattr(method, "value", method) not in {None, "bitsandbytes"}:
+        raise CapabilityError(
+            f"{checkpoint.name}: weights kept this way cannot be trained on: use ?weights=4bit with bitsandbytes, or "
+            "the model's own weights"
+        )
+    if torch.cuda.is_available() and torch.cuda.device_count() > 1:
+        raise PrerequisiteError(
+            f"training uses one graphics card, and {torch.cuda.device_count()} are to be seen: set "
+            "CUDA_VISIBLE_DEVICES=0"
+        )
+
+
+def _lora(recipe: Recipe) -> Any:
+    return peft.LoraConfig(
+        r=recipe.rank,
+        lora_alpha=recipe.alpha,
+        lora_dropout=recipe.dropout,
+        # all linear layers but the head: attention and feed-forward, which is also what Unsloth trains
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+def _arguments(
+    checkpoint: Checkpoint, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int, examples: int
+) -> Any:
+    on_card = checkpoint.model.device.type == "cuda"
+    batches = math.ceil(examples / recipe.batch_size)
+    steps = math.ceil(batches / recipe.accumulation) * recipe.epochs
+    return SFTConfig(
+        output_dir=str(folder / CHECKPOINTS),
+        num_train_epochs=recipe.epochs,
+        per_device_train_batch_size=recipe.batch_size,
+        gradient_accumulation_steps=recipe.accumulation,
+        learning_rate=recipe.learning_rate,
+        lr_scheduler_type=recipe.schedule,
+        warmup_steps=recipe.warmup_steps,
+        weight_decay=recipe.weight_decay,
+        optim=optimizer,
+        seed=recipe.seed,
+        data_seed=recipe.seed,
+        # examples come ready: nothing is cut, packed or laid out anew
+        max_length=None,
+        packing=False,
+        dataset_kwargs={"skip_prepare_dataset": True},
+        bf16=on_card and torch.cuda.is_bf16_supported(),
+        gradient_checkpointing=on_card,
+        use_cpu=not on_card,
+        dataloader_pin_memory=on_card,
+        save_strategy="steps",
+        save_steps=save_every,
+        save_total_limit=2,
+        logging_steps=1 if steps <= FEW_STEPS else 10,
+        logging_nan_inf_filter=False,
+        report_to="none",
+        disable_tqdm=True,
+    )
+
+
+def _dataset(examples: Sequence[Example]) -> Any:
+    columns = {
+        "input_ids": pa.array([np.frombuffer(example.ids, np.int32) for example in examples]),
+        "labels": pa.array([np.array(example.labels, np.int32) for example in examples]),
+    }
+    return datasets.Dataset(pa.table(columns))
+
+
+def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapping[str, Any]) -> None:
+    """Write the adapter aside and put it in its place when it is whole."""
+    aside = folder.with_name(f".{folder.name}")
+    shutil.rmtree(aside, ignore_errors=True)
+    model.save_pretrained(str(aside), save_embedding_layers=False)
+    for path in aside.iterdir():
+        if path.name not in ADAPTER_FILES:
+            path.unlink()
+    config = json.loads((aside / ADAPTER_FILES[0]).read_text(encoding="utf-8"))
+    # where the base lies, and an order that changes from run to run, are no part of what was trained
+    config["base_model_name_or_path"] = checkpoint.name.partition("?")[0]
+    if isinstance(config.get("target_modules"), list):
+        config["target_modules"].sort()
+    write_text(aside / ADAPTER_FILES[0], json.dumps(config, indent=2, sort_keys=True) + "\n")
+    write_text(aside / RECORD_FILE, json.dumps(record, ensure_ascii=False, indent=2) + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    aside.replace(folder)
+
+
+def release_memory() -> None:
+    """Give back what models held that nobody uses any more: a trained one holds itself in circles."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """Silence what transformers would say on its own."""
+    verbosity = transformers.utils.logging.get_verbosity()
+    transformers.utils.logging.set_verbosity_error()
+    try:
+        with warnings.catch_warnings():
+            # GPT-2's kind of layer is announced and then handled
+            warnings.filterwarnings("ignore", message="fan_in_fan_out is set")
+            yield
+    finally:
+        transformers.utils.logging.set_verbosity(verbosity)

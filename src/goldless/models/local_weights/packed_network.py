@@ -1,0 +1,289 @@
+"""One forward pass over a packed sequence of prefix trees, and the head on its scored positions.
+
+On a graphics card the model's layers are compiled, once for each length of a sequence, and attention is block-sparse.
+Elsewhere everything is as transformers computes it, under a dense mask.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from torch._inductor.runtime.cache_dir_utils import default_cache_dir
+
+from goldless.models.cache import compiled_folder
+from goldless.models.local_engine import HEAD_ELEMENTS
+from goldless.models.local_weights.network import COARSE_NOISE_NATS, NOISE_NATS, Network, without_gradients
+from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
+from goldless.models.local_weights.tree_attention import (
+    NAME,
+    NO_WINDOW,
+    BlockMasks,
+    UnsupportedAttention,
+    dense_mask,
+)
+
+if TYPE_CHECKING:
+    from goldless.models.local_engine import Pair
+
+HEAD_ROWS = 2048
+"""Scored positions whose logits are there at once on a graphics card."""
+SHORTEST_CUDA = 1024
+LONGEST_CUDA = 65_536
+LONGEST_CPU = 1024
+"""Longer ones would be filled better, but a dense mask is computed whole."""
+MEMORY_SHARE = 0.9
+"""Of the free memory, what is planned with."""
+ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
+"""Rotations that depend on the largest position in a call: short texts would be read as long as their neighbours."""
+RECOMPILE_LIMIT = 64
+"""Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
+
+
+class PackedNetwork:
+    """What the packed engine needs of a transformers model."""
+
+    def __init__(self, network: Network, windows: Sequence[int], *, compiled: bool | None = None) -> None:
+        """``windows``: the sliding windows of the model's layers; no window is 0. ``compiled``: on a graphics card."""
+        self.network = network
+        self.compile_seconds = 0.0
+        """Time of the first passes of each length, most of it compilation."""
+        self.token_bytes = 0
+        """Memory that one more token of a sequence needs on a graphics card, measured on the shortest one."""
+        self._windows = sorted(set(windows))
+        self._card = network.device.type == "cuda"
+        self._compiled = self._card if compiled is None else compiled
+        self._block_masks: dict[int, BlockMasks] = {}
+        self._layers = _Layers(network) if self._compiled else None
+        self._choose: Callable[..., Any] = self._chosen
+        if self._compiled:
+            _keep_compiled_code()
+            self._choose = torch.compile(self._chosen, dynamic=False)
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """How it computes, for the identity."""
+        return {
+            "sharing": "packed prefix tree",
+            "attention": "tree, block-sparse" if self._compiled else "tree, dense",
+        }
+
+    def lengths(self) -> Lengths:
+        """The lengths of sequences that fit the free memory."""
+        if not self._card:
+            return Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
+        room = MEMORY_SHARE * free_memory(self.network.device) - self.head_bytes
+        longest = LONGEST_CUDA
+        while longest > SHORTEST_CUDA and longest * self.token_bytes > room:
+            longest //= 2
+        return Lengths(longest, SHORTEST_CUDA)
+
+    def needed_bytes(self, length: int) -> int:
+        """Memory beside the weights for a sequence of a length."""
+        return length * self.token_bytes + self.head_bytes
+
+    @property
+    def head_bytes(self) -> int:
+        """Memory of the logits that are there at once, in half precision and in float32."""
+        return HEAD_ROWS * self.network.vocabulary * 6
+
+    @without_gradients
+    def logprobs(self, pack: Pack) -> Any:
+        """Log p of the pack's chosen tokens, in order, on the device; a graphics card may still be computing them."""
+        first = self._compiled and pack.length not in self._block_masks
+        begin = time.perf_counter()
+        states = self.states(pack)
+        values = self._read(states, pack)
+        if first:
+            values.sum().item()
+            self.compile_seconds += time.perf_counter() - begin
+        return values
+
+    def states(self, pack: Pack) -> Any:
+        """Hidden states of the packed tokens: [length, size]."""
+        ids = np.zeros((2, pack.length), np.int64)
+        ids[0, : len(pack.tokens)], ids[1, : len(pack.tokens)] = pack.tokens, pack.positions
+        tokens, positions = self._there(ids)[:, None]
+        compiled = contextlib.nullcontext() if self._layers is None else self._layers.compiled()
+        with _tree_attention(self.network.config), compiled:
+            output = self.network.body(
+                input_ids=tokens, position_ids=positions, use_cache=False, tree_masks=self._masks(pack)
+            )
+        return output.last_hidden_state[0]
+
+    def _masks(self, pack: Pack) -> dict[int, Any]:
+        if not self._compiled:
+            return {window: dense_mask(pack, window).to(self.network.device) for window in self._windows}
+        if pack.length not in self._block_masks:
+            self._block_masks[pack.length] = BlockMasks(pack.length, self._windows, self.network.device)
+        masks = self._block_masks[pack.length]
+        masks.fill(pack)
+        return masks.by_window
+
+    def _read(self, states: Any, pack: Pack) -> Any:
+        count = len(pack.rows)
+        size = HEAD_ROWS if self._compiled else max(1, HEAD_ELEMENTS // self.network.vocabulary)
+        # compiled code is for one number of rows: the last piece is filled up
+        padded = -(-count // size) * size if self._compiled else count
+        both = np.zeros((2, padded), np.int64)
+        both[0, :count], both[1, :count] = pack.rows, pack.chosen
+        rows, chosen = self._there(both)
+        pieces = [
+            self._choose(states[rows[begin : begin + size]], chosen[begin : begin + size])
+            for begin in range(0, padded, size)
+        ]
+        return torch.cat(pieces)[:count]
+
+    def _chosen(self, states: Any, tokens: Any) -> Any:
+        logits = self.network.logits(states).float()
+        return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1)
+
+    def _there(self, values: Any) -> Any:
+        """Numbers on the device, without waiting for it."""
+        source = torch.from_numpy(values)
+        return source.pin_memory().to(self.network.device, non_blocking=True) if self._card else source
+
+
+class _Layers:
+    """The layers of a model, which can be compiled for a while."""
+
+    def __init__(self, network: Network) -> None:
+        lists = [module for module in network.body.modules() if isinstance(module, torch.nn.ModuleList)]
+        self._layers = next((list(found) for found in lists if len(found) == network.config.num_hidden_layers), [])
+        if not self._layers:
+            raise UnsupportedAttention("its layers are not found")
+        # one compilation serves all layers of a kind: their weights are arguments
+        kinds = {type(layer): torch.compile(type(layer).forward, dynamic=False) for layer in self._layers}
+        self._forwards = [functools.partial(kinds[type(layer)], layer) for layer in self._layers]
+
+    @contextlib.contextmanager
+    def compiled(self) -> Iterator[None]:
+        """Compiled while inside ``with``; afterwards as they were, for writing and for caches of keys and values."""
+        from torch._dynamo import config as compiler  # noqa: PLC0415 - slow to import, and not needed on the CPU
+
+        for layer, forward in zip(self._layers, self._forwards, strict=True):
+            layer.forward = forward
+        try:
+            with compiler.patch(recompile_limit=RECOMPILE_LIMIT):
+                yield
+        finally:
+            for layer in self._layers:
+                del layer.forward
+
+
+class _Recorded(dict[int, Any]):
+    """Masks made as they are asked for; keeps the windows that the layers name, in order."""
+
+    def __init__(self, pack: Pack, device: Any) -> None:
+        super().__init__()
+        self._pack, self._device = pack, device
+        self.asked: list[int] = []
+
+    def __getitem__(self, window: int) -> Any:
+        self.asked.append(window)
+        return dense_mask(self._pack, window).to(self._device)
+
+
+def open_packed(network: Network) -> PackedNetwork | str:
+    """The network for packed sequences, tried on a few tokens; or why the model cannot be computed so."""
+    if not network.has_apart_head:
+        return "its head cannot be run apart"
+    if _rotation_kinds(network.config) & ROTATED_BY_LENGTH:
+        return "its positions are scaled by a text's length"
+    try:
+        windows = _windows(network)
+        packed = PackedNetwork(network, windows)
+        pack, requests = _probe_pack(network.probe, SHORTEST_CUDA if network.device.type == "cuda" else None)
+        found = packed.logprobs(pack).tolist()
+        if network.device.type == "cuda":
+            packed.token_bytes = _token_bytes(packed, pack)
+    except torch.OutOfMemoryError:
+        raise
+    except UnsupportedAttention as error:
+        return f"its attention is of another kind: {error}"
+    except Exception as error:  # noqa: BLE001 - an architecture or a compiler fails in its own way
+        return f"tree attention failed: {type(error).__name__}"
+    alone = [p for i in pack.requests for p in _alone(network, requests[i])]
+    noise = NOISE_NATS.get(network.dtype, COARSE_NOISE_NATS)
+    same = all(abs(a - b) < noise for a, b in zip(found, alone, strict=True))
+    return packed if same else "tree attention gives other values"
+
+
+def _rotation_kinds(config: Any) -> set[str]:
+    """How the model rotates positions; a model with several kinds of layers has a dictionary for each."""
+    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    parts = [found, *(part for part in found.values() if isinstance(part, dict))]
+    return {str(part.get("rope_type") or part.get("type")) for part in parts}
+
+
+@without_gradients
+def _windows(network: Network) -> list[int]:
+    """The sliding window of each layer, as the layers themselves name it to the attention."""
+    pack, _ = _probe_pack(network.probe, None)
+    masks = _Recorded(pack, network.device)
+    ids = torch.from_numpy(np.stack([pack.tokens, pack.positions])).to(network.device)[:, None]
+    with _tree_attention(network.config):
+        network.body(input_ids=ids[0], position_ids=ids[1], use_cache=False, tree_masks=masks)
+    config = network.config
+    window = getattr(config, "sliding_window", None) or NO_WINDOW
+    count = config.num_hidden_layers
+    kinds = getattr(config, "layer_types", None) or ["sliding_attention" if window else "full_attention"] * count
+    if masks.asked != [{"full_attention": NO_WINDOW, "sliding_attention": window}.get(kind) for kind in kinds]:
+        raise UnsupportedAttention("not every layer says which window it keeps")
+    return masks.asked
+
+
+def _probe_pack(probe: Sequence[int], shortest: int | None) -> tuple[Pack, list[Pair]]:
+    """A small tree of two tasks, one with two branches."""
+    tokens = tuple(probe)
+    requests = [(tokens[:8], tokens[8:12]), (tokens[:8], tokens[12:]), (tokens[4:9], tokens[9:16])]
+    (pack,) = plan_packs(requests, Lengths(SHORTEST_CUDA, shortest))
+    return pack, requests
+
+
+def _alone(network: Network, request: Pair) -> list[float]:
+    context, target = request
+    states = network.run_alone(context + target[:-1])[0, len(context) - 1 :]
+    return network.chosen_logprobs(states, target)
+
+
+@without_gradients
+def _token_bytes(packed: PackedNetwork, pack: Pack) -> int:
+    """Memory of one token of a sequence, from a pass that is compiled already."""
+    device = packed.network.device
+    torch.cuda.synchronize(device)
+    before = torch.cuda.memory_allocated(device)
+    torch.cuda.reset_peak_memory_stats(device)
+    packed.states(pack)
+    torch.cuda.synchronize(device)
+    return max(1, int((torch.cuda.max_memory_allocated(device) - before) / pack.length))
+
+
+def free_memory(device: Any) -> int:
+    """Bytes that can still be had on a graphics card, those that torch holds unused included."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
+
+
+@contextlib.contextmanager
+def _tree_attention(config: Any) -> Iterator[None]:
+    """Let the model call our attention, and its own again afterwards."""
+    own = config._attn_implementation  # noqa: SLF001 - transformers' own layers read this name at every call
+    config._attn_implementation = NAME  # noqa: SLF001
+    try:
+        yield
+    finally:
+        config._attn_implementation = own  # noqa: SLF001
+
+
+def _keep_compiled_code() -> None:
+    """Let torch keep what it compiled in goldless's own folder, unless the user named another one."""
+    # torch writes its own default, a folder for temporary files, into the environment as soon as it is imported
+    if os.environ.get("TORCHINDUCTOR_CACHE_DIR") in {None, default_cache_dir()}:
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())

@@ -1,0 +1,42 @@
+"""What tests of fine-tuning share: one thread, no hub, and one base model for all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
+
+
+@pytest.fixture
+def one_thread(monkeypatch: pytest.MonkeyPatch):
+    """Torch on one thread, and no request to the hub."""
+    torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A tiny random model."""
+    pytest.importorskip("transformers", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+    from tiny_base import save_base  # noqa: PLC0415 - it imports torch
+
+    return save_base(tmp_path_factory.mktemp("base") / "tiny")
+
+
+@pytest.fixture
+def template_file(tmp_path: Path) -> Path:
+    """A wording of few characters."""
+    from tiny_base import TEMPLATE  # noqa: PLC0415
+
+    path = tmp_path / "short.toml"
+    path.write_text(TEMPLATE, encoding="utf-8")
+    return path

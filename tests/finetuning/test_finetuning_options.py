@@ -1,0 +1,54 @@
+"""The default recipe is the paper's, and what no training could use is refused before anything is loaded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goldless.errors import UserError
+from goldless.finetuning.options import FinetuneOptions, Recipe, check_finetune_options
+from goldless.finetuning.plan import optimizer_for
+
+
+def test_the_default_recipe_is_that_of_the_papers_appendix():
+    # GEM, appendix E.1, the listing of settings
+    assert Recipe().as_dict() == {
+        "rank": 16,
+        "alpha": 16,
+        "dropout": 0.0,
+        "learning_rate": 2e-4,
+        "schedule": "linear",
+        "epochs": 3,
+        "warmup_steps": 5,
+        "batch_size": 2,
+        "accumulation": 4,
+        "weight_decay": 0.01,
+        "max_length": 4096,
+        "seed": 42,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"base": "embedded"}, "embedded: only weights on this machine"),
+        ({"base": "hf:"}, "name the base as hf:NAME"),
+        ({"held_out": 0}, "between 0 and 1, such as 0.1, not at 0"),
+        ({"held_out": 1.0}, "between 0 and 1"),
+        ({"raw": True, "rewriter": "gpt"}, "not both"),
+        ({"recipe": Recipe(epochs=0)}, "epochs: a whole number from 1 on"),
+        ({"recipe": Recipe(max_length=-1)}, "max length"),
+        ({"recipe": Recipe(learning_rate=0)}, "learning rate"),
+        ({"recipe": Recipe(seed=-1)}, "not negative"),
+        ({"save_every": 0}, "save every"),
+        ({"resamples": 10}, "at least 100 resamples"),
+    ],
+)
+def test_bad_options_are_refused_with_what_is_allowed(changed, message):
+    with pytest.raises(UserError, match=message):
+        check_finetune_options(FinetuneOptions(**{"base": "hf:x", "out": Path("out"), **changed}))
+
+
+def test_the_optimizer_is_the_papers_only_where_it_can_run():
+    assert optimizer_for("cpu") == "adamw_torch"

@@ -1,0 +1,219 @@
+"""Fine-tuning from a study to an adapter that a scorer loads, and to what it changed on tasks it never saw.
+
+Expected log-probabilities come from peft and transformers over each sequence alone.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import anyio
+import polars as pl
+import pytest
+
+from goldless.errors import PrerequisiteError, UserError
+from goldless.finetuning.options import FinetuneOptions, Recipe
+from goldless.finetuning.pipeline import finetune_study
+from goldless.models.catalogue import open_model
+from goldless.models.interface import Message
+from goldless.studies import read_study, study_from_frame
+
+torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
+for package in ("peft", "trl"):
+    pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
+
+import peft  # noqa: E402
+from tiny_base import TEMPLATE, toy_rows  # noqa: E402
+
+from goldless.finetuning import training as training_module  # noqa: E402
+
+pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
+
+TASKS = 12
+RECIPE = Recipe(epochs=1, learning_rate=1e-2)
+
+
+def toy_study(name: str = "toy"):
+    tasks = pl.DataFrame([{"task": f"t{i}", "synopsis_abstract": f"thing {i}"} for i in range(TASKS)])
+    return study_from_frame(pl.DataFrame(toy_rows(TASKS)), tasks=tasks, name=name)
+
+
+@pytest.fixture(scope="module")
+def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
+    """A finished fine-tuning, the options it was made with, and the tasks that were handed to the training."""
+    folder = tmp_path_factory.mktemp("tuned")
+    template = folder / "short.toml"
+    template.write_text(TEMPLATE, encoding="utf-8")
+    options = FinetuneOptions(
+        base=f"hf:{base}",
+        out=folder / "out",
+        template=str(template),
+        raw=True,
+        held_out=0.25,
+        recipe=RECIPE,
+        journal=folder / "journal.db",
+        resamples=200,
+    )
+    handed: set[str] = set()
+    train = training_module.train_adapter
+
+    def watched(checkpoint, examples, *rest, **more):
+        handed.update(example.task for example in examples)
+        return train(checkpoint, examples, *rest, **more)
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training_module, "train_adapter", watched)
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        found = anyio.run(finetune_study, toy_study(), options)
+    torch.set_num_threads(threads)
+    return found, options, handed
+
+
+def test_held_out_tasks_are_never_trained_on(tuned):
+    found, _, handed = tuned
+    assert len(found.held_out_tasks) == 3
+    assert handed == {f"t{i}" for i in range(TASKS)} - set(found.held_out_tasks)
+    assert found.counts.examples == 18 * 9
+    assert found.counts.held_out_texts_seen == 0
+
+
+def test_the_adapter_raises_the_likelihood_of_held_out_texts_in_every_way_of_asking(tuned):
+    found, _, _ = tuned
+    rows = [row for row in found.held_out if row.term != "difference"]
+    assert [(row.metric, row.term) for row in rows] == [
+        (metric, term) for metric in ("gem", "gem-s") for term in ("conditional", "marginal")
+    ]
+    for row in rows:
+        assert (row.tasks, row.missing) == (3, 0)
+        assert row.asked == 3 * (6 if row.term == "conditional" else 3)
+        assert row.per_token.low > 0
+        assert row.per_response.after > row.per_response.before
+
+
+def test_the_numbers_are_those_of_peft_over_each_sequence_alone(tuned, base: Path):
+    found, options, _ = tuned
+    plain = transformers.AutoModelForCausalLM.from_pretrained(base, dtype=torch.float32).eval()
+    model = peft.PeftModel.from_pretrained(plain, options.out / "adapter").eval()
+    scorer = open_model(found.specification)
+
+    async def requests():
+        await scorer.prepare()
+        study, asked = toy_study(), []
+        for task in found.held_out_tasks:
+            for response in study.responses(task):
+                question = "S\n\nNot available\n\nC\n\nNot available"
+                messages = [Message("system", "Say."), Message("user", question)]
+                asked.append((task, await scorer.encode(messages, response.text)))
+        return asked
+
+    sums: dict[str, list[float]] = {}
+    for task, request in anyio.run(requests):
+        ids = torch.tensor([[*request.context, *request.target]])
+        with torch.no_grad():
+            logprobs = torch.log_softmax(model(ids).logits[0].double(), -1)
+        places = range(len(request.context), ids.shape[1])
+        sums.setdefault(task, []).append(sum(float(logprobs[at - 1, ids[0, at]]) for at in places))
+    means = [sum(values) / len(values) for values in sums.values()]
+    marginal = next(row for row in found.held_out if (row.metric, row.term) == ("gem", "marginal"))
+    assert marginal.per_response.after == pytest.approx(sum(means) / len(means), rel=1e-5)
+
+
+def test_the_result_is_on_disk_as_it_was_returned_and_checkpoints_are_gone(tuned):
+    found, options, _ = tuned
+    assert json.loads((options.out / "finetune.json").read_text(encoding="utf-8")) == json.loads(
+        json.dumps(found.as_json())
+    )
+    assert not (options.out / "checkpoints").exists()
+    record = json.loads((options.out / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
+    assert record["base"]["revision"] == found.plan.base.revision
+    assert record["template"]["predict"] == "Say."
+
+
+def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypatch: pytest.MonkeyPatch):
+    found, options, _ = tuned
+    monkeypatch.setattr(training_module, "train_adapter", lambda *_, **__: pytest.fail("trained again"))
+    again = anyio.run(finetune_study, toy_study(), options)
+    assert again.as_json() == found.as_json()
+    assert [row.calls for row in again.spending] == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("changed", "named"),
+    [
+        ({"recipe": replace(RECIPE, rank=8)}, "recipe rank"),
+        ({"template": "plain"}, "template name"),
+        ({"held_out": 0.5}, "held_out"),
+    ],
+)
+def test_another_plan_in_the_same_folder_is_refused_with_what_differs(tuned, changed, named):
+    _, options, _ = tuned
+    before = (options.out / "plan.json").read_bytes()
+    with pytest.raises(UserError, match=rf"another plan; other are: .*{named}"):
+        anyio.run(finetune_study, toy_study(), replace(options, **changed))
+    assert (options.out / "plan.json").read_bytes() == before
+
+
+def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Path, tuned):
+    _, options, _ = tuned
+    folder = tmp_path / "study"
+    folder.mkdir()
+    rows = toy_rows(4)
+    pl.DataFrame(rows).write_ndjson(folder / "responses.jsonl")
+    rewrites = [{**row, "rewriter": "gpt", "text": f"re {row['text']}"} for row in rows]
+    pl.DataFrame(rewrites).write_ndjson(folder / "rewrites.jsonl")
+    said: list[str] = []
+    asked = replace(
+        options, out=tmp_path / "out", raw=False, recipe=Recipe(epochs=1), journal=tmp_path / "j.db", say=said.append
+    )
+    found = anyio.run(finetune_study, read_study(folder), asked)
+    assert found.plan.texts == "gpt"
+    assert "no task has a synopsis 'abstract'" in said[0]
+    assert {row.metric for row in found.held_out} == {"gem"}
+    # 9 examples a task, and each text appears in three of them: "re red is good, ann of 0." and the like with its end
+    texts = {row["task"]: 0 for row in rows}
+    for row in rewrites:
+        texts[row["task"]] += len(row["text"].encode()) + 1
+    assert found.counts.tokens == sum(3 * n for task, n in texts.items() if task not in found.held_out_tasks)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error", "message"),
+    [
+        ({"raw": False}, UserError, r"carries no rewrites.*--raw"),
+        ({"synopsis": "assw"}, UserError, r"no task has a synopsis 'assw'.*abstract"),
+        ({"agents": ("ann", "bob", "zoe")}, UserError, "'zoe'"),
+        ({"template": "nope"}, UserError, "unknown template"),
+        ({"base": "hf:./no/such/folder"}, PrerequisiteError, "no such folder"),
+        ({"base": "hf:x?weights=8bit"}, UserError, "weights kept as 8bit cannot be trained on"),
+    ],
+)
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(tuned, tmp_path: Path, changed, error, message):
+    _, options, _ = tuned
+    with pytest.raises(error, match=message):
+        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "new", **changed))
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_adapter_on_an_adapter_is_refused(tuned, tmp_path: Path):
+    found, options, _ = tuned
+    with pytest.raises(UserError, match="not on another adapter"):
+        anyio.run(finetune_study, toy_study(), replace(options, base=found.specification, out=tmp_path / "new"))
+
+
+def test_texts_that_leave_no_example_are_an_error_and_not_an_empty_training(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    tiny = replace(options, out=tmp_path / "new", recipe=Recipe(max_length=5))
+    with pytest.raises(UserError, match=r"no example is left to train on \(162 too_long\)"):
+        anyio.run(finetune_study, toy_study(), tiny)
+
+
+def test_a_missing_package_is_named_with_the_command_that_installs_it(tuned, tmp_path: Path, monkeypatch):
+    _, options, _ = tuned
+    monkeypatch.setitem(__import__("sys").modules, "trl", None)
+    with pytest.raises(PrerequisiteError, match=r"needs trl.*pip install 'goldless\[finetune\]'"):
+        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "new"))

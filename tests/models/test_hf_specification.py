@@ -1,0 +1,81 @@
+"""What stands behind hf: is read as base, adapter and weights, and paths with a plus sign still work."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from goldless.errors import ModelSpecError
+from goldless.models.local_weights.specification import HfSpecification, parse_specification
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a base and an adapter in it."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "base").mkdir()
+    (tmp_path / "base" / "config.json").touch()
+    adapter(tmp_path / "tuned" / "adapter")
+    return tmp_path
+
+
+def adapter(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    (folder / "adapter_config.json").touch()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("owner/model", HfSpecification("owner/model")),
+        ("owner/model?weights=4bit", HfSpecification("owner/model", weights="4bit")),
+        ("owner/model+tuned", HfSpecification("owner/model", "tuned")),
+        ("owner/model+tuned/adapter?weights=8bit", HfSpecification("owner/model", "tuned/adapter", "8bit")),
+        ("base+tuned?weights=nf4", HfSpecification("base", "tuned", "nf4")),
+        ("./no/such/folder", HfSpecification("./no/such/folder")),
+        ("what?", HfSpecification("what?")),
+    ],
+)
+def test_base_adapter_and_weights_are_told_apart_and_written_back_the_same(here, text, expected):
+    assert parse_specification(text) == expected
+    assert str(expected) == text
+
+
+def test_a_folder_that_exists_as_written_is_taken_as_it_is(here: Path):
+    for name in ("a+b", "c?weights=4bit", "d+tuned"):
+        (here / name).mkdir()
+        assert parse_specification(name) == HfSpecification(name)
+    assert parse_specification("a+b?weights=4bit") == HfSpecification("a+b", weights="4bit")
+
+
+def test_plus_signs_in_the_folders_are_told_from_the_one_between_them(here: Path):
+    (here / "a+b").mkdir()
+    adapter(here / "c++")
+    assert parse_specification("a+b+c++") == HfSpecification("a+b", "c++")
+    assert parse_specification("owner/model+c++") == HfSpecification("owner/model", "c++")
+
+
+def test_what_can_be_read_in_two_ways_is_refused(here: Path):
+    adapter(here / "y+z")
+    adapter(here / "z")
+    (here / "x+y").mkdir()
+    with pytest.raises(ModelSpecError, match=r"more than one way: x with y\+z; x\+y with z"):
+        parse_specification("x+y+z")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("owner/model+nowhere", r"nowhere holds no adapter_config\.json"),
+        ("owner/model+", "no adapter is named"),
+        ("no/such/base+tuned", "'no/such/base' is neither a folder nor a name on the hub"),
+        ("owner/model?weights=4bits", "did you mean '4bit'"),
+        ("owner/model?weights=", "cannot be kept as ''"),
+        ("owner/model?bits=4", "unknown option 'bits'"),
+        ("?weights=4bit", "no model is named"),
+    ],
+)
+def test_what_cannot_be_read_says_what_is_wrong(here, text, message):
+    with pytest.raises(ModelSpecError, match=message):
+        parse_specification(text)

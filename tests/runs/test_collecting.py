@@ -1,0 +1,79 @@
+"""Tasks are put to a scorer one by one, or many in one call where the scorer is faster so.
+
+Expected numbers are counted by hand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.models.scripted import ScriptedModel
+from goldless.runs import collecting
+from goldless.runs.collecting import task_groups
+
+TASKS = 5
+WORDS = ("zarn", "bluk", "mipo")
+
+
+class Recording(ScriptedModel):
+    """A scorer that keeps how many requests each call had."""
+
+    def __init__(self, *, together: bool) -> None:
+        super().__init__(logprobs=lambda context, target: [-1.0 - (word not in context) for word in target.split()])
+        self._together = together
+        self.sizes: list[int] = []
+
+    @property
+    def capabilities(self):
+        return replace(super().capabilities, together=self._together)
+
+    async def score(self, requests, deliver) -> None:
+        self.sizes.append(len(requests))
+        await super().score(requests, deliver)
+
+
+def study():
+    rows = [
+        {"task": f"t{t}", "agent": agent, "text": f"w{t} {word}"}
+        for t in range(TASKS)
+        for agent, word in zip(("ann", "bob", "cy"), WORDS, strict=True)
+    ]
+    return goldless.study_from_frame(pl.DataFrame(rows))
+
+
+def evaluated(scorer, journal):
+    reports = []
+    result = goldless.evaluate(
+        study(), metrics="gem-raw", scorer=scorer, resamples=100, journal=journal, progress=reports.append
+    )
+    return [(row.agent, row.score) for row in result.leaderboard().rows], [
+        r.done for r in reports if r.stage == "scoring"
+    ]
+
+
+@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives_the_same(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    # three agents: six pairs and three marginals a task
+    monkeypatch.setattr(collecting, "QUESTIONS_TOGETHER", 18)
+    single, many = Recording(together=False), Recording(together=True)
+    one_by_one, first = evaluated(single, tmp_path / "a.sqlite")
+    together, second = evaluated(many, tmp_path / "b.sqlite")
+    assert together == one_by_one
+    assert single.sizes[-TASKS:] == [9] * TASKS
+    assert many.sizes[-3:] == [18, 18, 9]
+    assert first == [9, 18, 27, 36, 45]
+    assert second == [18, 36, 45]
+
+
+def test_a_group_of_tasks_ends_where_it_has_enough_questions():
+    assert list(task_groups([5, 5, 5, 5, 5], 10)) == [range(2), range(2, 4), range(4, 5)]
+    assert list(task_groups([30, 1, 1], 10)) == [range(1), range(1, 3)]
+    assert list(task_groups([2, 3, 4], 1)) == [range(1), range(1, 2), range(2, 3)]
+    assert list(task_groups([0, 0], 10)) == [range(2)]
+    assert list(task_groups([], 10)) == []

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -18,9 +21,27 @@ def test_all_is_sorted_without_repetition_and_every_name_is_there():
 
 
 def test_no_public_name_is_missing_from_all():
-    public = {n for n, v in vars(goldless).items() if not n.startswith("_") and not inspect.ismodule(v)}
-    public -= {"annotations"}
+    public = {n for n in dir(goldless) if not n.startswith("_") and not inspect.ismodule(getattr(goldless, n))}
+    public -= {"annotations", "Any", "TYPE_CHECKING"}
     assert public == set(goldless.__all__) - {"__version__"}
+
+
+def test_every_public_name_is_the_one_of_its_home():
+    for name in set(goldless.__all__) - {"__version__"}:
+        home = importlib.import_module(goldless._HOME_OF[name])
+        assert getattr(goldless, name) is getattr(home, name)
+
+
+def test_importing_goldless_loads_nothing_heavy():
+    heavy = "numpy", "polars", "pyarrow", "scipy", "onnxruntime", "aiohttp", "torch"
+    script = f"import sys, goldless; print([name for name in {heavy!r} if name in sys.modules])"
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_name_that_is_not_there_is_an_error_that_names_it():
+    with pytest.raises(AttributeError, match="has no attribute 'evalute'"):
+        goldless.evalute  # noqa: B018
 
 
 def test_every_error_is_public():

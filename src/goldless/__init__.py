@@ -8,39 +8,44 @@ print(result.leaderboard().to_markdown())
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from goldless._version import __version__
-from goldless.api import agree, bias, consistency, cost, crash_test, evaluate, explain, plan, review
-from goldless.errors import (
-    BudgetError,
-    CallError,
-    CanaryError,
-    CapabilityError,
-    GoldlessError,
-    MetricError,
-    ModelError,
-    ModelSpecError,
-    PrerequisiteError,
-    Problem,
-    StudyError,
-    TextTooLongError,
-    UserError,
-)
-from goldless.meta_evaluation.agreement import Agreement
-from goldless.meta_evaluation.bias import BiasReport
-from goldless.meta_evaluation.consistency import Consistency
-from goldless.meta_evaluation.cost.cost_report import CostReport
-from goldless.meta_evaluation.crash_test import CrashTest
-from goldless.meta_evaluation.rating_card import save_crash_test
-from goldless.metrics.information_map import InformationMap
-from goldless.models.catalogue import open_model
-from goldless.models.scripted import ScriptedModel
-from goldless.reports.leaderboard import Leaderboard
-from goldless.runs.evaluation import Evaluation
-from goldless.runs.planning import Plan
-from goldless.runs.review_results import Review
-from goldless.runs.review_store import save_review
-from goldless.runs.store import save_run
-from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
+
+if TYPE_CHECKING:
+    from goldless.api import agree, bias, consistency, cost, crash_test, evaluate, explain, plan, review
+    from goldless.errors import (
+        BudgetError,
+        CallError,
+        CanaryError,
+        CapabilityError,
+        GoldlessError,
+        MetricError,
+        ModelError,
+        ModelSpecError,
+        PrerequisiteError,
+        Problem,
+        StudyError,
+        TextTooLongError,
+        UserError,
+    )
+    from goldless.meta_evaluation.agreement import Agreement
+    from goldless.meta_evaluation.bias import BiasReport
+    from goldless.meta_evaluation.consistency import Consistency
+    from goldless.meta_evaluation.cost.cost_report import CostReport
+    from goldless.meta_evaluation.crash_test import CrashTest
+    from goldless.meta_evaluation.rating_card import save_crash_test
+    from goldless.metrics.information_map import InformationMap
+    from goldless.models.catalogue import open_model
+    from goldless.models.scripted import ScriptedModel
+    from goldless.reports.leaderboard import Leaderboard
+    from goldless.runs.evaluation import Evaluation
+    from goldless.runs.planning import Plan
+    from goldless.runs.review_results import Review
+    from goldless.runs.review_store import save_review
+    from goldless.runs.store import save_run
+    from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
 
 __all__ = [
     "Agreement",
@@ -87,3 +92,39 @@ __all__ = [
     "study_from_frame",
     "write_study",
 ]
+
+_HOMES = {
+    "goldless.api": "agree bias consistency cost crash_test evaluate explain plan review",
+    "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
+    "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError",
+    "goldless.meta_evaluation.agreement": "Agreement",
+    "goldless.meta_evaluation.bias": "BiasReport",
+    "goldless.meta_evaluation.consistency": "Consistency",
+    "goldless.meta_evaluation.cost.cost_report": "CostReport",
+    "goldless.meta_evaluation.crash_test": "CrashTest",
+    "goldless.meta_evaluation.rating_card": "save_crash_test",
+    "goldless.metrics.information_map": "InformationMap",
+    "goldless.models.catalogue": "open_model",
+    "goldless.models.scripted": "ScriptedModel",
+    "goldless.reports.leaderboard": "Leaderboard",
+    "goldless.runs.evaluation": "Evaluation",
+    "goldless.runs.planning": "Plan",
+    "goldless.runs.review_results": "Review",
+    "goldless.runs.review_store": "save_review",
+    "goldless.runs.store": "save_run",
+    "goldless.studies": "Study read_study sample_study study_from_frame write_study",
+}
+"""Where each public name is defined: it is imported when it is first used, since all together take seconds."""
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'goldless' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

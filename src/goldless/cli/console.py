@@ -6,16 +6,17 @@ import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from goldless.runs.opening import Spending
-from goldless.runs.options import Progress
-from goldless.runs.store import report_of
+if TYPE_CHECKING:
+    # every command prints, and these take a second to import
+    from goldless.runs.opening import Spending
+    from goldless.runs.options import Progress
 
 out = Console(emoji=False, highlight=False)
 err = Console(emoji=False, highlight=False, stderr=True)
@@ -38,6 +39,8 @@ def tell_spending(rows: Iterable[Spending]) -> None:
 def tell_folder(folder: Path | None, holds: str = "results and evidence") -> None:
     """Say where results were written, and where their report is; nothing where they were not."""
     if folder is not None:
+        from goldless.runs.store import report_of  # noqa: PLC0415 - as above
+
         say(f"{holds}: {folder}")
         say(f"report: {report_of(folder)}")
 

@@ -12,33 +12,15 @@ from typing import Annotated
 import typer
 
 from goldless._version import __version__
-from goldless.cli import (
-    agree,
-    bias,
-    consistency,
-    cost,
-    crashtest,
-    demo,
-    doctor,
-    explain,
-    finetune,
-    gre,
-    models,
-    perturb,
-    plan,
-    review,
-    score,
-    serve_jury,
-    study,
-    view,
-)
 from goldless.cli.console import say, warnings_as_messages
+from goldless.cli.verbs import Verbs
 from goldless.errors import GoldlessError, UserError
 
 INTERRUPTED = 130
 
 app = typer.Typer(
     name="goldless",
+    cls=Verbs,
     help=(
         "Evaluate language-model outputs where no gold standard exists.\n\n"
         "Start with [bold]goldless demo[/]. Then put your models' answers into one file with columns task, agent, text "
@@ -50,24 +32,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     add_completion=False,
 )
-app.command()(demo.demo)
-app.command()(score.score)
-app.command()(plan.plan)
-app.command()(explain.explain)
-app.command()(review.review)
-app.command()(crashtest.crashtest)
-app.command()(agree.agree)
-app.command()(bias.bias)
-app.command()(cost.cost)
-app.command()(consistency.consistency)
-app.command()(perturb.perturb)
-app.command()(finetune.finetune)
-app.command()(view.view)
-app.command(name="serve-jury")(serve_jury.serve_jury)
-app.command()(doctor.doctor)
-app.add_typer(gre.app, name="gre")
-app.add_typer(study.app, name="study")
-app.add_typer(models.app, name="models")
 
 
 def _version(*, wanted: bool) -> None:

@@ -16,7 +16,9 @@ from goldless.models.catalogue import KINDS, open_model
 from goldless.models.embedded import find_embedded
 from goldless.reports.report_table import Column, ReportTable
 
-app = typer.Typer(help="List the models goldless can use, or fetch the embedded one.", no_args_is_help=True)
+app = typer.Typer(
+    help="List the models goldless can use, or fetch the embedded one.", no_args_is_help=True, rich_markup_mode="rich"
+)
 
 
 @app.command("list")

@@ -14,7 +14,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.terminal import printable
 from goldless.studies import Study, read_study
 
-app = typer.Typer(help="Check a study, or show what is in it.", no_args_is_help=True)
+app = typer.Typer(help="Check a study, or show what is in it.", no_args_is_help=True, rich_markup_mode="rich")
 
 StudyPath = Annotated[
     str, typer.Argument(metavar="PATH", help="A folder of tables, or one .jsonl, .csv or .parquet file.")

@@ -148,8 +148,6 @@ class GenerationEvidence:
     """What the call was charged for, when it was made; None: nothing came, or nobody said."""
     characters_cut: int = 0
     """Of the task's material, at its end, so that it fits."""
-    tokens_cut: int = 0
-    """The same in tokens, counted or estimated."""
 
     @property
     def text(self) -> str | None:

@@ -39,7 +39,6 @@ class _Fitted:
 
     material: str
     characters_cut: int = 0
-    tokens_cut: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +113,6 @@ class GenerationStage:
             input_tokens=None if known is None else known.input_tokens,
             output_tokens=None if known is None else known.output_tokens,
             characters_cut=fitted.characters_cut,
-            tokens_cut=fitted.tokens_cut,
         )
 
     async def _fitted(self, material: str) -> _Fitted | CallFailure:
@@ -136,7 +134,7 @@ class GenerationStage:
         kept = await _longest(len(material), tokens, room)
         if not material[:kept].strip():
             return CallFailure("too_long", f"{message}, even if all of it is cut", attempts=0)
-        return _Fitted(material[:kept], len(material) - kept, whole.tokens - await tokens(kept))
+        return _Fitted(material[:kept], len(material) - kept)
 
 
 async def _longest(whole: int, tokens: Callable[[int], Awaitable[int]], room: int) -> int:

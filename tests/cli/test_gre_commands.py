@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import json
+import math
 
 import pytest
 from edition_folders import papers_folder, write_rows
 
+from goldless.gre_bench.config import METRICS
+from goldless.gre_bench.edition import open_edition
+from goldless.gre_bench.making import Asking, score_edition
+from goldless.models.scripted import ScriptedModel
 from goldless.studies import read_study
 
 TABLE3 = {
@@ -74,14 +80,30 @@ def test_models_review_and_their_reviews_are_counted(goldless, collected, review
     assert study.table("generations")["failure"].to_list() == [None, None]
 
 
-def test_a_whole_edition_is_run_from_its_config(goldless, tmp_path, reviews, collected, script_file):
-    # a scorer that knows nothing gives no score, which is told; that every stage is run is what is shown here
-    folder = tmp_path / "2025"
-    folder.mkdir()
-    (folder / "edition.toml").write_text(
-        f'[collect]\nfrom_folder = "{tmp_path / "papers"}"\nseed = 1\n'
-        f'[models.ours]\nmodel = "{reviews}"\n[score]\nmetrics = ["rouge-l"]\nresamples = 200\n'
-    )
+@pytest.fixture
+def configured(tmp_path, reviews, collected):
+    """Writes the config of an edition of the same papers, of models that all use the same script but for a word."""
+
+    def make(year, models=("ours",)):
+        folder = tmp_path / year
+        folder.mkdir()
+        script = tmp_path / "reviews.jsonl"
+        lines = [f'[collect]\nfrom_folder = "{tmp_path / "papers"}"\nseed = 1']
+        for number, name in enumerate(models):
+            own = tmp_path / f"{year}-{name}.jsonl"
+            rows = [json.loads(line) for line in script.read_text().splitlines()]
+            write_rows(own, [{**row, "answer": row["answer"] + " other" * number} for row in rows])
+            lines.append(f'[models.{name}]\nmodel = "scripted:{own}"')
+        lines.append('[score]\nmetrics = ["rouge-l"]\nresamples = 200\n')
+        (folder / "edition.toml").write_text("\n".join(lines))
+        return folder
+
+    return make
+
+
+def test_a_whole_edition_is_run_from_its_config(goldless, configured):
+    # the metric needs no model, so that every stage is run here
+    folder = configured("2025")
     ended = goldless("gre", "run", folder)
     assert ended.code == 0, ended.err
     assert (folder / "run" / "report.html").is_file()
@@ -91,13 +113,144 @@ def test_a_whole_edition_is_run_from_its_config(goldless, tmp_path, reviews, col
     assert again["demonstration"] is None
 
 
-def test_two_editions_are_compared(goldless, tmp_path):
+def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless, configured, tmp_path):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    text = (folder / "edition.toml").read_text()
+    edited = text.replace(f'from_folder = "{tmp_path / "papers"}"', 'venue = "Other.cc/2030/Conference"')
+    (folder / "edition.toml").write_text(edited)
+    ended = goldless("gre", "run", folder)
+    assert ended.code == 2
+    assert "source papers and not Other.cc/2030/Conference" in " ".join(ended.err.split())
+    assert ended.out == ""
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--run", "x", "--level", "2"), "score.level"),
+        (("--run", "x", "--resamples", "5"), "score.resamples"),
+        (("--run", "x", "--seed", "-1"), "score.seed"),
+        (("--run", "../x"), "a run is named by letters"),
+        (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
+        (("--metric", "gemm"), "gemm"),
+    ],
+)
+def test_bad_values_of_scoring_are_told_and_not_stored(goldless, configured, options, told):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    before = (folder / "edition.toml").read_text()
+    ended = goldless("gre", "score", folder, *options)
+    assert ended.code == 2
+    assert told in " ".join(ended.err.split())
+    assert "Traceback" not in ended.err
+    assert (folder / "edition.toml").read_text() == before
+    assert goldless("gre", "score", folder).code == 0
+
+
+def test_a_secret_in_an_address_is_not_stored(goldless, collected):
+    ended = goldless("gre", "review", collected, "--models", "x=http://me:SECRETPW@127.0.0.1:9/v1#m")
+    assert ended.code == 2
+    assert "SECRETPW" not in ended.err + (collected / "edition.toml").read_text()
+
+
+def test_rescoring_by_another_metric_keeps_the_old_results_and_says_where(goldless, configured):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    before = (folder / "run" / "leaderboard.csv").read_bytes()
+    ended = goldless("gre", "score", folder, "--metric", "bleu")
+    assert ended.code == 0, ended.err
+    (kept,) = folder.glob("run-*")
+    assert (kept / "leaderboard.csv").read_bytes() == before
+    assert kept.name in "".join(ended.err.split())
+
+
+@pytest.mark.parametrize("shown_as", ["markdown", "csv", "latex"])
+def test_every_format_of_the_scores_has_their_signature(goldless, configured, shown_as):
+    folder = configured("2025")
+    ended = goldless("gre", "run", folder, "--format", shown_as)
+    assert ended.code == 0, ended.err
+    first = ended.out.split("rouge-l on all 2 papers")[0] if shown_as == "markdown" else ended.out
+    assert "rouge-l|" in first
+    assert "study:" in first
+
+
+def test_the_three_metrics_are_scored_by_default(goldless, configured, toy_scorer, script_file, tmp_path):
+    """Scores are those of a toy scorer: a word in common with a reference is ln 4 nats."""
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    scorer = toy_scorer()
+    rewriter = ScriptedModel(answers=lambda r: str(r.messages[-1].content), name="plain")
+    settings = {"metrics": list(METRICS), "resamples": 200}
+    asking = Asking(journal=tmp_path / "writing-the-scripts.sqlite")
+    stand_ins = {"scorer": scorer, "rewriters": (rewriter,)}
+    asyncio.run(score_edition(open_edition(folder), settings, run="scripts", stand_ins=stand_ins, asking=asking))
+    known = sorted({(call.context, call.target) for call in scorer.calls})
+    rows = [{"context": c, "target": t, "logprobs": scorer._logprobs(c, t)} for c, t in known]
+    words = {call.messages[-1].content for call in rewriter.calls}
+    scores = script_file(rows, "scorer.jsonl")
+    rewrites = script_file([{"prompt": text, "answer": text} for text in sorted(words)], "rewriter.jsonl")
+    config = (folder / "edition.toml").read_text()
+    (folder / "edition.toml").write_text(config.replace('metrics = ["rouge-l"]\n', ""))
+    ended = goldless(
+        "gre", "score", folder, "--scorer", f"scripted:{scores}", "--rewriter", f"scripted:{rewrites}", "--json"
+    )
+    assert ended.code == 0, ended.err
+    found = json.loads(ended.out)["scores"]["metrics"]
+    assert list(found) == ["gem", "gem-s[abstract]", "gem-s[assw]"]
+    study = read_study(folder / "study")
+    references = {t: [study.response(t, a).text.split() for a in ("reference1", "reference2")] for t in study.tasks}
+    human = [
+        sum(len(set(study.response(t, "human").text.split()) & set(one)) for one in both) / 2
+        for t, both in references.items()
+    ]
+    for metric in found:
+        rows = {row["agent"]: row for row in found[metric]["rows"]}
+        assert rows["human"]["score"] == pytest.approx(sum(human) / len(human) * math.log(4))
+        assert rows["ours"]["n"] == 2
+
+
+def test_two_editions_are_compared(goldless, configured):
+    """Each model says what the one before it said and one word more, so the years rank them alike by ROUGE-L."""
+    models = ("first", "second", "third")
+    years = [configured("2030", models), configured("2031", models)]
+    for folder in years:
+        ended = goldless("gre", "run", folder)
+        assert ended.code == 0, ended.err
+    found = json.loads(goldless("gre", "compare", *years, "--json").out)
+    assert (found["first"], found["second"]) == ("2030", "2031")
+    values = {one["coefficient"]: one["value"] for one in found["agreements"][0]["coefficients"]}
+    assert values == pytest.approx({"pearson": 1.0, "spearman": 1.0, "kendall": 1.0})
+    ranks = [(row["agent"], row["first_rank"], row["second_rank"]) for row in found["changes"]]
+    assert ranks == [("first", 1, 1), ("second", 2, 2), ("third", 3, 3)]
+
+
+def test_two_tables_of_scores_are_compared(goldless, tmp_path):
     for year, scores in {"2023": (1.0, 2.0, 3.0), "2024": (10.0, 20.0, 30.0)}.items():
         lines = [f"{agent},{score}" for agent, score in zip("abc", scores, strict=True)]
         (tmp_path / f"{year}.csv").write_text("\n".join(["agent,gem", *lines]) + "\n")
     found = json.loads(goldless("gre", "compare", tmp_path / "2023.csv", tmp_path / "2024.csv", "--json").out)
     values = {one["coefficient"]: one["value"] for one in found["agreements"][0]["coefficients"]}
     assert values == pytest.approx({"pearson": 1.0, "spearman": 1.0, "kendall": 1.0})
+
+
+def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldless, configured, tmp_path):
+    models = ("first", "second", "third")
+    folder = configured("2030", models)
+    config = (folder / "edition.toml").read_text()
+    (folder / "edition.toml").write_text(f"demonstration = true\n{config}")
+    assert goldless("gre", "run", folder).code == 0
+    benchmark = tmp_path / "other.csv"
+    benchmark.write_text("agent,arena\nfirst,3\nsecond,2\nthird,1\n")
+    for command in (
+        ("show", folder),
+        ("score", folder),
+        ("compare", folder, folder),
+        ("correlate", folder, "--benchmarks", benchmark),
+    ):
+        ended = goldless("gre", *command, "--format", "markdown")
+        assert ended.code == 0, ended.err
+        assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
 
 
 def test_table_3_comes_out_of_the_published_tables(goldless):
@@ -135,6 +288,16 @@ def test_the_figure_is_drawn(goldless, tmp_path):
     ended = goldless("gre", "figure", "published:70b", "--out", tmp_path / "figure.svg")
     assert ended.code == 0, ended.err
     assert (tmp_path / "figure.svg").read_text().startswith("<svg")
+    assert goldless("gre", "figure", "published:70b", "--out", tmp_path / "figure.svg", "--dark").code == 0
+
+
+def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless, tmp_path):
+    mine = tmp_path / "mine.svg"
+    mine.write_text("<?xml version='1.0'?><svg>drawn by hand</svg>")
+    ended = goldless("gre", "figure", "published:70b", "--out", mine)
+    assert ended.code == 2
+    assert "no drawing of goldless" in " ".join(ended.err.split())
+    assert "drawn by hand" in mine.read_text()
 
 
 @pytest.mark.parametrize(

@@ -100,7 +100,36 @@ def test_boards_of_one_name_are_told_apart():
     scores = {"a": 2.0, "b": 3.0, "c": 1.0}
     found = compare_boards(board("run", scores), board("run", scores), **FAST)
     assert (found.first, found.second) == ("run (first)", "run (second)")
-    assert set(found.signatures) == {"run (first)", "run (second)"}
+    assert set(found.board_signatures) == {"run (first)", "run (second)"}
+
+
+def test_the_signature_tells_both_boards_and_how_interval_and_p_were_made(published):
+    line = published.signatures["gem"]
+    parts = line.split("|")
+    assert parts[:3] == ["comparison[gem]", "first:published:table6", "second:published:table7"]
+    assert {"interval:fisher-z-0.95", "permutations:200", "seed:0"} < set(parts)
+    assert published.change_table("gem").signature == line
+    assert published.table().signature.split(" || ") == list(published.signatures.values())
+    scores = {"a": 2.0, "b": 3.0, "c": 1.0}
+    first = board("x", scores, signature="gem|scorer:A|goldless:0.1")
+    told = compare_boards(first, board("y", scores), **FAST).signatures["gem"].split("|")
+    assert told[1] == "first:gem/scorer:A/goldless:0.1"
+    assert told[2].startswith("second:y-")
+
+
+def test_a_metric_with_too_few_common_agents_is_told_and_the_others_are_compared():
+    """Under gem three agents stand on both boards, under sparse one."""
+    gem = {agent: BoardScore(score) for agent, score in {"a": 3.0, "b": 2.0, "c": 1.0}.items()}
+    agents = {agent: Agent(agent) for agent in gem}
+    first = Board("x", {"sparse": {"a": BoardScore(1.0)}, "gem": gem}, agents)
+    found = compare_boards(first, Board("y", {"gem": gem, "sparse": {"a": BoardScore(2.0)}}, agents), **FAST)
+    assert [agreement.metric for agreement in found.agreements] == ["gem"]
+    assert {change.metric for change in found.changes} == {"gem"}
+    assert list(found.signatures) == ["gem"]
+    assert "not compared, fewer than 3 agents have a score on both boards: sparse (1)." in found.notes
+    with pytest.raises(UserError, match="no metric 'sparse' was compared; those compared: gem"):
+        found.change_table("sparse")
+    json.dumps(found.as_json(), allow_nan=False)
 
 
 def test_boards_without_a_common_metric_or_with_too_few_agents_are_told():

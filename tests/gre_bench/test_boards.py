@@ -159,3 +159,13 @@ def test_models_stand_highest_first_and_those_without_a_score_not_at_all():
     board = Board("b", {"m": scores}, {name: Agent(name) for name in scores})
     assert board.models("m") == {"high": 2.0, "low": 1.0}
     assert board.missing("m") == ("none",)
+
+
+def test_a_board_of_invented_papers_says_so_and_one_whose_note_cannot_be_read_is_an_error(run_folder):
+    (run_folder / "gre.json").write_text(json.dumps({"demonstration": "INVENTED, not a result."}))
+    assert read_board(run_folder).notes == ("INVENTED, not a result",)
+    (run_folder / "gre.json").write_text(json.dumps({"demonstration": None}))
+    assert read_board(run_folder).notes == ()
+    (run_folder / "gre.json").write_text("[]")
+    with pytest.raises(UserError, match=r"gre\.json: cannot be read"):
+        read_board(run_folder)

@@ -8,10 +8,10 @@ from paper_listing import Listing
 
 from goldless import read_study
 from goldless.errors import UserError
-from goldless.gre_bench.collected_study import collected_study, reference_agents, write_collected
+from goldless.gre_bench.collected_study import collected_study, write_collected
 from goldless.gre_bench.draw import Draw, draw_papers
 from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
+from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, reference_agents
 
 
 def a_paper(name: str, **others) -> Paper:
@@ -147,18 +147,10 @@ def test_a_folder_that_holds_something_is_not_overwritten_and_nothing_is_left_be
     target = tmp_path / "study"
     target.mkdir()
     (target / "notes.txt").write_text("mine", encoding="utf-8")
-    for overwrite in (False, True):
-        with pytest.raises(UserError, match="study"):
-            write_collected(a_draw(a_paper("a")), target, overwrite=overwrite)
+    with pytest.raises(UserError, match="study"):
+        write_collected(a_draw(a_paper("a")), target)
     assert [path.name for path in tmp_path.iterdir()] == ["study"]
     assert [path.name for path in target.iterdir()] == ["notes.txt"]
-
-
-def test_an_older_study_is_replaced_as_a_whole_where_that_is_allowed(tmp_path):
-    target = write_collected(a_draw(a_paper("a"), LeftOut("c", "withdrawn")), tmp_path / "study")
-    study = read_study(write_collected(a_draw(a_paper("b")), target, overwrite=True))
-    assert list(study.tasks) == ["b"]
-    assert study.table("left_out") is None
 
 
 def test_from_a_folder_to_a_study_that_passes_the_check(tmp_path, goldless):

@@ -9,9 +9,10 @@ import pytest
 from scipy import stats
 
 from goldless.errors import UserError
-from goldless.gre_bench.contamination import contamination_clock
+from goldless.gre_bench.contamination import contamination_clock, public_dates
 from goldless.metrics.scores import ResponseScore
 from goldless.records import Agent
+from goldless.studies import read_study
 
 FAST = {"resamples": 200}
 DATES = {"p1": "2023-01-15", "p2": "2023-06-15", "p3": "2023-12-15", "p4": None}
@@ -56,12 +57,12 @@ def test_papers_after_the_cut_off_are_counted_and_undated_ones_apart():
     assert clock().undated == ("p4",)
 
 
-def test_an_agent_without_a_cut_off_is_unknown_and_on_neither_leaderboard():
+def test_an_agent_without_a_cut_off_is_unknown_and_on_no_leaderboard_of_clean_papers():
     found = clock()
     assert found.unknown == ("unknown",)
     mine = next(one for one in found.agents if one.agent == "unknown")
     assert (mine.clean, mine.share) == (None, None)
-    assert "unknown" not in {one.agent for one in found.scores}
+    assert "unknown" not in {one.agent for one in found.scores if one.scope != "all"}
     assert any("1 without a cut-off, not taken as clean: unknown" in note for note in found.notes)
     assert "| unknown | unknown | unknown | 3 | unknown | 1 |" in found.table().to_markdown()
 
@@ -114,7 +115,7 @@ def test_the_common_leaderboard_has_the_papers_after_all_cut_offs_for_everybody(
 def test_where_no_paper_is_after_all_cut_offs_it_says_so_and_names_whose_is_latest():
     found = clock([Agent("old", cutoff_date="2023-03"), Agent("late", cutoff_date="2024")])
     assert found.common == ()
-    assert [one.scope for one in found.scores] == ["own", "own"]
+    assert [one.scope for one in found.scores if one.scope != "all"] == ["own", "own"]
     assert any("no leaderboard common to all. Fewest papers are after: late (2024)." in note for note in found.notes)
     assert "no leaderboard common" in found.leaderboard("gem", "common").to_markdown()
     late = row(found, "late", "own")
@@ -125,7 +126,8 @@ def test_where_no_agent_has_a_cut_off_it_says_so():
     for agents in ([Agent("a")], []):
         found = clock(agents)
         assert "No agent has a cut-off, so there is no leaderboard of clean papers." in found.notes
-        assert (found.scores, found.common) == ((), ())
+        assert ([one for one in found.scores if one.scope != "all"], found.common) == ([], ())
+        assert "No agent has a cut-off" in found.leaderboard("gem", "own").to_markdown() if agents else not found.scores
 
 
 def test_a_missing_score_is_counted_and_never_a_zero():
@@ -144,8 +146,44 @@ def test_a_common_leaderboard_with_missing_scores_says_that_its_papers_are_not_t
 
 def test_without_a_human_there_are_scores_and_no_differences():
     found = clock(given=scores(old=[1, 2, 3, 4], new=[1, 2, 3, 4]))
-    assert {one.agent for one in found.scores} == {"old", "new"}
+    assert {one.agent for one in found.scores if one.n} == {"old", "new"}
     assert {one.difference for one in found.scores} == {None}
+
+
+def test_on_all_papers_every_agent_is_compared_with_the_human_on_the_papers_it_has():
+    """Old lacks p3: (10 + 4 + 50) / 3, less human (9 + 2 + 46) / 3. Unknown: 9, less human (8 + 7 + 6 + 5) / 4."""
+    given = scores(human=[1, 2, 3, 4], old=[10, 4, None, 50], new=[1, 2, 3, 4], unknown=[9, 9, 9, 9])
+    found = clock(given=given)
+    rows = {one.agent: one for one in found.scores if one.scope == "all"}
+    assert list(rows) == ["old", "unknown", "new", "human"]
+    old = rows["old"]
+    assert (old.score, old.difference) == pytest.approx((64 / 3, 19))
+    assert (old.n, old.missing, old.n_pairs, old.rank) == (3, 1, 3, None)
+    low, high = stats.t.interval(0.9, 2, loc=19, scale=stats.sem([9, 2, 46]))
+    assert (old.difference_low, old.difference_high) == pytest.approx((low, high))
+    assert (rows["unknown"].score, rows["unknown"].difference, rows["unknown"].n) == (9, 6.5, 4)
+    assert (rows["human"].score, rows["human"].difference) == (2.5, None)
+    shown = found.leaderboard("gem", "all")
+    assert "gem on all 4 papers" in shown.to_markdown()
+    assert "the papers differ between agents" in shown.notes[0]
+
+
+def test_each_leaderboard_has_a_signature_that_tells_its_papers_and_draws():
+    """The scores' own signature with the papers; a later cut-off or another seed is another signature."""
+    line = "gem|scorer:A|interval:x-0.5|test:sign-flip-holm|resamples:9|seed:9|study:1|goldless:0.0"
+    found = clock(signatures={"gem": line}, seed=3)
+    told = {scope: found.leaderboard("gem", scope).signature for scope in ("own", "common", "all")}
+    assert told == found.scope_signatures["gem"]
+    for scope, papers in (("own", "papers:clean-own-"), ("common", "papers:clean-common-2-"), ("all", "papers:all-4|")):
+        assert told[scope].startswith("gem|scorer:A|interval:tasks-bootstrap-t-0.9(t-under-10)|resamples:200|seed:3|")
+        assert "|study:1|" in told[scope]
+        assert papers in told[scope]
+        assert "test:" not in told[scope]
+    later = clock([*AGENTS[:3], Agent("new", cutoff_date="2023-06-15")], signatures={"gem": line}, seed=3)
+    for scope in ("own", "common"):
+        assert later.leaderboard("gem", scope).signature != told[scope]
+    assert clock(seed=3).leaderboard("gem", "all").signature.startswith("gem|interval:")
+    assert json.loads(json.dumps(found.as_json()))["scope_signatures"]["gem"] == told
 
 
 def test_from_ten_papers_on_the_interval_is_that_of_resampled_papers():
@@ -176,9 +214,17 @@ def test_scores_of_tasks_without_an_entry_are_told():
 
 def test_tables_print_and_json_is_plain():
     found = clock()
-    for table in (found.table(), found.leaderboard("gem", "own"), found.leaderboard("gem", "common")):
+    for table in (found.table(), *(found.leaderboard("gem", scope) for scope in ("own", "common", "all"))):
         table.to_rich()
         assert table.to_csv()
     assert json.loads(json.dumps(found.as_json(), allow_nan=False))["common"] == ["p2", "p3"]
     with pytest.raises(UserError, match="no metric 'x' has scores; those there are: gem"):
         found.leaderboard("x", "own")
+
+
+def test_dates_are_those_of_the_tasks_and_none_where_there_is_none(tmp_path):
+    tasks = [{"task": "p1", "public_date": "2023-01-15"}, {"task": "p2"}, {"task": "p3", "public_date": "2023-06"}]
+    rows = [{"task": f"p{n}", "agent": "a", "text": "fine"} for n in (1, 2, 3)]
+    for name, table in (("tasks", tasks), ("responses", rows)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    assert public_dates(read_study(tmp_path)) == {"p1": "2023-01-15", "p2": None, "p3": "2023-06"}

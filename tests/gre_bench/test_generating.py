@@ -10,7 +10,7 @@ from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, genera
 from toy_language import chat_tokens
 
 import goldless
-from goldless.errors import BudgetError, UserError
+from goldless.errors import BudgetError, PrerequisiteError, UserError
 from goldless.gre_bench.generating import add_reviews
 from goldless.gre_bench.review_prompt import REVIEW_PROMPT
 from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
@@ -197,6 +197,46 @@ async def test_a_failed_call_is_left_open_and_said_to_be(folder, generate):
     assert generated.incomplete == "incomplete: 1 of 2 reviews are open (server_error 1); run the same again"
     assert [(p.stage, p.done, p.total) for p in seen] == [("writing reviews", 1, 2), ("writing reviews", 2, 2)]
     assert (await generate(path, {"m": scripted()})).incomplete is None
+
+
+class Unreachable(ScriptedModel):
+    """A model whose server does not answer."""
+
+    async def prepare(self):
+        raise PrerequisiteError("No server answers at http://127.0.0.1:9/v1.\nStart it.")
+
+
+async def test_a_model_that_cannot_be_reached_is_left_open_and_the_others_go_on(folder, generate):
+    path, said = folder(), []
+    models = {"away": Unreachable(name="x"), "m": scripted()}
+    generated = await generate(path, models, say=said.append)
+    assert causes(generated) == [
+        ("away", "p1", "connection"), ("away", "p2", "connection"), ("m", "p1", None), ("m", "p2", None),
+    ]  # fmt: skip
+    assert generated.incomplete == "incomplete: 2 of 4 reviews are open (connection 2); run the same again"
+    assert generated.examples["connection"] == "away on p2: No server answers at http://127.0.0.1:9/v1."
+    assert any(line.startswith("away: cannot be asked now") for line in said)
+    assert len(generated.spending) == 1
+    add_reviews(path, generated)
+    add_reviews(path, await generate(path, {**models, "away": scripted("x")}))
+    # back again, then away: what it wrote stays
+    add_reviews(path, await generate(path, models))
+    study = goldless.read_study(path)
+    assert [study.response(paper, "away").text for paper in PAPERS] == [text_of(paper) for paper in PAPERS]
+
+
+async def test_where_no_model_can_be_reached_nothing_is_written(folder, generate):
+    with pytest.raises(UserError, match="No server answers"):
+        await generate(folder(), {"a": Unreachable(name="x"), "b": Unreachable(name="y")})
+
+
+async def test_a_model_that_its_server_does_not_have_is_an_error_before_anything_is_asked(folder, generate):
+    other = scripted()
+    listed = [{"id": "toy", "object": "model"}]
+    serving = Behaviour(models=listed, chat=reviews_of_server)
+    with LoopbackServer(serving) as server, pytest.raises(UserError, match="nosuch"):
+        await generate(folder(), {"m": other, "wrong": f"{server.url}#nosuch"})
+    assert other.calls == []
 
 
 # --- servers -------------------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ import math
 import re
 
 import pytest
-from edition_folders import papers_folder
+from edition_folders import QUICK, TAGS, asking, edition, reviewed, reviewer, write_rows
 
 from goldless.errors import UserError
+from goldless.gre_bench.boards import read_board
 from goldless.gre_bench.demonstration import (
     EMBEDDED,
     INVENTED,
@@ -18,37 +19,16 @@ from goldless.gre_bench.demonstration import (
     write_scripts,
 )
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.making import Asking, collect_edition, review_edition, score_edition
+from goldless.gre_bench.making import collect_edition, review_edition, score_edition
 from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.gre_bench.size_figure import size_figure
 from goldless.models.scripted import ScriptedModel
+from goldless.records import CallFailure
+
+__all__ = ["asking", "edition"]
 
 pytestmark = pytest.mark.anyio
 KNOWN = math.log(4)
-TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"
-
-
-@pytest.fixture
-def asking(tmp_path):
-    return Asking(journal=tmp_path / "journal.sqlite")
-
-
-@pytest.fixture
-def edition(tmp_path):
-    """An edition of two papers, collected."""
-    papers_folder(tmp_path / "papers")
-    begun = open_or_begin(tmp_path / "2024")
-    return collect_edition(begun, {"from_folder": str(tmp_path / "papers"), "seed": 0})[0]
-
-
-def reviewer(texts, name="reviewer") -> ScriptedModel:
-    """Says of each paper what is written down for it."""
-
-    def answer(request):
-        return TAGS.format(
-            next(text for paper, text in texts.items() if f"paper {paper}" in request.messages[1].content)
-        )
-
-    return ScriptedModel(answers=answer, name=name)
 
 
 def text_of(study, paper, agent):
@@ -177,6 +157,73 @@ async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(e
     assert "small: 2 too_long." in scores.table().notes
 
 
+async def test_agents_on_different_papers_are_said_to_be_and_held_against_human_on_the_same(
+    edition, toy_scorer, asking
+):
+    study = edition.study()
+    half = ScriptedModel(
+        answers=lambda r: TAGS.format("vors") if "paper p2" in r.messages[1].content else CallFailure("rejected", "no"),
+        name="half",
+    )
+    models = {"half": {"model": "embedded"}}
+    edition, _ = await review_edition(edition, {}, models=models, stand_ins={"half": half}, asking=asking)
+    _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert any("gem-raw: agents stand on different papers (1 to 2 of 2)" in note for note in scores.table().notes)
+    references = [set(text_of(study, "p2", a).split()) for a in ("reference1", "reference2")]
+    human = set(text_of(study, "p2", "human").split())
+    # a word in common with a reference tells ln 4 nats; each of p2's reviews has the word vors
+    expected = (1 - sum(len(human & words) for words in references) / 2) * KNOWN
+    (row,) = [row for row in scores.clock.scores if (row.scope, row.agent) == ("all", "half")]
+    assert (row.difference, row.n, row.n_pairs) == (pytest.approx(expected), 1, 1)
+    assert any(table.title == "gem-raw on all 2 papers" for table in scores.tables())
+
+
+async def test_everything_that_is_written_and_printed_has_its_signature_and_both_clean_leaderboards(
+    edition, toy_scorer, asking
+):
+    edition = await reviewed(edition, asking, old={"cutoff_date": "2024-02"}, new={"cutoff_date": "2024-05"})
+    edition, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    signature = scores.evaluation.leaderboard().signature
+    titles = [table.title for table in scores.tables()]
+    # p2 alone came after both cut-offs
+    assert "gem-raw on the 1 papers clean for all" in titles
+    assert "gem-raw on each agent's clean papers" in titles
+    assert signature in scores.table().to_csv()
+    written = (edition.folder / "run" / "gre.md").read_text()
+    assert signature in written
+    assert all(title in written for title in titles)
+    report = (edition.folder / "run" / "report.html").read_text()
+    assert "1 paper after everybody" in report
+    assert re.search("each agent.{1,6}s own papers after its cut-off", report)
+
+
+async def test_another_length_of_rewrites_stands_in_the_signature_where_a_rewriter_was_asked(
+    edition, toy_scorer, asking
+):
+    edition = await reviewed(edition, asking, m={})
+    stand_ins = {
+        "scorer": toy_scorer(),
+        "rewriters": (ScriptedModel(answers=lambda r: f"Plainly: {r.messages[-1].content}", name="plain"),),
+    }
+
+    async def signatures(**settings):
+        settings = {"metrics": ["gem", "gem-raw"], "resamples": 200, **settings}
+        _, found = await score_edition(edition, settings, run="other", stand_ins=stand_ins, asking=asking)
+        return found.signatures
+
+    usual, longer = await signatures(), await signatures(rewrite_max_tokens=2000)
+    assert "rewrite-max-tokens" not in usual["gem"] + usual["gem-raw"] + longer["gem-raw"]
+    assert "|rewrite-max-tokens:2000|" in longer["gem"]
+    study = edition.study()
+    rows = [
+        {"rewriter": "somebody", "task": task.task, "agent": response.agent, "text": response.text}
+        for task, responses in study
+        for response in responses
+    ]
+    write_rows(edition.study_folder / "rewrites.jsonl", rows)
+    assert "rewrite-max-tokens" not in (await signatures(rewrite_max_tokens=2000))["gem"]
+
+
 def test_the_same_papers_are_collected_once(edition):
     before = {path: path.stat().st_mtime_ns for path in edition.study_folder.iterdir()}
     again, left_out = collect_edition(open_edition(edition.folder), {})
@@ -235,6 +282,12 @@ async def test_the_offline_edition_runs_from_papers_to_the_report(tmp_path, toy_
         assert board.level == 0.9
     report = (edition.folder / "run" / "report.html").read_text()
     assert "DEMONSTRATION, NOT A RESULT" in report
+    for name in ("leaderboard.md", "leaderboard.csv", "leaderboard.json", "gre.md", "response_scores.csv"):
+        assert "demonstration:invented" in (edition.folder / "run" / name).read_text(), name
+    board = read_board(edition.folder)
+    assert "DEMONSTRATION, NOT A RESULT" in board.table().to_markdown()
+    figure = " ".join(re.sub("<[^>]*>", " ", size_figure(board)).split())
+    assert "DEMONSTRATION, NOT A RESULT" in figure
     assert re.search(r"The metrics side by side", report)
     assert "after everybody&#39;s cut-off" in report or "after everybody's cut-off" in report
 

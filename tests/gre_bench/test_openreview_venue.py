@@ -214,6 +214,25 @@ def test_a_second_run_asks_for_nothing_and_finds_the_same(server, open_venue, ap
     assert len(server.asked) == before
 
 
+@pytest.mark.parametrize("api", [1, 2])
+def test_a_paper_with_too_few_reviews_is_asked_for_again_by_another_run_and_nothing_else_is(server, open_venue, api):
+    server.most_a_page = 2
+    server.add(VENUE, [Submitted("early", THREE), Submitted("usable", THREE)], api=api)
+    public = [*server.notes[f"v{api}"]]
+    server.notes[f"v{api}"] = [note for note in public if note["id"] not in {"early-r1", "early-r2"}]
+    first = collect(open_venue())
+    assert (first["early"].reason, isinstance(first["usable"], Paper)) == ("few_reviews", True)
+    before = len(server.asked)
+    server.notes[f"v{api}"] = public
+    later = collect(open_venue())
+    assert len(later["early"].reviews) == 3
+    assert later["usable"] == first["usable"]
+    assert all("forum=early" in one or "pdf?id=early" in one for one in server.asked[before:])
+    before = len(server.asked)
+    assert collect(open_venue()) == later
+    assert len(server.asked) == before
+
+
 COLLECTOR = """
 import sys
 from pathlib import Path

@@ -71,6 +71,20 @@ def test_the_table_prints_in_every_format_and_the_json_holds_every_cell(found):
     assert [c["coefficient"] for c in written["rows"][0]["coefficients"]] == ["pearson", "spearman", "kendall"]
 
 
+def test_the_signature_tells_the_board_the_benchmarks_and_how_interval_and_p_were_made(found):
+    parts = found.signatures["gem-s[assw]"].split("|")
+    assert parts[:2] == ["correlation[gem-s[assw]]", "board:published:table6"]
+    assert {"interval:fisher-z-0.95", "test:pairings-holm-over-21", "permutations:200", "seed:0"} < set(parts)
+    assert found.table().signature.split(" || ") == list(found.signatures.values())
+    scores = read_benchmark_scores("published")
+    fewer = BenchmarkScores("published", {"MMLU": scores.benchmarks["MMLU"]}, scores.agents)
+    told = [
+        next(part for part in one.signatures["gem"].split("|") if part.startswith("benchmarks:published-"))
+        for one in (found, correlate(read_board("published:70b"), fewer, **FAST))
+    ]
+    assert told[0] != told[1]
+
+
 def board(**scores):
     return Board("b", {"m": {a: BoardScore(s) for a, s in scores.items()}}, {a: Agent(a) for a in scores})
 

@@ -94,6 +94,23 @@ def test_a_parquet_date_is_an_iso_date(make):
     assert PaperFolder(folder).paper("a", reviews=3).public_date == "2024-02-29"
 
 
+@pytest.mark.parametrize("ending", [".jsonl", ".csv"])
+@pytest.mark.parametrize(
+    ("given", "kept"), [("2024-03", "2024-03"), ("2024", "2024"), (2024, "2024"), ("20240229", "2024-02-29")]
+)
+def test_a_public_date_may_be_a_month_or_a_year(make, ending, given, kept):
+    folder = make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3], ending=ending)
+    assert PaperFolder(folder).paper("a", reviews=3).public_date == kept
+
+
+@pytest.mark.parametrize("given", ["2024-13", "2024-3", "24", 20240, "March 2024"])
+def test_what_is_no_date_is_told(make, given):
+    (told,) = problems(make(papers=[{**PAPERS[0], "public_date": given}], reviews=REVIEWS[:3]))
+    assert (
+        told == f"papers.jsonl:1: public_date is {str(given)!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed"
+    )
+
+
 def test_names_that_are_numbers_are_text(make):
     papers = [{**PAPERS[0], "paper": 17}]
     reviews = [{"paper": 17, "review": n, "text": "Fine."} for n in range(3)]
@@ -174,7 +191,7 @@ def test_everything_wrong_with_a_folder_is_said_at_once(make):
     assert problems(make(papers, reviews, rewrites)) == [
         "papers.jsonl:2: paper 'a' stands here again; it is on line 1",
         "papers.jsonl:3: title is empty; every paper has one",
-        "papers.jsonl:3: public_date is '30.9.2023'; an ISO date such as 2023-09-30 is needed",
+        "papers.jsonl:3: public_date is '30.9.2023'; a date such as 2023-09-30, 2023-09 or 2023 is needed",
         "papers.jsonl:4: paper is empty; a name is needed",
         "papers.jsonl:4: abstract is int 7; text is needed",
         "reviews.jsonl:2: a second review 'r1' of paper 'a'; the first is on line 1",

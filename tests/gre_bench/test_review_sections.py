@@ -50,7 +50,11 @@ def test_the_tags_that_are_parsed_are_those_that_the_prompt_asks_for():
         (f"```\n{TAGGED}", ("fenced",)),
         (f"<think>I will use <summary> and <questions>.</think>\n{TAGGED}", ("thinking",)),
         (f"I will use <summary> tags.\n</think>\n{TAGGED}", ("thinking",)),
-        (f"Here is my review:\n\n{TAGGED}\n\nBest wishes", ("text_outside",)),
+        (f"Here is my review:\n\n{TAGGED}\n\nBest wishes", ("courtesy",)),
+        (TAGGED.replace("<summary>", "<summary id='1'>"), ()),
+        (TAGGED.replace("ths>B", 'ths lang="en" class=long>B'), ()),
+        (f"Here is my review:\n```xml\n{TAGGED}\n```", ("courtesy",)),
+        (f"{TAGGED}\n</summary>\n---\n<questions/>", ()),
         (TAGGED.replace("</strengths>", ""), ("unclosed:strengths",)),
         (TAGGED.replace("</questions>", ""), ("unclosed:questions",)),
         ("<summary>A <strengths>B <weaknesses>C <questions>D", tuple(f"unclosed:{name}" for name in SECTIONS)),
@@ -112,6 +116,39 @@ def test_where_nothing_was_written_but_thoughts_there_is_no_section(text):
     assert found.flags
 
 
+@pytest.mark.parametrize(
+    ("text", "sections", "flags"),
+    [
+        (
+            "<summary>s</summary>\n\nThe proof of Theorem 2 is wrong.",
+            {"Summary": "s", "Other": "The proof of Theorem 2 is wrong."},
+            (*(f"missing_section:{name}" for name in SECTIONS[1:]), "text_outside"),
+        ),
+        (
+            f"Overall: reject.\n{TAGGED}\n## Limitations\nNot told.",
+            {**ALL, "Other": "Overall: reject.\n\n## Limitations\nNot told."},
+            ("text_outside",),
+        ),
+        (
+            f"Here is my review:\n{TAGGED}\nThe code is not there.",
+            {**ALL, "Other": "The code is not there."},
+            ("courtesy", "text_outside"),
+        ),
+        (f"{TAGGED}\n## Summary\nMore of it.", {**ALL, "Other": "More of it."}, ("text_outside",)),
+        (
+            "It is weak.\n## Summary\nA\n## Strengths\nB\n## Weaknesses\nC\n## Questions\nD",
+            {**ALL, "Other": "It is weak."},
+            ("headings", "text_outside"),
+        ),
+        (f"{TAGGED}\nSummary of it is too kind", {**ALL, "Other": "Summary of it is too kind"}, ("text_outside",)),
+    ],
+)  # fmt: skip
+def test_words_outside_of_all_sections_are_kept_as_a_section_of_their_own(text, sections, flags):
+    found = parse_review(text)
+    assert (dict(found.sections), found.flags) == (sections, flags)
+    assert found.text.endswith(f"Other:\n\n{sections['Other']}")
+
+
 # --- hostile and quoted texts --------------------------------------------------------------------------------------
 
 
@@ -143,7 +180,7 @@ def test_a_tag_at_the_end_of_a_closed_section_stays_in_its_text():
 
 def test_words_about_tags_before_the_review_are_no_section():
     found = parse_review(f"Here it is, with <summary> and <questions> tags as you asked:\n{TAGGED}")
-    assert (dict(found.sections), found.flags) == (ALL, ("text_outside",))
+    assert (dict(found.sections), found.flags) == (ALL, ("courtesy",))
 
 
 def test_a_blockquoted_tag_does_not_begin_a_section():

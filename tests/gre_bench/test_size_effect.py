@@ -125,6 +125,35 @@ def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why(
     json.dumps(found.as_json(), allow_nan=False)
 
 
+@pytest.mark.parametrize("source", ["published:70b", "published:8b"])
+def test_a_published_board_is_plain_json(source):
+    written = json.loads(json.dumps(size_effect(read_board(source), permutations=200).as_json(), allow_nan=False))
+    assert [(row["pairs"], row["larger_higher"], row["tied"]) for row in written["metrics"]] == [(10, 10, 0)] * 3
+
+
+def test_the_signature_tells_the_board_the_sizes_and_how_interval_and_p_were_made():
+    given = read_board("published:70b")
+    line = size_effect(given, level=0.9, seed=3, permutations=200).signatures["gem"]
+    parts = line.split("|")
+    assert parts[:2] == ["size-effect[gem]", "board:published:table6"]
+    assert {"estimated-sizes:used", "interval:families-jackknife-0.9", "permutations:200", "seed:3"} < set(parts)
+    assert line in size_effect(given, level=0.9, seed=3, permutations=200).table().signature
+    others = [{"level": 0.8}, {"seed": 4}, {"permutations": 100}, {"estimated_sizes": False}]
+    usual = {"level": 0.9, "seed": 3, "permutations": 200}
+    lines = [size_effect(given, **{**usual, **other}).signatures["gem"] for other in others]
+    assert len({line, *lines}) == 5
+
+
+def test_a_board_with_a_signature_is_told_by_it_and_one_without_by_its_scores():
+    rows = [("f", 1e9, 1.0), ("f", 1e10, 2.0)]
+    signed = replace(board(*rows), signatures={"m": "m|scorer:A|seed:1|goldless:0.1"})
+    assert "|board:m/scorer:A/seed:1/goldless:0.1|" in size_effect(signed).signatures["m"]
+    found = [size_effect(board(*given)).signatures["m"] for given in (rows, rows, [rows[0], ("f", 1e10, 3.0)])]
+    assert found[0] == found[1] != found[2]
+    grown = size_effect(board(rows[0], ("f", 1e11, 2.0))).signatures["m"]
+    assert grown != found[0]
+
+
 def test_settings_that_make_no_sense_are_told():
     with pytest.raises(UserError, match="0 permutations came"):
         size_effect(read_board("published:8b"), permutations=0)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +14,13 @@ import orjson
 
 from goldless.errors import UserError
 from goldless.gre_bench.generated_reviews import Generated
+from goldless.gre_bench.papers import PEOPLE, reads_as_person
 from goldless.records import Agent, Rating
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.studies import Study, frames, read_study, write_study
 from goldless.studies.tables import is_table
 from goldless.studies.writing import Format
 
-HUMAN = re.compile(r"human\d*|reference\d*", re.IGNORECASE)
-"""Names that people's reviews have in a study of papers."""
-HUMAN_GROUPS = frozenset({"human", "reference"})
 GENERATIONS = "generations"
 """The table that says of each review how it was made."""
 FORMATS: Mapping[str, Format] = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "parquet"}
@@ -34,12 +31,13 @@ _Pairs = frozenset[tuple[str, str]]
 """Tasks and agents."""
 
 
-def add_reviews(study_folder: Path, generated: Generated) -> Path:
+def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Agent] = ()) -> Path:
     """Write the reviews into the study of that folder, as responses of new agents, and return the folder.
 
     Reviews of the same agents and papers are replaced, also by missing ones, but not where a call failed that another
     run would make again; the table ``generations`` says how each was made or why it is missing. Refused where labels or
-    recorded evidence are about a text that would go.
+    recorded evidence are about a text that would go. ``facts``: agents whose size, family and cut-off are these now,
+    also where one is no longer known; of others what is newly known goes before what was.
     """
     if not study_folder.is_dir():
         raise UserError(f"{study_folder} is no folder; reviews are added to a study that is a folder of tables")
@@ -48,7 +46,7 @@ def add_reviews(study_folder: Path, generated: Generated) -> Path:
     _check(study, generated)
     fresh = Path(tempfile.mkdtemp(prefix="goldless-"))
     try:
-        _write(fresh, study, generated)
+        _write(fresh, study, generated, facts)
         return write_study(read_study(fresh), study_folder, format=_format(study_folder), overwrite=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
@@ -67,9 +65,9 @@ def _without_open(study: Study, generated: Generated) -> Generated:
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
     """Why models cannot stand in the study under these names: people do."""
-    people = {agent.agent for agent in study.agents if agent.group in HUMAN_GROUPS}
+    people = {agent.agent for agent in study.agents if agent.group in PEOPLE}
     for name in names:
-        if HUMAN.fullmatch(name) or name in people:
+        if reads_as_person(name) or name in people:
             yield f"a model cannot be called {name!r}, as people's reviews are; name it otherwise: NAME=SPEC"
 
 
@@ -131,11 +129,11 @@ def _format(folder: Path) -> Format:
     return FORMATS[files[0].suffix.lower()] if files else "jsonl"
 
 
-def _write(fresh: Path, study: Study, generated: Generated) -> None:
+def _write(fresh: Path, study: Study, generated: Generated, facts: Sequence[Agent]) -> None:
     """All tables of the study with the reviews, in a folder of their own."""
     tables: dict[str, Iterable[Mapping[str, Any]]] = {
         "tasks": frames.rows(study, "tasks"),
-        "agents": _agent_rows(study, generated),
+        "agents": _agent_rows(study, generated, facts),
         "responses": _response_rows(study, generated),
         GENERATIONS: _generation_rows(study, generated),
     }
@@ -151,8 +149,9 @@ def _write(fresh: Path, study: Study, generated: Generated) -> None:
             shutil.copyfile(file, fresh / file.name)
 
 
-def _agent_rows(study: Study, generated: Generated) -> Iterator[dict[str, Any]]:
+def _agent_rows(study: Study, generated: Generated, facts: Sequence[Agent]) -> Iterator[dict[str, Any]]:
     """Agents of the study, then new ones; what is newly known of an agent goes before what was."""
+    settled = {agent.agent: agent for agent in facts}
     new = {agent.agent: agent for agent in generated.agents}
     known = {agent.agent: agent for agent in study.agents}
     for name in dict.fromkeys([*known, *new]):
@@ -160,6 +159,8 @@ def _agent_rows(study: Study, generated: Generated) -> Iterator[dict[str, Any]]:
         if name in new:
             told = {f.name: v for f in fields(Agent) if (v := getattr(new[name], f.name)) is not None}
             agent = replace(agent, **told)
+        if name in settled:
+            agent = replace(settled[name], group=agent.group or settled[name].group)
         yield {f.name: v for f in fields(Agent) if (v := getattr(agent, f.name)) is not None}
 
 

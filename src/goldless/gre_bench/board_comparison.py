@@ -12,7 +12,9 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.gre_bench.agent_correlation import INTERVALS, AgentCorrelation, agent_correlations
-from goldless.gre_bench.boards import HUMAN, Board
+from goldless.gre_bench.boards import Board
+from goldless.gre_bench.papers import HUMAN
+from goldless.gre_bench.result_signatures import board_told, result_signature, settings_of
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
 from goldless.reports.report_table import Column, ReportTable
 
@@ -71,12 +73,15 @@ class BoardComparison:
     first: str
     second: str
     agreements: tuple[MetricAgreement, ...]
+    """Under the metrics that could be compared: those with enough agents on both boards."""
     changes: tuple[AgentChange, ...]
     only: tuple[OnlyOnOne, ...]
     level: float
     notes: tuple[str, ...]
-    signatures: Mapping[str, Mapping[str, str]]
-    """By board, then by metric."""
+    signatures: Mapping[str, str]
+    """How the comparison was made, by metric that was compared."""
+    board_signatures: Mapping[str, Mapping[str, str]]
+    """Of the boards themselves: by board, then by metric."""
 
     def table(self) -> ReportTable:
         """One row a metric and a coefficient."""
@@ -91,7 +96,8 @@ class BoardComparison:
         rows = tuple(
             {"metric": found.metric, **one.as_json()} for found in self.agreements for one in found.coefficients
         )
-        return ReportTable(f"{self.first} and {self.second}: agreement over agents", columns, rows, notes=self.notes)
+        title = f"{self.first} and {self.second}: agreement over agents"
+        return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
 
     def change_table(self, metric: str) -> ReportTable:
         """One row an agent, by its rank on the second board."""
@@ -115,7 +121,7 @@ class BoardComparison:
                 Column("second_to_human", "to human", "signed", decimals=2),
             ]
         title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
-        return ReportTable(title, tuple(columns), tuple(rows), notes=(OTHER_SCALES,))
+        return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -127,25 +133,31 @@ class BoardComparison:
             "changes": [asdict(change) for change in self.changes],
             "only": [asdict(one) for one in self.only],
             "notes": list(self.notes),
-            "signatures": {board: dict(by_metric) for board, by_metric in self.signatures.items()},
+            "signatures": dict(self.signatures),
+            "board_signatures": {board: dict(by_metric) for board, by_metric in self.board_signatures.items()},
         }
 
 
 def compare_boards(
     first: Board, second: Board, *, level: float = 0.95, seed: int = 0, permutations: int = 10_000
 ) -> BoardComparison:
-    """Every metric that both boards have, over the agents that both have."""
-    metrics = [metric for metric in first.metrics if metric in second.metrics]
-    _check(first, second, metrics)
-    agreements, changes, only = [], [], []
+    """Every metric that both boards have, over the agents that both have.
+
+    A metric with too few common agents is told in the notes and not compared; where that is so of all, it is an error.
+    """
+    shared = [metric for metric in first.metrics if metric in second.metrics]
+    common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
+    _check(first, second, common)
+    metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
+    agreements, changes = [], []
     for metric in metrics:
         one, other = first.models(metric), second.models(metric)
         found = agent_correlations(one, other, level=level, seed=seed, permutations=permutations)
         agreements.append(MetricAgreement(metric, found[0].n, found))
         changes += _changes(first, second, metric)
-        only.append(OnlyOnOne(metric, tuple(a for a in one if a not in other), tuple(a for a in other if a not in one)))
+    only = [_only(first, second, metric) for metric in shared]
     names = _names(first, second)
-    notes = (OTHER_SCALES, INTERVALS, *_left_out(only, names), *_lacking(first, second, names))
+    notes = (OTHER_SCALES, INTERVALS, *_too_few(common), *_left_out(only, names), *_lacking(first, second, names))
     return BoardComparison(
         *names,
         tuple(agreements),
@@ -153,8 +165,23 @@ def compare_boards(
         tuple(only),
         level,
         (*notes, *_differences(first, second, metrics)),
+        {m: _signature(first, second, m, level=level, seed=seed, permutations=permutations) for m in metrics},
         dict(zip(names, (first.signatures, second.signatures), strict=True)),
     )
+
+
+def _signature(first: Board, second: Board, metric: str, *, level: float, seed: int, permutations: int) -> str:
+    told = {
+        "first": board_told(first, metric),
+        "second": board_told(second, metric),
+        "interval": f"fisher-z-{level:g}",
+    }
+    return result_signature("comparison", metric, told, seed=seed, permutations=permutations)
+
+
+def _only(first: Board, second: Board, metric: str) -> OnlyOnOne:
+    one, other = first.models(metric), second.models(metric)
+    return OnlyOnOne(metric, tuple(a for a in one if a not in other), tuple(a for a in other if a not in one))
 
 
 def _names(first: Board, second: Board) -> tuple[str, str]:
@@ -163,13 +190,12 @@ def _names(first: Board, second: Board) -> tuple[str, str]:
     return f"{first.name} (first)", f"{second.name} (second)"
 
 
-def _check(first: Board, second: Board, metrics: list[str]) -> None:
-    if not metrics:
+def _check(first: Board, second: Board, common: Mapping[str, int]) -> None:
+    if not common:
         told = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
         raise UserError(f"no metric stands on both boards ({told}); score both by the same metric")
-    few = {m: len(first.models(m).keys() & second.models(m).keys()) for m in metrics}
-    if all(n < FEWEST_AGENTS for n in few.values()):
-        told = ", ".join(f"{metric}: {n}" for metric, n in few.items())
+    if all(n < FEWEST_AGENTS for n in common.values()):
+        told = ", ".join(f"{metric}: {n}" for metric, n in common.items())
         raise UserError(
             f"too few agents have a score on both {first.name} and {second.name} ({told}); a comparison needs at least "
             f"{FEWEST_AGENTS} of the same name, the human baseline not counted"
@@ -206,6 +232,13 @@ def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
 # --- what a reader must know ---------------------------------------------------------------------------------------
 
 
+def _too_few(common: Mapping[str, int]) -> list[str]:
+    few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
+    if not few:
+        return []
+    return [f"not compared, fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."]
+
+
 def _left_out(only: list[OnlyOnOne], names: tuple[str, str]) -> list[str]:
     told: dict[str, list[str]] = {}
     for one in only:
@@ -236,14 +269,9 @@ def _differences(first: Board, second: Board, metrics: list[str]) -> list[str]:
             lacking = " and ".join(b.name for b in (first, second) if b.signatures.get(metric) is None)
             told.setdefault(f"no signature on {lacking}: what else differs is not known", []).append(metric)
             continue
-        one, other = (_parts(line) for line in (mine, theirs))
+        one, other = (settings_of(line) for line in (mine, theirs))
         for key in {**one, **other}:
             if key not in INCIDENTAL and one.get(key) != other.get(key):
                 what = f"{key} differs: {one.get(key, 'none')} against {other.get(key, 'none')}"
                 told.setdefault(what, []).append(metric)
     return [f"{', '.join(which)}: {what}." for what, which in told.items()]
-
-
-def _parts(signature: str) -> dict[str, str]:
-    pairs = (part.partition(":") for part in signature.split("|")[1:])
-    return {key: value for key, colon, value in pairs if colon}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -11,16 +10,13 @@ from typing import Any
 
 from goldless.errors import UserError, nearest
 from goldless.gre_bench.board_csv import read_board_rows
+from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.studies.agent_table import read_agents
 from goldless.studies.problems import all_at_once
 from goldless.studies.tables import Source
 
-HUMAN = "human"
-"""The agent that is the baseline: the review a person wrote."""
-REFERENCE = re.compile(r"reference\d+")
-"""Reviews that others are held against; they do not stand on a board."""
 EDITION = "edition.toml"
 """What a year's edition is told by."""
 RUN = "run"
@@ -133,11 +129,6 @@ def read_board(source: str | Path) -> Board:
     raise UserError(f"{source}: {came}; {ALLOWED}")
 
 
-def is_reference(agent: str) -> bool:
-    """Whether an agent is a review that others are held against."""
-    return REFERENCE.fullmatch(agent) is not None
-
-
 def board_metric(board: Board, metric: str) -> Mapping[str, BoardScore]:
     """The scores under one metric; an error that names those there are, where it is none of them."""
     if metric not in board.metrics:
@@ -172,8 +163,20 @@ def _run_board(folder: Path, *, name: str) -> Board:
     if not any(metrics.values()):
         raise UserError(f"{file}: holds no agent with a place on a board; score the study by a metric of responses")
     agents = _agents(folder, metrics)
-    notes = () if complete else ("the run is incomplete: run it again to ask for what is missing",)
-    return Board(name, metrics, agents, max(levels), signatures, notes=notes)
+    notes = [] if complete else ["the run is incomplete: run it again to ask for what is missing"]
+    return Board(name, metrics, agents, max(levels), signatures, notes=(*_demonstration(folder), *notes))
+
+
+def _demonstration(folder: Path) -> list[str]:
+    """That the numbers of an edition are invented, in the words of its results."""
+    file = folder / "gre.json"
+    if not file.is_file():
+        return []
+    try:
+        told = json.loads(file.read_text(encoding="utf-8")).get("demonstration")
+    except (OSError, ValueError, AttributeError) as error:
+        raise UserError(f"{file}: cannot be read as an edition's results ({error!r}); score it again") from error
+    return [] if told is None else [str(told).removesuffix(".")]
 
 
 def _rows(rows: list[dict[str, Any]]) -> dict[str, BoardScore]:

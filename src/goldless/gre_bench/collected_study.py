@@ -10,22 +10,15 @@ from typing import Any
 import orjson
 
 from goldless.gre_bench.draw import Draw, DrawnPaper
-from goldless.gre_bench.papers import HumanReview
+from goldless.gre_bench.papers import HUMAN, REFERENCE, HumanReview, reference_agents
 from goldless.gre_bench.text_mending import storable_value
 from goldless.studies import read_study, write_study
 
-CANDIDATE = "human"
-REFERENCE = "reference"
 TASK_COLUMNS = ("task", "prompt", "reference", "title", "public_date", "source")
 REVIEW_COLUMNS = ("task", "agent", "review", "sections")
 SYNOPSIS = "synopsis_"
 
 Row = dict[str, Any]
-
-
-def reference_agents(reviews: int) -> tuple[str, ...]:
-    """The agents that stand for the references, where that many reviews of each paper were drawn."""
-    return tuple(f"{REFERENCE}{number}" for number in range(1, reviews))
 
 
 def collected_study(draw: Draw) -> dict[str, list[Row]]:
@@ -40,8 +33,8 @@ def collected_study(draw: Draw) -> dict[str, list[Row]]:
     tables = {
         "tasks": [_task(drawn, draw.source) for drawn in draw.papers],
         "agents": [
-            {"agent": CANDIDATE, "group": "human"},
-            *({"agent": agent, "group": "reference"} for agent in reference_agents(draw.reviews)),
+            {"agent": HUMAN, "group": HUMAN},
+            *({"agent": agent, "group": REFERENCE} for agent in reference_agents(draw.reviews)),
         ],
         "responses": [_response(drawn, agent, review) for drawn, agent, review in _reviews(draw)],
         "reviews": [_review(drawn, agent, review) for drawn, agent, review in _reviews(draw)],
@@ -52,13 +45,13 @@ def collected_study(draw: Draw) -> dict[str, list[Row]]:
     return {table: storable_value(rows) for table, rows in tables.items() if rows}
 
 
-def write_collected(draw: Draw, folder: Path, *, overwrite: bool = False) -> Path:
+def write_collected(draw: Draw, folder: Path) -> Path:
     """The folder with the study of the draw: written whole, after it was read and checked, or not at all."""
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as aside:
         for table, rows in collected_study(draw).items():
             _write_lines(Path(aside) / f"{table}.jsonl", rows)
-        return write_study(read_study(aside), folder, overwrite=overwrite)
+        return write_study(read_study(aside), folder)
 
 
 def _task(drawn: DrawnPaper, source: str) -> Row:
@@ -103,7 +96,7 @@ def _rewrites(draw: Draw) -> Iterator[Row]:
 
 def _reviews(draw: Draw) -> Iterator[tuple[DrawnPaper, str, HumanReview]]:
     """Every drawn review with the agent that stands for who wrote it."""
-    agents = (CANDIDATE, *reference_agents(draw.reviews))
+    agents = (HUMAN, *reference_agents(draw.reviews))
     for drawn in draw.papers:
         for agent, review in zip(agents, (drawn.candidate, *drawn.references), strict=True):
             yield drawn, agent, review

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,11 +12,10 @@ from tomlkit.exceptions import TOMLKitError
 
 from goldless.dates import last_day
 from goldless.errors import UserError
+from goldless.gre_bench.papers import reads_as_person
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
-OWN_AGENTS = re.compile(r"human|reference\d+")
-"""Names of the people who reviewed."""
 
 
 class Part(BaseModel):
@@ -122,7 +120,7 @@ class EditionConfig(Part):
     @field_validator("models")
     @classmethod
     def _names(cls, models: Mapping[str, ModelConfig]) -> Mapping[str, ModelConfig]:
-        if taken := [name for name in models if OWN_AGENTS.fullmatch(name.strip().lower())]:
+        if taken := [name for name in models if reads_as_person(name)]:
             raise ValueError(f"{', '.join(taken)}: the human reviews are called so; name the model otherwise")
         return models
 
@@ -161,7 +159,7 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
 
     Tables are put into tables, key by key. A value of None takes a key out. Nothing is written that cannot be used.
     """
-    document = tomlkit.parse(path.read_text(encoding="utf-8")) if path.exists() else tomlkit.document()
+    document = _document(path)
     before = tomlkit.dumps(document)
     _put(document, settings)
     config = checked(document.unwrap(), str(path))
@@ -172,6 +170,17 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
         aside.write_text(text, encoding="utf-8")
         aside.replace(path)
     return config
+
+
+def planned_config(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
+    """The config that a TOML file would be with these settings; nothing is written."""
+    document = _document(path)
+    _put(document, settings)
+    return checked(document.unwrap(), f"{path}, with the settings given" if settings else str(path))
+
+
+def _document(path: Path) -> tomlkit.TOMLDocument:
+    return tomlkit.parse(path.read_text(encoding="utf-8")) if path.exists() else tomlkit.document()
 
 
 def _put(table: Any, settings: Mapping[str, Any]) -> None:

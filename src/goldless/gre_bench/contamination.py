@@ -7,9 +7,10 @@ without a cut-off is unknown, never clean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -17,19 +18,30 @@ import numpy.typing as npt
 
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
-from goldless.gre_bench.boards import HUMAN, is_reference
+from goldless.gre_bench.papers import HUMAN, is_person
+from goldless.gre_bench.result_signatures import changed_signature
 from goldless.metrics.scores import ResponseScore
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
-from goldless.statistics.bootstrap import task_intervals
+from goldless.runs.recorded import evidence_hash
+from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+from goldless.studies import Study
+from goldless.studies.cells import is_empty
 
 FloatArray = npt.NDArray[np.float64]
-Scope = Literal["own", "common"]
-"""Whose papers: each agent's own clean ones, or those that are clean for all agents with a cut-off."""
+Scope = Literal["own", "common", "all"]
+"""Which papers: each agent's own clean ones, those that are clean for all agents with a cut-off, or clean or not."""
+PUBLIC_DATE = "public_date"
+"""The column of the tasks table."""
 OWN = (
     "Each agent on the papers that are clean for it: the papers differ between agents, so compare the differences to "
     "the human baseline, which are taken on the same papers, not the scores."
 )
+ALL = (
+    "Each agent on all papers, clean or not, that it has a score on. Where some are missing the papers differ between "
+    "agents, so compare the differences to the human baseline, which are taken on the same papers, not the scores."
+)
+MISSING = "Scores are missing on some of these papers: of those agents compare the difference to human."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,27 +63,27 @@ class AgentClock:
 
 @dataclass(frozen=True, slots=True)
 class CleanScore:
-    """One agent under one metric on clean papers."""
+    """One agent under one metric on clean papers, or, in the scope ``all``, on all of them."""
 
     metric: str
     scope: Scope
     agent: str
     rank: int | None
-    """Among the scope's agents but the human baseline, by score; None for ``own``, where papers differ, or without."""
+    """Among the agents but the human baseline, by score; None but for ``common``, since papers differ, or without."""
     score: float | None
     low: float | None
     """None: no interval, ``note`` says why."""
     high: float | None
     n: int
-    """Clean papers with a score."""
+    """Papers of the scope with a score."""
     missing: int
-    """Clean papers without one."""
+    """Papers of the scope without one."""
     difference: float | None
     """Score less that of the human baseline on the same papers; None: no paper has both."""
     difference_low: float | None
     difference_high: float | None
     n_pairs: int
-    """Clean papers with a score of both."""
+    """Papers of the scope with a score of both."""
     all_score: float | None
     """On all papers, clean or not."""
     all_n: int
@@ -84,7 +96,7 @@ class Clock:
 
     agents: tuple[AgentClock, ...]
     unknown: tuple[str, ...]
-    """Agents without a cut-off: they have no place on either leaderboard."""
+    """Agents without a cut-off: they have no place on a leaderboard of clean papers."""
     papers: int
     undated: tuple[str, ...]
     common: tuple[str, ...]
@@ -92,6 +104,9 @@ class Clock:
     scores: tuple[CleanScore, ...]
     level: float
     signatures: Mapping[str, str]
+    """Of the scores on all papers as they came, by metric."""
+    scope_signatures: Mapping[str, Mapping[Scope, str]]
+    """Of the leaderboards: by metric, then by scope; they tell the papers."""
     notes: tuple[str, ...]
 
     def table(self) -> ReportTable:
@@ -108,13 +123,17 @@ class Clock:
         return ReportTable("Papers that became public after an agent's cut-off", columns, rows, notes=self.notes)
 
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
-        """One row an agent on clean papers: its own, or those common to all."""
+        """One row an agent on clean papers, its own or those common to all; or on all papers, clean or not."""
         if metric not in (known := list(dict.fromkeys(row.metric for row in self.scores))):
             raise UserError(f"no metric {metric!r} has scores; those there are: {', '.join(known) or 'none'}")
         chosen = [row for row in self.scores if row.metric == metric and row.scope == scope]
-        rows = [{**asdict(row), "clean": row.n + row.missing} for row in chosen]
+        rows = [{**asdict(row), "papers": row.n + row.missing} for row in chosen]
         interval = f"{self.level * 100:g}%"
         ranked = [Column("rank", "#", "count")] if scope == "common" else []
+        everywhere = (
+            Column("all_score", "all papers", "number", decimals=2, wide=True),
+            Column("all_n", "n", "count", wide=True),
+        )
         columns = (
             *ranked,
             Column("agent", "agent", least=8),
@@ -122,18 +141,27 @@ class Clock:
             Column("low high", interval, "interval", decimals=2),
             Column("difference", "to human", "signed", decimals=2),
             Column("difference_low difference_high", interval, "signed interval", decimals=2),
-            Column("n clean", "papers", "fraction"),
+            Column("n papers", "papers", "fraction"),
             Column("n_pairs", "with human", "count", wide=True),
-            Column("all_score", "all papers", "number", decimals=2, wide=True),
-            Column("all_n", "n", "count", wide=True),
+            *([] if scope == "all" else everywhere),
             Column("note", "note", wide=True),
         )
-        whose = "each agent's clean papers" if scope == "own" else f"the {len(self.common)} papers clean for all"
-        notes: tuple[str, ...] = (OWN,) if scope == "own" else () if self.common else (_none_common(self),)
-        if scope == "common" and any(row.missing for row in chosen):
-            notes += ("Scores are missing on some of these papers: of those agents compare the difference to human.",)
-        signature = self.signatures.get(metric, "")
-        return ReportTable(f"{metric} on {whose}", columns, tuple(rows), signature, notes)
+        title = f"{metric} on {self._papers_told(scope)}"
+        signature = self.scope_signatures[metric][scope]
+        return ReportTable(title, columns, tuple(rows), signature, self._scope_notes(scope, chosen))
+
+    def _papers_told(self, scope: Scope) -> str:
+        if scope == "own":
+            return "each agent's clean papers"
+        return f"all {self.papers} papers" if scope == "all" else f"the {len(self.common)} papers clean for all"
+
+    def _scope_notes(self, scope: Scope, rows: Sequence[CleanScore]) -> tuple[str, ...]:
+        if scope == "all":
+            return (ALL,)
+        if scope == "own":
+            return (OWN,) if rows else (_none_common(self),)
+        notes = () if self.common else (_none_common(self),)
+        return (*notes, MISSING) if any(row.missing for row in rows) else notes
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
@@ -146,13 +174,14 @@ class Clock:
             "scores": [asdict(row) for row in self.scores],
             "level": self.level,
             "signatures": dict(self.signatures),
+            "scope_signatures": {metric: dict(lines) for metric, lines in self.scope_signatures.items()},
             "notes": list(self.notes),
         }
 
 
 def contamination_clock(
     agents: Sequence[Agent],
-    public_dates: Mapping[str, str | None],
+    paper_dates: Mapping[str, str | None],
     scores: Mapping[str, Sequence[ResponseScore]],
     *,
     signatures: Mapping[str, str] | None = None,
@@ -162,12 +191,12 @@ def contamination_clock(
 ) -> Clock:
     """The clock of all agents but references; ``human`` is the baseline and has none.
 
-    ``public_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates
+    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates
     are YYYY-MM-DD, YYYY-MM or YYYY.
     """
-    models = [agent for agent in agents if agent.agent != HUMAN and not is_reference(agent.agent)]
-    cutoffs, dates = _days(models, public_dates)
-    _check_tasks(public_dates, scores)
+    models = [agent for agent in agents if not is_person(agent.agent)]
+    cutoffs, dates = _days(models, paper_dates)
+    _check_tasks(paper_dates, scores)
     clean = {
         agent: tuple(task for task, day in dates.items() if day is not None and day > cutoff)
         for agent, cutoff in cutoffs.items()
@@ -177,15 +206,58 @@ def contamination_clock(
     common = tuple(task for task, day in dates.items() if day is not None and day > latest)
     rows: list[CleanScore] = []
     for metric, responses in scores.items():
-        table = _Table(metric, list(dates), [*clean, HUMAN], responses)
-        rows += table.rows("own", clean, seed=seed, resamples=resamples, level=level)
-        same = dict.fromkeys((*clean, HUMAN) if table.has_human else clean, common)
-        rows += _ranked(table.rows("common", same, seed=seed, resamples=resamples, level=level)) if common else []
+        table = _Table(metric, list(dates), [*cutoffs, HUMAN], responses)
+        rows += _scope_rows(table, clean, common, seed=seed, resamples=resamples, level=level)
     undated = tuple(task for task, day in dates.items() if day is None)
-    unknown = tuple(agent for agent, cutoff in cutoffs.items() if cutoff is None)
-    told = tuple(_agent_clock(agent, clean.get(agent.agent), len(dates), len(undated)) for agent in models)
-    clock = Clock(told, unknown, len(dates), undated, common, tuple(rows), level, dict(signatures or {}), ())
-    return replace(clock, notes=_notes(clock))
+    clock = Clock(
+        agents=tuple(_agent_clock(agent, clean.get(agent.agent), len(dates), len(undated)) for agent in models),
+        unknown=tuple(agent for agent, cutoff in cutoffs.items() if cutoff is None),
+        papers=len(dates),
+        undated=undated,
+        common=common,
+        scores=tuple(rows),
+        level=level,
+        signatures=dict(signatures or {}),
+        scope_signatures={},
+        notes=(),
+    )
+    told = _scope_signatures(clock, scores, clean, {"resamples": str(resamples), "seed": str(seed)})
+    return replace(clock, notes=_notes(clock), scope_signatures=told)
+
+
+def public_dates(study: Study) -> dict[str, str | None]:
+    """The date of every paper by task, from the column ``public_date`` of the tasks; None where it has none."""
+    return {task: _written_date(study.task(task).extra.get(PUBLIC_DATE)) for task in study.tasks}
+
+
+def _written_date(value: Any) -> str | None:
+    if is_empty(value):
+        return None
+    if isinstance(value, date):
+        # a datetime is a date, too, and its time says nothing here
+        return date(value.year, value.month, value.day).isoformat()
+    return str(value)
+
+
+def _scope_signatures(
+    clock: Clock, metrics: Iterable[str], clean: Mapping[str, tuple[str, ...]], drawn: Mapping[str, str]
+) -> dict[str, dict[Scope, str]]:
+    """Signatures by metric and scope: those of the scores, with the papers that each scope has."""
+    own = evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())
+    common = evidence_hash((task,) for task in clock.common)
+    papers: dict[Scope, str] = {
+        "own": f"clean-own-{own}",
+        "common": f"clean-common-{len(clock.common)}-{common}",
+        "all": f"all-{clock.papers}",
+    }
+    drawn = {"interval": f"tasks-bootstrap-t-{clock.level:g}(t-under-{FEW_TASKS})", **drawn}
+    return {
+        metric: {
+            scope: changed_signature(metric, clock.signatures.get(metric), {**drawn, "papers": told}, without=("test",))
+            for scope, told in papers.items()
+        }
+        for metric in metrics
+    }
 
 
 def _agent_clock(agent: Agent, clean: tuple[str, ...] | None, papers: int, undated: int) -> AgentClock:
@@ -196,11 +268,11 @@ def _agent_clock(agent: Agent, clean: tuple[str, ...] | None, papers: int, undat
 
 
 def _days(
-    agents: Sequence[Agent], public_dates: Mapping[str, str | None]
+    agents: Sequence[Agent], paper_dates: Mapping[str, str | None]
 ) -> tuple[dict[str, date | None], dict[str, date | None]]:
     """Cut-offs by agent and public dates by task; an error with all that are no dates."""
     cutoffs = {agent.agent: last_day(agent.cutoff_date) if agent.cutoff_date else None for agent in agents}
-    dates = {task: first_day(given) if given else None for task, given in public_dates.items()}
+    dates = {task: first_day(given) if given else None for task, given in paper_dates.items()}
     problems = [
         f"cutoff_date of agent {agent.agent!r} is {agent.cutoff_date!r}"
         for agent in agents
@@ -208,7 +280,7 @@ def _days(
     ]
     problems += [
         f"public_date of task {task!r} is {given!r}"
-        for task, given in public_dates.items()
+        for task, given in paper_dates.items()
         if given and dates[task] is None
     ]
     if problems:
@@ -217,8 +289,8 @@ def _days(
     return cutoffs, dates
 
 
-def _check_tasks(public_dates: Mapping[str, str | None], scores: Mapping[str, Sequence[ResponseScore]]) -> None:
-    strange = sorted({row.task for rows in scores.values() for row in rows} - public_dates.keys())
+def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, Sequence[ResponseScore]]) -> None:
+    strange = sorted({row.task for rows in scores.values() for row in rows} - paper_dates.keys())
     if strange:
         shown = ", ".join(strange[:10]) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
         raise UserError(
@@ -232,6 +304,8 @@ class _Table:
 
     def __init__(self, metric: str, tasks: list[str], agents: list[str], responses: Sequence[ResponseScore]) -> None:
         self.metric = metric
+        self.tasks = tuple(tasks)
+        self.models = tuple(agent for agent in agents if agent != HUMAN)
         self._row = {task: place for place, task in enumerate(tasks)}
         self._column = {agent: place for place, agent in enumerate(agents)}
         self._values = np.full((len(tasks), len(agents)), np.nan)
@@ -277,7 +351,25 @@ class _Table:
                     note=score.note if tasks else "no clean paper",
                 )
             )
-        return sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0.0)))
+        return sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0.0), -(row.score or 0.0)))
+
+
+def _scope_rows(
+    table: _Table,
+    clean: Mapping[str, tuple[str, ...]],
+    common: tuple[str, ...],
+    *,
+    seed: int,
+    resamples: int,
+    level: float,
+) -> Iterator[CleanScore]:
+    """One metric in every scope."""
+    rows = partial(table.rows, seed=seed, resamples=resamples, level=level)
+    people = (HUMAN,) if table.has_human and table.models else ()
+    yield from rows("own", clean)
+    if common:
+        yield from _ranked(rows("common", dict.fromkeys((*clean, *people), common)))
+    yield from rows("all", dict.fromkeys((*table.models, *people), table.tasks))
 
 
 def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.gre_bench.config import EditionConfig, read_config, write_settings
+from goldless.gre_bench.config import EditionConfig, planned_config, read_config, write_settings
+from goldless.gre_bench.noted_draw import draw_differences
+from goldless.records import Agent
 from goldless.studies import Study, read_study
 
 CONFIG = "edition.toml"
 STUDY = "study"
 RUN = "run"
 COLLECTED = "collected"
+INVENTED = " (demonstration, invented)"
+"""Added to the name of a study whose papers are made up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,13 +53,39 @@ class Edition:
         return self.study_folder.is_dir()
 
     def study(self) -> Study:
-        """Its papers and reviews."""
+        """Its papers and reviews, with what the config knows of its models.
+
+        Raises where the config asks for other papers than those that are there: numbers would go under a wrong name.
+        """
         if not self.collected:
             raise UserError(
                 f"{self.folder}: no papers were collected yet. Run: goldless gre collect {self.folder} "
                 "--venue VENUE, or --from-folder FOLDER"
             )
-        return read_study(self.study_folder)
+        study = read_study(self.study_folder)
+        collect = self.config.collect
+        if collect is not None and (told := draw_differences(study, collect, self.folder)):
+            raise UserError(
+                f"{self.folder}: holds papers of another draw ({', '.join(told)}); begin an edition of other papers in "
+                f"another folder, or put [collect] of {CONFIG} back"
+            )
+        facts = {agent.agent: agent for agent in self.models}
+        known = {a.agent: replace(facts[a.agent], group=a.group) for a in study.agents if a.agent in facts}
+        study = study.with_agents(known)
+        study.name = self.folder.resolve().name + (INVENTED if self.config.demonstration else "")
+        return study
+
+    @property
+    def models(self) -> tuple[Agent, ...]:
+        """The models that the config names, as agents, with what it knows of them."""
+        return tuple(
+            Agent(name, "model", model.parameters, model.family, model.cutoff_date)
+            for name, model in self.config.models.items()
+        )
+
+    def planned(self, settings: Mapping[str, Any]) -> Edition:
+        """The edition as it would be with these settings; nothing is written."""
+        return Edition(self.folder, planned_config(self.folder / CONFIG, settings))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
         """The edition after settings were put into its config file; what they do not name stays."""

@@ -9,10 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from goldless.gre_bench.boards import HUMAN, is_reference
-from goldless.gre_bench.contamination import Clock, contamination_clock
+from goldless.gre_bench.contamination import Clock, Scope, contamination_clock, public_dates
 from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.run_clock import public_dates
+from goldless.gre_bench.noted_draw import asked_source, noted_draw
+from goldless.gre_bench.papers import is_person, is_reference
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -57,6 +57,13 @@ class EditionScores:
     evaluation: Evaluation
     clock: Clock | None
     """None: no model has reviewed."""
+    unlisted: tuple[str, ...] = ()
+    """Models of the study that the config does not name."""
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """How the numbers were made, by metric."""
+        return {name: outcome.signature for name, outcome in self.evaluation.outcomes.items()}
 
     def table(self) -> ReportTable:
         """Agents by the first metric, with every metric beside the others."""
@@ -80,8 +87,34 @@ class EditionScores:
                 }
                 rows.setdefault(row.agent, known).update(_cells(metric, row))
         title = f"GRE-bench, {self.source}: {self.papers} papers"
-        notes = ((DEMONSTRATION,) if self.demonstration else ()) + tuple(self._counted())
-        return ReportTable(title, tuple(columns), tuple(rows.values()), notes=notes)
+        signature = " || ".join(self.signatures.values())
+        return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
+
+    def tables(self) -> list[ReportTable]:
+        """All that people read: the metrics side by side, differences to human, the clock, and its leaderboards."""
+        clock = self.clock
+        if clock is None:
+            return [self.table()]
+        metrics = list(dict.fromkeys(row.metric for row in clock.scores))
+        there = {row.scope for row in clock.scores}
+        scopes: list[Scope] = [scope for scope in ("common", "own") if scope in there]
+        everywhere = [clock.leaderboard(metric, "all") for metric in metrics]
+        clean = [clock.leaderboard(metric, scope) for metric in metrics for scope in scopes]
+        return [self.table(), *everywhere, clock.table(), *clean]
+
+    def _notes(self) -> list[str]:
+        """What a reader of the metrics side by side must know."""
+        told = [DEMONSTRATION] if self.demonstration else []
+        for metric, outcome in self.evaluation.outcomes.items():
+            counts = {row.n for row in outcome.leaderboard.rows if row.score is not None}
+            if len(counts) > 1:
+                told.append(
+                    f"{metric}: agents stand on different papers ({min(counts)} to {max(counts)} of {self.papers}), so "
+                    "compare their differences to human, which are taken on the same papers, not the scores."
+                )
+        if self.unlisted:
+            told.append(f"Not among the models of edition.toml, but in the study: {', '.join(self.unlisted)}.")
+        return [*told, *self._counted()]
 
     def _counted(self) -> list[str]:
         """A sentence for each agent that has reviews missing, shortened or oddly formed."""
@@ -109,6 +142,8 @@ class EditionScores:
             "demonstration": DEMONSTRATION if self.demonstration else None,
             "papers": self.papers,
             "left_out": dict(self.left_out),
+            "unlisted": list(self.unlisted),
+            "signatures": self.signatures,
             "written": [asdict(row) for row in self.written],
             "contamination": None if self.clock is None else self.clock.as_json(),
         }
@@ -121,7 +156,7 @@ def _cells(metric: str, row: LeaderboardRow) -> dict[str, Cell]:
 def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> EditionScores:
     """What an edition says, from the evaluation of its study."""
     config = edition.config
-    models = [agent for agent in study.agents if agent.agent != HUMAN and not is_reference(agent.agent)]
+    models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
     outcomes = evaluation.outcomes
     clock = contamination_clock(
         study.agents,
@@ -132,17 +167,19 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
         resamples=config.score.resamples,
         level=config.score.level,
     )
-    collect = config.collect
+    drawn, collect = noted_draw(study), config.collect
+    asked = edition.folder.resolve().name if collect is None else asked_source(collect, edition.folder)
     left = study.table("left_out")
     return EditionScores(
         name=edition.folder.resolve().name,
-        source=edition.folder.name if collect is None else collect.venue or Path(str(collect.from_folder)).name,
+        source=asked if drawn is None else str(drawn["source"]),
         demonstration=config.demonstration,
         papers=len(study.tasks),
         left_out={} if left is None else dict(Counter(left["reason"].to_list()).most_common()),
         written=written_reviews(study),
         evaluation=evaluation,
         clock=clock if models else None,
+        unlisted=tuple(model for model in models if model not in config.models),
     )
 
 
@@ -172,18 +209,18 @@ def written_reviews(study: Study) -> tuple[WrittenReviews, ...]:
     return tuple(found)
 
 
-def reviews_told(study: Study) -> dict[str, str]:
-    """How models were asked for their reviews, for signatures; of several ways all."""
+def reviews_told(study: Study, *, demonstration: bool = False) -> dict[str, str]:
+    """What signatures say of reviews: how models were asked for them, of several ways all; if they are invented."""
     table = study.table("generations")
     lines = [] if table is None else table["settings"].drop_nulls().unique(maintain_order=True).to_list()
     ways = [dict(part.split(":", 1) for part in line.split("|")[1:] if ":" in part) for line in lines]
     told = {name: "+".join(dict.fromkeys(way[name] for way in ways if name in way)) for name in REVIEW_SETTINGS}
-    return {f"review-{name}".replace("_", "-"): values for name, values in told.items() if values}
+    invented = {"demonstration": "invented"} if demonstration else {}
+    return invented | {f"review-{name}".replace("_", "-"): values for name, values in told.items() if values}
 
 
 def save_scores(scores: EditionScores, folder: Path) -> None:
     """Write ``gre.json`` and ``gre.md`` into a run folder, and its report anew."""
     write_text(folder / "gre.json", json.dumps(scores.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
-    tables = [scores.table(), *([] if scores.clock is None else [scores.clock.table()])]
-    write_text(folder / "gre.md", "\n".join(table.to_markdown() for table in tables))
+    write_text(folder / "gre.md", "\n".join(table.to_markdown() for table in scores.tables()))
     finish_folder(folder, "gre", scores.evaluation.source, ())

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from goldless.dates import last_day
-from goldless.errors import UserError, nearest
+from goldless.errors import CallError, GoldlessError, UserError, nearest
+from goldless.evidence import GenerationEvidence
 from goldless.generation import MOST_TOKENS, Cut, GenerationStage
 from goldless.gre_bench.adding import add_reviews, refused_names
 from goldless.gre_bench.generated_reviews import Generated, GeneratedReview, generated_review
@@ -20,9 +21,10 @@ from goldless.models.interface import ChatModel
 from goldless.models.journal import Journal
 from goldless.models.request_length import RequestLength
 from goldless.models.usage import Price
-from goldless.records import Agent
+from goldless.records import Agent, CallFailure
 from goldless.runs.asking_reviewers import named_reviewers
 from goldless.runs.collecting import CALLS_AT_ONCE, at_once
+from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
 from goldless.signature import Signature
@@ -75,24 +77,26 @@ async def generate_reviews(study: Study, options: GenerationOptions) -> Generate
     """Each model's review of each paper, where the paper is a task's prompt.
 
     Replies come from the journal where they are there already. What failed, does not fit or was not paid for is
-    missing, with its cause. Raises UserError for what can be known to be wrong before anything is asked.
+    missing, with its cause; so are all reviews of a model that cannot be reached, as long as another can. Raises
+    UserError for what can be known to be wrong before anything is asked.
     """
     named = named_reviewers(options.models)
     _check(study, options, named)
     opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
     journal = Journal(options.journal or default_journal())
+    parts = [Part(name, given, "chat") for name, given in named.items()]
+    lost: dict[str, GoldlessError] = {}
     try:
-        async with open_models(
-            [Part(name, given, "chat") for name, given in named.items()], opening, journal
-        ) as opened:
-            writing = _Writing(study, options, {name: _stage(opened[name], name, options) for name in named}, opened)
-            reviews = await writing.reviews(await writing.checked_lengths())
+        async with open_models(parts, opening, journal, lost=lost) as opened:
+            writing = _Writing(study, options, {name: _stage(opened[name], name, options) for name in opened}, opened)
+            written = await writing.reviews(await writing.checked_lengths())
+            unwritten = {name: _open_reviews(name, named[name], study, options, cause) for name, cause in lost.items()}
             return Generated(
                 tasks=tuple(study.tasks),
                 agents=tuple(_agent(name, options) for name in named),
-                reviews=tuple(reviews),
+                reviews=tuple(r for name in named for r in (written if name in opened else unwritten)[name]),
                 settings=options.settings,
-                spending=tuple(opened[name].spending for name in named),
+                spending=tuple(opened[name].spending for name in named if name in opened),
             )
     finally:
         journal.close()
@@ -111,6 +115,19 @@ def _stage(model: OpenModel, name: str, options: GenerationOptions) -> Generatio
         truncate=options.truncate,
         cut=options.cut,
     )
+
+
+def _open_reviews(
+    name: str, given: object, study: Study, options: GenerationOptions, cause: GoldlessError
+) -> list[GeneratedReview]:
+    """The reviews of a model that could not be reached: all open."""
+    failure = CallFailure("connection", str(cause).splitlines()[0])
+    if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS:
+        failure = cause.failure
+    options.say(f"{name}: cannot be asked now, so its reviews are left open ({failure.message})")
+    writer = given if isinstance(given, str) else name
+    settings = str(Signature("review", {"model": writer, **options.settings}))
+    return [GeneratedReview(name, GenerationEvidence(writer, task, failure=failure), settings) for task in study.tasks]
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,12 +166,12 @@ class _Writing:
             raise UserError("\n".join(wrong))
         return lengths
 
-    async def reviews(self, lengths: Mapping[str, RequestLength]) -> list[GeneratedReview]:
-        """All reviews, by agent and then by paper; the agents work at the same time."""
+    async def reviews(self, lengths: Mapping[str, RequestLength]) -> dict[str, list[GeneratedReview]]:
+        """All reviews by agent, in the order of the papers; the agents work at the same time."""
         found: dict[tuple[str, str], GeneratedReview] = {}
         settings = {name: self._signature(name, exact=length.exact) for name, length in lengths.items()}
         await at_once(len(self.stages), [partial(self._one_model, name, settings[name], found) for name in self.stages])
-        return [found[name, task] for name in self.stages for task in self.study.tasks]
+        return {name: [found[name, task] for task in self.study.tasks] for name in self.stages}
 
     async def _one_model(self, name: str, settings: str, found: dict[tuple[str, str], GeneratedReview]) -> None:
         stage, model = self.stages[name], self.models[name]

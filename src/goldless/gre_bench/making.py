@@ -6,7 +6,8 @@ Each stage puts what it was asked into the edition's config and does what is not
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +19,19 @@ from goldless.gre_bench.draw import draw_papers
 from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told, save_scores
 from goldless.gre_bench.generating import Generated, GenerationOptions, add_reviews, generate_reviews
+from goldless.gre_bench.kept_runs import free_name, would_lose
+from goldless.gre_bench.model_checks import check_models
+from goldless.gre_bench.noted_draw import noted_draw
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.paper_folder import PaperFolder
 from goldless.gre_bench.papers import LeftOut, PaperSource
+from goldless.models.catalogue import Use
 from goldless.models.interface import ChatModel
 from goldless.models.usage import Price
-from goldless.records import Agent
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.store import check_writable, noted_fingerprint, save_run
+from goldless.runs.store import check_writable, save_run
+from goldless.runs.work import plan_work
 from goldless.studies import Study
 
 Say = Callable[[str], None]
@@ -52,14 +57,14 @@ def collect_edition(
     say: Say = quiet,
 ) -> tuple[Edition, tuple[LeftOut, ...]]:
     """The edition with its papers, and those that were left out; ``settings``: of the config's table ``collect``."""
-    _refuse_other_papers(edition, settings)
-    edition = edition.with_settings({"collect": settings})
-    config = edition.config.collect
-    if config is None:
-        raise UserError(f"{edition.folder}: name a venue, or a folder of papers and reviews")
+    asked = {"collect": _one_source(settings)}
+    planned = edition.planned(asked)
     if edition.collected:
+        study = planned.study()
+        _refuse_other_papers(edition, planned, study)
         say(f"{edition.folder}: its papers were collected before")
-        return edition, _left_out(edition.study())
+        return edition.with_settings(asked), _left_out(study)
+    config = _collecting(planned)
     source: PaperSource
     if config.venue is not None:
         source = OpenReviewVenue(
@@ -73,6 +78,7 @@ def collect_edition(
         )
     else:
         source = PaperFolder(edition.folder / str(config.from_folder), reader=config.reader)
+    edition = edition.with_settings(asked)
     draw = draw_papers(
         source,
         papers=config.papers,
@@ -85,15 +91,28 @@ def collect_edition(
     return edition, draw.left_out
 
 
-def _refuse_other_papers(edition: Edition, settings: Mapping[str, Any]) -> None:
-    """Refuse to mix papers of another draw into a study that is there."""
-    before = edition.config.collect
-    if before is None or not edition.collected:
+def _collecting(edition: Edition) -> CollectConfig:
+    """Where its papers come from. Raises where nothing is named, or a folder that is not there."""
+    config = edition.config.collect
+    if config is None:
+        raise UserError(f"{edition.folder}: name a venue, or a folder of papers and reviews")
+    if config.from_folder is not None and not (edition.folder / config.from_folder).is_dir():
+        raise UserError(
+            f"{config.from_folder}: no such folder; docs/gre_folder.md says how papers and reviews lie there"
+        )
+    return config
+
+
+def _refuse_other_papers(edition: Edition, planned: Edition, study: Study) -> None:
+    """Refuse papers of another draw, as far as the study does not itself note how it was drawn."""
+    before, after = edition.config.collect, planned.config.collect
+    if before is None or after is None:
         return
-    other = CollectConfig.model_validate({**before.model_dump(), **_one_source(settings)})
-    changed = [name for name in CollectConfig.model_fields if getattr(other, name) != getattr(before, name)]
+    whole = [name for name in CollectConfig.model_fields if name != "fewer_ok"]
+    names = whole if noted_draw(study) is None else ["reader"]
+    changed = [name for name in names if getattr(after, name) != getattr(before, name)]
     if changed:
-        told = ", ".join(f"{name} {getattr(before, name)} and not {getattr(other, name)}" for name in changed)
+        told = ", ".join(f"{name} {getattr(before, name)} and not {getattr(after, name)}" for name in changed)
         raise UserError(f"{edition.folder}: holds papers of another draw ({told}); give another folder")
 
 
@@ -137,13 +156,18 @@ async def review_edition(
     ``settings``: of the config's table ``review``. ``models``: more of its table ``models``, by agent. ``only``: the
     agents that are to review now; all by default. ``stand_ins``: models themselves, by agent, instead of their names.
     """
-    study = edition.study()
-    edition = edition.with_settings({"review": settings, "models": models or {}})
-    chosen = _chosen(edition, only)
+    asked = {"review": settings, "models": models or {}}
+    planned = edition.planned(asked)
+    study = planned.study()
+    chosen = _chosen(planned, only)
+    specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
+    named: dict[str, str | ChatModel] = {**specs, **(stand_ins or {})}
+    check_models((model, "chat") for model in named.values())
+    edition = edition.with_settings(asked)
     review, asking = edition.config.review, asking or Asking()
     options = GenerationOptions(
-        models={name: (stand_ins or {}).get(name, model.model) for name, model in chosen.items()},
-        agents={name: _agent(name, model) for name, model in chosen.items()},
+        models={name: named[name] for name in chosen},
+        agents={agent.agent: agent for agent in edition.models if agent.agent in chosen},
         max_tokens=review.max_tokens,
         temperature=review.temperature,
         seed=review.seed,
@@ -157,7 +181,7 @@ async def review_edition(
         say=asking.say,
     )
     generated = await generate_reviews(study, options)
-    add_reviews(edition.study_folder, generated)
+    add_reviews(edition.study_folder, generated, facts=edition.models)
     return edition, generated
 
 
@@ -168,10 +192,6 @@ def _chosen(edition: Edition, only: Sequence[str] | None) -> dict[str, ModelConf
     if unknown := [name for name in only or () if name not in models]:
         raise UserError(f"{', '.join(unknown)}: not among the edition's models, which are {', '.join(models)}")
     return {name: model for name, model in models.items() if only is None or name in only}
-
-
-def _agent(name: str, model: ModelConfig) -> Agent:
-    return Agent(name, "model", model.parameters, model.family, model.cutoff_date)
 
 
 # --- scores --------------------------------------------------------------------------------------------------------
@@ -190,14 +210,28 @@ async def score_edition(
     ``settings``: of the config's table ``score``; those of another ``run`` beside the edition's own stay out of the
     config. ``stand_ins``: models themselves for ``scorer``, ``rewriters`` or ``synopsis_writer``.
     """
-    study = edition.study()
+    planned = edition.planned({"score": settings})
+    study, asking = planned.study(), asking or Asking()
+    folder = edition.run_folder(run)
+    options = replace(_score_options(planned, study, asking), **(stand_ins or {}))
+    _check_scoring(study, options, set(settings))
+    check_writable(folder)
     if run is None:
         edition = edition.with_settings({"score": settings})
-        config = edition.config.score
-    else:
-        config = type(edition.config.score).model_validate({**edition.config.score.model_dump(), **settings})
-    asking = asking or Asking()
-    options = Options(
+    spare = free_name(folder)
+    evaluation = await evaluate_study(study, options)
+    if would_lose(folder, evaluation):
+        folder.rename(spare)
+        asking.say(f"{folder}: held results of other settings or of other reviews, which are kept in {spare}")
+    save_run(evaluation, folder)
+    scores = edition_scores(planned, study, evaluation)
+    save_scores(scores, folder)
+    return edition, scores
+
+
+def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:
+    config = edition.config.score
+    return Options(
         metrics=config.metrics,
         scorer=config.scorer,
         rewriters=config.rewriter,
@@ -205,7 +239,7 @@ async def score_edition(
         synopsis_writer=config.synopsis_writer,
         templates=config.template,
         pairing=edition_pairing(study),
-        told=reviews_told(study),
+        told=reviews_told(study, demonstration=edition.config.demonstration),
         level=config.level,
         seed=config.seed,
         resamples=config.resamples,
@@ -216,21 +250,19 @@ async def score_edition(
         progress=asking.progress,
         say=asking.say,
     )
-    folder = edition.run_folder(run)
-    check_writable(folder)
-    evaluation = await evaluate_study(study, replace(options, **(stand_ins or {})))
-    _make_room(folder, study)
-    save_run(evaluation, folder)
-    scores = edition_scores(edition, study, evaluation)
-    save_scores(scores, folder)
-    return edition, scores
 
 
-def _make_room(folder: Path, study: Study) -> None:
-    """Put results of the edition as it was before, with fewer models say, beside the new ones."""
-    before = noted_fingerprint(folder)
-    if before is not None and before != study.fingerprint:
-        folder.rename(folder.with_name(f"{folder.name}-{before[:8]}"))
+def _check_scoring(study: Study, options: Options, named: Collection[str]) -> None:
+    """Refuse what the study cannot be scored by; nothing is asked. ``named``: settings that were given now."""
+    check_options(options)
+    with warnings.catch_warnings():
+        # the run itself warns of the same
+        warnings.simplefilter("ignore")
+        parts = [(part.given, part.use) for part in plan_work(study, options).parts()]
+    given: list[tuple[Any, Use]] = [(options.scorer, "scoring")] if "scorer" in named else []
+    given += [(model, "chat") for model in options.rewriters] if "rewriter" in named else []
+    given += [(options.synopsis_writer, "chat")] if "synopsis_writer" in named else []
+    check_models([*given, *parts])
 
 
 def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -10,7 +10,7 @@ import importlib
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
 import orjson
 
@@ -94,6 +94,10 @@ class OpenReviewApi:
     def forget(self) -> None:
         """Drop every kept answer that was used through this object, so that another run asks again."""
         self._session.forget()
+
+    def forget_replies(self, forum: str) -> None:
+        """Drop the kept replies to a submission, so that another run asks for them again."""
+        self._session.forget(lambda address: parse_qs(urlsplit(address).query).get("forum") == [forum])
 
     def _asked(self, ask: Callable[[], Result]) -> Result:
         """What the library makes of an answer. Refusals that concern who asks end with advice."""

@@ -2,7 +2,8 @@
 
 Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions are listed once;
 reviews and PDF of a paper are fetched when the paper is asked for. Whatever came is kept, so a collection that was
-interrupted goes on where it stopped, and one made again is the same.
+interrupted goes on where it stopped, and one made again is the same. Only the replies to a paper with too few reviews
+are asked for again by another run: its reviews may not have been public yet.
 """
 
 from __future__ import annotations
@@ -93,6 +94,7 @@ class OpenReviewVenue:
         written, empty = self._reviews(listing, submission)
         if len(written) < reviews:
             detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
+            listing.api.forget_replies(name)
             return LeftOut(name, "few_reviews", detail)
         data = listing.api.pdf(name)
         if isinstance(data, str):

@@ -14,9 +14,12 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.gre_bench.agent_correlation import INTERVALS, AgentCorrelation, agent_correlations, corrected
 from goldless.gre_bench.board_csv import read_benchmark_rows
-from goldless.gre_bench.boards import HUMAN, PUBLISHED_FOLDER, Board
+from goldless.gre_bench.boards import PUBLISHED_FOLDER, Board
+from goldless.gre_bench.papers import HUMAN
+from goldless.gre_bench.result_signatures import board_told, result_signature
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.recorded import evidence_hash
 
 PUBLISHED_SCORES = "published"
 """Names the scores that the GEM paper's authors correlated with."""
@@ -74,6 +77,7 @@ class BenchmarkCorrelations:
     only_in_scores: tuple[Unmatched, ...]
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
+    """How the correlations were made, by metric."""
 
     def table(self) -> ReportTable:
         """One row a metric and a benchmark, the three coefficients beside each other."""
@@ -160,7 +164,24 @@ def correlate(
         *_told(f"on {board.name} only", on_board),
         *_told(f"in {scores.name} only", in_scores),
     )
-    return BenchmarkCorrelations(board.name, scores.name, rows, level, on_board, in_scores, notes, board.signatures)
+    told = {
+        "benchmarks": f"{scores.name}-{_hash(scores)}",
+        "interval": f"fisher-z-{level:g}",
+        "test": f"pairings-holm-over-{len(rows)}",
+    }
+    signatures = {
+        metric: result_signature(
+            "correlation", metric, {"board": board_told(board, metric), **told}, seed=seed, permutations=permutations
+        )
+        for metric in board.metrics
+    }
+    return BenchmarkCorrelations(board.name, scores.name, rows, level, on_board, in_scores, notes, signatures)
+
+
+def _hash(scores: BenchmarkScores) -> str:
+    return evidence_hash(
+        (benchmark, agent, score) for benchmark, row in scores.benchmarks.items() for agent, score in row.items()
+    )
 
 
 def _unmatched(

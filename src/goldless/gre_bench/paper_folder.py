@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
+from goldless.dates import first_day
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
 from goldless.gre_bench.text_mending import storable
@@ -188,11 +189,14 @@ def _date(row: Row, line: int, check: Checking) -> str | None:
     if isinstance(value, date):
         # A datetime is a date too, and its time says nothing here.
         return date(value.year, value.month, value.day).isoformat()
-    text = check.optional_text(row, "public_date", line)
+    year = isinstance(value, int) and not isinstance(value, bool)
+    text = str(value) if year else check.optional_text(row, "public_date", line)
+    if text is None or first_day(text) is not None:
+        return None if text is None else text.strip()
     try:
-        return None if text is None else date.fromisoformat(text).isoformat()
+        return date.fromisoformat(text).isoformat()  # other ways that ISO 8601 writes a day, such as 20230930
     except ValueError:
-        check.add(f"public_date is {text!r}; an ISO date such as 2023-09-30 is needed", line)
+        check.add(f"public_date is {text!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
         return None
 
 

@@ -1,10 +1,20 @@
-"""Papers with their human reviews, as they come from a venue or from a folder, and why some are left out."""
+"""Papers with their human reviews, as they come from a venue or a folder, why some are left out, and who wrote them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
+
+HUMAN = "human"
+"""The agent, and its group, that is the baseline: the review a person wrote that is scored beside the models'."""
+REFERENCE = "reference"
+"""The group of the reviews that others are held against; its agents are ``reference1``, ``reference2``, …"""
+PEOPLE = frozenset({HUMAN, REFERENCE})
+"""Groups of the agents that are people."""
+_REFERENCE = re.compile(rf"{REFERENCE}\d+")
+_LIKE_PEOPLE = re.compile(rf"\s*(?:{HUMAN}|{REFERENCE})\d*\s*", re.IGNORECASE)
 
 Reason = Literal[
     "withdrawn",
@@ -23,6 +33,26 @@ Reason = Literal[
 ``few_reviews``: fewer reviews with any text than were asked for. ``no_paper``: there is no file of it.
 ``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
 """
+
+
+def reference_agents(reviews: int) -> tuple[str, ...]:
+    """The agents that stand for the references, where that many reviews of each paper were drawn."""
+    return tuple(f"{REFERENCE}{number}" for number in range(1, reviews))
+
+
+def is_reference(agent: str) -> bool:
+    """Whether an agent is a review that others are held against; such agents do not stand on a board."""
+    return _REFERENCE.fullmatch(agent) is not None
+
+
+def is_person(agent: str) -> bool:
+    """Whether an agent is a person: the baseline, or a reference."""
+    return agent == HUMAN or is_reference(agent)
+
+
+def reads_as_person(name: str) -> bool:
+    """Whether a reader would take an agent of this name for a person, so that no model may be called so."""
+    return _LIKE_PEOPLE.fullmatch(name) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +86,7 @@ class Paper:
     reviews: tuple[HumanReview, ...]
     """Those that have any text."""
     public_date: str | None = None
-    """Day from which everybody could read it, as an ISO date."""
+    """Day from which everybody could read it, as an ISO date; a month or a year where no more is known."""
     synopses: Mapping[str, str] = field(default_factory=dict)
     """Others than the abstract, by name."""
     rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)

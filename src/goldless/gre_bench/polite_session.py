@@ -136,9 +136,9 @@ class PoliteSession:
             raise self._refusal(kept)
         return self._response(kept)
 
-    def forget(self) -> None:
-        """Drop the kept answers to everything this session was asked for."""
-        for address in self._used:
+    def forget(self, which: Callable[[str], bool] = lambda _: True) -> None:
+        """Drop kept answers to what this session was asked for: all, or those to the addresses that are meant."""
+        for address in filter(which, self._used):
             self._answers.forget(address)
 
     def post(self, url: str, *, json: Any = None, headers: Mapping[str, str] | None = None) -> Any:

@@ -9,7 +9,9 @@ that a quoted tag does not end or begin a section by accident:
 - an opening tag within a sentence is none where the section begins a later line;
 - a section that stands there twice is both texts together, none of it is lost.
 
-Where there are no tags, headings such as ``## Strengths`` or ``**Weaknesses:**`` take their place.
+Where there are no tags, headings such as ``## Strengths`` or ``**Weaknesses:**`` take their place. Words outside of all
+sections are a section of their own, as nothing of a person's review is left out either; a courtesy alone, such as "Here
+is my review:", is.
 """
 
 from __future__ import annotations
@@ -19,23 +21,32 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from goldless.gre_bench.outside_text import outside_text
 from goldless.gre_bench.papers import HumanReview
 from goldless.gre_bench.review_prompt import SECTIONS
 
 WHOLE = "Review"
 """Title of a reply in which no section is found."""
+OTHER = "Other"
+"""Title of what stands outside of all sections."""
 
 Flag = str
 """What was not as it was asked for, as one word, where need be with the section it is about after a colon.
 
 ``no_tags``: no section was found. ``headings``: headings stood in the place of tags. ``missing_section:X``: there is
 no X, or nothing in it. ``unclosed:X``: X has no end. ``duplicate:X``: X stood there more than once. ``text_outside``:
-text outside of all sections was left out. ``fenced``: all of it stood in a code block. ``thinking``: thoughts before it
-were left out. ``unclosed:think``: they have no end.
+text stood outside of all sections, and is one of its own. ``courtesy``: a line such as "Here is my review:" was left
+out. ``fenced``: all of it stood in a code block. ``thinking``: thoughts before it were left out. ``unclosed:think``:
+they have no end.
 """
 
 _BLANK = r"[ \t]{0,4}"
-_TAG = re.compile(rf"<{_BLANK}(/?){_BLANK}(summary|strengths?|weakness(?:es)?|questions?){_BLANK}>", re.IGNORECASE)
+_VALUE = r"""(?:"[^"<>\n]{0,200}"|'[^'<>\n]{0,200}'|[^\s"'<>=/]{1,100})"""
+_ATTRIBUTES = rf"(?:[ \t]{{1,4}}[\w:.-]{{1,40}}[ \t]?=[ \t]?{_VALUE}){{0,8}}"
+_NAMED = rf"(summary|strengths?|weakness(?:es)?|questions?){_ATTRIBUTES}{_BLANK}"
+_TAG = re.compile(rf"<{_BLANK}(/?){_BLANK}{_NAMED}>", re.IGNORECASE)
+_STRAY = re.compile(rf"<{_BLANK}/{_BLANK}{_NAMED}>|<{_BLANK}{_NAMED}/{_BLANK}>", re.IGNORECASE)
+"""A tag that marks nothing: one that closes what was never opened, or that opens and closes at once."""
 _THINK = re.compile(rf"<{_BLANK}(/?){_BLANK}think(?:ing)?{_BLANK}>", re.IGNORECASE)
 _NUMBER = r"(?:\d[.)][ \t]?)?"
 _LINE_START = re.compile(rf"[ \t*_#`]{{0,12}}{_NUMBER}[*_`]{{0,3}}")
@@ -63,7 +74,7 @@ class ParsedReview:
     """A review by its sections."""
 
     sections: Mapping[str, str]
-    """Texts by title, in the order asked for; empty where nothing was written but thoughts."""
+    """Texts by title, in the order asked for, then what stood outside; empty where there is nothing but thoughts."""
     flags: tuple[Flag, ...]
 
     @property
@@ -99,15 +110,17 @@ def parse_review(text: str) -> ParsedReview:
         if headed:
             found += headed
             flags.append("headings")
-            outside = outside[: headed[0].begin]
+            outside = _outside(outside, headed)
     texts = _texts(found)
     if not texts:
         whole = body.strip()
         return ParsedReview({WHOLE: whole} if whole else {}, (*flags, "no_tags"))
     flags += _flags(found, texts)
-    if re.search(r"\w", _HEADING.sub(r"\g<rest>", outside)):
-        flags.append("text_outside")
+    other = outside_text(_STRAY.sub("", _HEADING.sub(_without_heading, outside)))
+    flags += ["courtesy"] * other.courtesy + ["text_outside"] * bool(other.kept)
     sections = {name.capitalize(): texts[name] for name in SECTIONS if name in texts}
+    if other.kept:
+        sections[OTHER] = other.kept
     return ParsedReview(sections, tuple(dict.fromkeys(flags)))
 
 
@@ -226,7 +239,7 @@ def _outside(text: str, found: list[_Section]) -> str:
     for section in found:
         parts.append(text[place : section.begin])
         place = section.end
-    return "\n".join([*parts, text[place:]])
+    return "\n\n".join([*parts, text[place:]])
 
 
 # --- headings ------------------------------------------------------------------------------------------------------
@@ -254,3 +267,8 @@ def _is_heading(head: re.Match[str]) -> bool:
     colon = bool(head["colon"] or head["late"])
     alone = not head["rest"].strip(" \t*_#")
     return colon or (alone and bool(head["mark"] or head["bold"]))
+
+
+def _without_heading(head: re.Match[str]) -> str:
+    """What stands beside the heading of a section; the line as it is where it is none."""
+    return head["rest"] if _is_heading(head) else head[0]

@@ -18,8 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import UserError
-from goldless.gre_bench.boards import HUMAN, Board
+from goldless.gre_bench.boards import Board
+from goldless.gre_bench.papers import HUMAN
+from goldless.gre_bench.result_signatures import board_told, result_signature
 from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.recorded import evidence_hash
 from goldless.statistics.left_out import left_out_intervals
 
 FloatArray = npt.NDArray[np.float64]
@@ -66,6 +69,7 @@ class SizeEffect:
     """Agents by why they take no part."""
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
+    """How the size effect was made, by metric."""
 
     def table(self) -> ReportTable:
         """One row a metric."""
@@ -114,7 +118,18 @@ def size_effect(
     guessed = [agent for agent in sized if agent in board.estimated_sizes and agent not in alone]
     if guessed:
         notes.append(f"sizes of {len(guessed)} agents are estimates: {', '.join(guessed)}.")
-    return SizeEffect(board.name, rows, level, left_out, tuple(notes), board.signatures)
+    told = {
+        "sizes": evidence_hash((agent, size, board.agents[agent].family) for agent, size in sized.items()),
+        "estimated-sizes": "used" if estimated_sizes else "left-out",
+        "interval": f"families-jackknife-{level:g}",
+    }
+    signatures = {
+        metric: result_signature(
+            "size-effect", metric, {"board": board_told(board, metric), **told}, seed=seed, permutations=permutations
+        )
+        for metric in board.metrics
+    }
+    return SizeEffect(board.name, rows, level, left_out, tuple(notes), signatures)
 
 
 def _sized(board: Board, *, estimated_sizes: bool) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
@@ -189,7 +204,8 @@ def _pairs(families: Sequence[Family]) -> tuple[int, int, int]:
         for i, j in itertools.combinations(range(len(sizes)), 2)
         if sizes[i] != sizes[j]
     ]
-    return len(signs), sum(sign > 0 for sign in signs), sum(sign == 0 for sign in signs)
+    # a sum of numpy's truth values is one of its numbers, which JSON does not know
+    return len(signs), sum(bool(sign > 0) for sign in signs), sum(bool(sign == 0) for sign in signs)
 
 
 def _p(families: Sequence[Family], *, seed: int, permutations: int) -> float:

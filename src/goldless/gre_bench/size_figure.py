@@ -11,8 +11,9 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from goldless.errors import UserError
-from goldless.gre_bench.boards import HUMAN, PUBLISHED, Board, board_metric
+from goldless.gre_bench.boards import PUBLISHED, Board, board_metric
 from goldless.gre_bench.label_places import SIZE, Labelled, Segment, label_places
+from goldless.gre_bench.papers import HUMAN
 from goldless.records import Agent
 from goldless.reports.html.charts.axis import LogScale, Scale, left_axis, linear_scale, log_scale
 from goldless.reports.html.charts.intervals import Shape

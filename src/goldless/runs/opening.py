@@ -7,7 +7,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
-from goldless.errors import CapabilityError
+from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError
 from goldless.models.catalogue import Use, open_model
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Journal
@@ -76,9 +76,13 @@ class OpenModel:
 
 @asynccontextmanager
 async def open_models(
-    parts: Sequence[Part], options: Options, journal: Journal
+    parts: Sequence[Part], options: Options, journal: Journal, *, lost: dict[str, GoldlessError] | None = None
 ) -> AsyncIterator[Mapping[str, OpenModel]]:
-    """The models by part, loaded or connected; those that were opened here are closed afterwards."""
+    """The models by part, loaded or connected; those that were opened here are closed afterwards.
+
+    ``lost``: takes the parts whose model cannot be reached or loaded now, with the cause, and the others go on; where
+    it is not given, or nobody is left, the first such cause is raised.
+    """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
     models = [_open(played, options) for played in unique]
@@ -91,7 +95,13 @@ async def open_models(
         for played, model in zip(unique, models, strict=True):
             if isinstance(played[0].given, str):
                 stack.push_async_callback(model.aclose)
-            await model.prepare()
+            try:
+                await model.prepare()
+            except (CallError, PrerequisiteError) as error:
+                if lost is None or len(lost) + len(played) == len(parts):
+                    raise
+                lost |= {part.name: error for part in played}
+                continue
             ready = OpenModel(model, journal, _ledger(model, options, budget))
             opened |= {part.name: ready for part in played}
         yield opened

@@ -21,6 +21,7 @@ from goldless.metrics.label_information import (
 )
 from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers, mean_over_variants
 from goldless.metrics.wins import win_scores
+from goldless.preprocessing import MOST_TOKENS
 from goldless.reports.leaderboard import Leaderboard, make_leaderboard
 from goldless.runs.evaluation import Evidence, MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
@@ -52,6 +53,8 @@ class Context:
     """What the signature says of the evidence, by kind of metric."""
     texts: Mapping[str, TextScores] = field(default_factory=dict)
     """What the metrics of texts gave, by metric."""
+    rewriting: bool = False
+    """Whether a rewriter was asked; recorded rewrites are as they are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +235,11 @@ def _signature(metric: Metric, context: Context, wordings: Sequence[Wording], pa
     options = context.options
     rewriters = list(dict.fromkeys(w.rewriter for w in wordings if w.rewriter is not None))
     writers = dict.fromkeys(row.writer for row in context.evidence.synopses if row.synopsis == metric.synopsis)
+    # the usual limit is not said: signatures made before it could be another stay as they were
+    limited = context.rewriting and options.rewrite_max_tokens != MOST_TOKENS
     asked = {
         **({"rewriter": ",".join(rewriters)} if rewriters else {}),
+        **({"rewrite-max-tokens": str(options.rewrite_max_tokens)} if rewriters and limited else {}),
         "template": ",".join(dict.fromkeys(w.template for w in wordings)),
         "synopsis": metric.synopsis or "none",
         **({"written-by": "+".join(writers)} if writers else {}),

@@ -117,7 +117,7 @@ async def _scored(work: Work) -> Scored:
             metric.pairs.fetch(options.say)
     items = list(text_items(study, work.peers, options.pairing)) if work.texts else []
     texts = {metric.name: await text_scores(metric, items) for metric in work.texts}
-    context = Context(study, options, found.evidence, work.peers, work.partners, found.described, texts)
+    context = Context(study, options, found.evidence, work.peers, work.partners, found.described, texts, work.rewriting)
     scores = {m.name: metric_scores(m, context) for m in work.metrics if m.kind != "labels"}
     return Scored(context, scores, found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -206,6 +206,15 @@ class Study:
             recorded=parts.recorded,
         )
         return Study(self.name, self.path, chosen, part_of_whole=True)
+
+    def with_agents(self, known: Mapping[str, Agent]) -> Study:
+        """The same study with this known of the agents that are named, in place of what was; others stay as they are.
+
+        A name that is none of its agents counts for nothing.
+        """
+        agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
+        parts = replace(self._parts, agents=agents)
+        return Study(self.name, self.path, parts, part_of_whole=self._part_of_whole)
 
     def _task_number(self, task: str) -> int:
         if task not in self._number:

@@ -14,6 +14,7 @@ from goldless.cli.gre.score import score
 app = typer.Typer(
     help="GRE-bench: which model writes the most informative reviews, on papers it cannot have seen.",
     no_args_is_help=True,
+    rich_markup_mode="rich",
 )
 for verb in (demo, run, collect, review, score, show, compare, correlate, figure):
     app.command()(verb)

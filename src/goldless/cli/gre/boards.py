@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -73,7 +74,9 @@ def correlate(
 
     Example: goldless gre correlate published:70b --benchmarks published
     """
-    found = correlate_board(read_board(board), read_benchmark_scores(benchmarks), seed=seed)
+    mine = read_board(board)
+    found = correlate_board(mine, read_benchmark_scores(benchmarks), seed=seed)
+    found = replace(found, notes=(*(f"{note}." for note in mine.notes), *found.notes))
     print_tables([found.table()], "json" if json_only else table, as_json=found.as_json)
 
 
@@ -91,6 +94,8 @@ def figure(
         raise UserError(f"{out_file}: the figure is drawn as SVG; give a name that ends in .svg")
     drawn = size_figure(read_board(board), dark=dark)
     try:
+        if out_file.is_file() and not out_file.read_bytes().startswith(b"<svg"):
+            raise UserError(f"{out_file}: is there and no drawing of goldless; give another name, or remove it")
         out_file.write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{out_file}: cannot be written ({error.strerror})") from error

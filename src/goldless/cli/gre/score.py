@@ -31,7 +31,6 @@ from goldless.gre_bench.edition import Edition, open_edition
 from goldless.gre_bench.edition_scores import EditionScores
 from goldless.gre_bench.making import Asking, score_edition
 from goldless.models.usage import parse_budget, parse_price
-from goldless.reports.report_table import ReportTable
 from goldless.runs.options import metric_names
 from goldless.runs.store import as_json
 
@@ -116,22 +115,13 @@ def score(
 
 
 def print_scores(scores: EditionScores, shown_as: Format) -> None:
-    """Print the metrics side by side, the contamination clock, and the leaderboards on clean papers."""
-    outcomes = scores.evaluation.outcomes
+    """Print the metrics side by side, the differences to human, the contamination clock, and clean leaderboards."""
     print_tables(
-        [scores.table(), *_clean(scores)],
+        scores.tables(),
         shown_as,
         as_json=lambda: {**scores.as_json(), "scores": as_json(scores.evaluation)},
-        signatures=[outcome.signature for outcome in outcomes.values()],
+        signatures=list(scores.signatures.values()),
     )
-
-
-def _clean(scores: EditionScores) -> list[ReportTable]:
-    clock = scores.clock
-    if clock is None:
-        return []
-    scored = list(dict.fromkeys(row.metric for row in clock.scores))
-    return [clock.table(), *(clock.leaderboard(metric, "common" if clock.common else "own") for metric in scored)]
 
 
 def tell_scores(edition: Edition, scores: EditionScores, run: str | None = None) -> None:

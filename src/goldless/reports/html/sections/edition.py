@@ -10,6 +10,8 @@ from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import number, percent, plural
 
 Row = Mapping[str, Any]
+SCOPES = ("all", "common", "own")
+"""Which papers a leaderboard is on."""
 
 
 def edition_section(run: RunDocuments) -> Section | None:
@@ -77,11 +79,24 @@ def _clock(clock: Row) -> Iterator[Block]:
         Column("share", "share", "number", 2, absent="unknown"),
     )
     yield Table(("Papers that became public after an agent's cut-off",), agents, tuple(clock["agents"]))
-    common = bool(clock.get("common"))
-    scope = "common" if common else "own"
-    whose = (
-        f"the {plural(len(clock['common']), 'paper')} after everybody's cut-off" if common else "its own such papers"
-    )
+    for scope in SCOPES:
+        rows = tuple(row for row in clock["scores"] if row["scope"] == scope)
+        if rows:
+            whose = _whose(scope, clock)
+            table = Table((f"Scores on {whose}",), _columns(scope, clock), rows)
+            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope)))
+    yield from (note(sentence(text)) for text in clock.get("notes") or ())
+
+
+def _whose(scope: str, clock: Row) -> str:
+    if scope == "all":
+        return "all papers that an agent has a score on"
+    if scope == "common":
+        return f"the {plural(len(clock['common']), 'paper')} after everybody's cut-off"
+    return "each agent's own papers after its cut-off"
+
+
+def _columns(scope: str, clock: Row) -> tuple[Column, ...]:
     level = percent(float(clock.get("level", 0.9)))
     columns = (
         Column("metric", "metric", "name"),
@@ -90,10 +105,17 @@ def _clock(clock: Row) -> Iterator[Block]:
         Column("low", f"{level} low", "number", 2, absent="none"),
         Column("high", "high", "number", 2, absent="none"),
         Column("difference", "less human", "signed", 2, absent="-"),
+        Column("difference_low", f"{level} low", "signed", 2, absent="-"),
+        Column("difference_high", "high", "signed", 2, absent="-"),
         Column("n", "papers", "count"),
-        Column("all_score", "on all papers", "number", 2),
     )
-    rows = tuple(row for row in clock["scores"] if row["scope"] == scope)
-    if rows:
-        yield Fold((f"The leaderboard on {whose}",), (Table((f"Scores on {whose}",), columns, rows),))
-    yield from (note(sentence(text)) for text in clock.get("notes") or ())
+    return columns if scope == "all" else (*columns, Column("all_score", "on all papers", "number", 2))
+
+
+def _compared(scope: str) -> Iterator[Block]:
+    """What to compare where agents stand on different papers."""
+    if scope != "common":
+        yield note(
+            "Agents may stand on different papers here: compare the differences to human, which are taken on the same "
+            "papers, not the scores."
+        )

@@ -1,0 +1,63 @@
+"""What a model wrote outside of the sections of its review: words to keep, and courtesies that belong to no review.
+
+A courtesy is a line that says no more than that a review follows or has ended. Whatever is not surely one is kept.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_FENCE = re.compile(r"\s*```[\w-]{0,20}\s*")
+_MARKS = " \t*_#`>~-"
+_WORDS = r"[^.:;!?\n]{0,120}"
+_AGREED = r"(?:sure|certainly|of course|absolutely|okay|ok|yes)"
+_NEXT = r"(?=[.:!,]|\Z| (?:of|for|in|with|inside|using|as|following|based)\b)"
+_ASKED = r"(?:as you asked|as asked|as requested|you asked for|you requested|as instructed)"
+_REVIEW = (
+    r"(?:(?:a|an|my|the|peer|paper|full|detailed|complete|structured|requested|thorough|comprehensive) ){0,5}review"
+)
+_QUOTED = r"[\"'*_\u201c\u2018][^\n]{1,200}[\"'*_\u201d\u2019]"
+_OPENINGS = (
+    # Here is my review of the paper: / Sure! Below is a detailed review in the tags as requested.
+    rf"(?:{_AGREED}[,.!:]? )?(?:here|below)(?: is|['\u2019]s) {_REVIEW}{_NEXT}{_WORDS}",
+    # Here it is, with the tags as you asked:
+    rf"(?:{_AGREED}[,.!:]? )?here it is\b{_WORDS}\b{_ASKED}",
+    _AGREED,
+    # a title
+    rf"{_REVIEW}(?: (?:of|for)(?: the)? (?:paper|submission|{_QUOTED}))?",
+)
+_CLOSINGS = (
+    r"(?:best wishes|(?:best|kind|warm) regards|sincerely|thank you|thanks)",
+    r"(?:i )?hope (?:this|that|the|my)(?: review| feedback)? (?:helps|is helpful)",
+    rf"(?:please )?(?:feel free to ask|let me know) if (?:you (?:need|want|would like|have any)|there is any){_WORDS}",
+    r"(?:this is the )?end of (?:the |my )?review",
+)
+_COURTESY = re.compile(rf"(?:{'|'.join((*_OPENINGS, *_CLOSINGS))})[.:!,]{{0,3}}", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class OutsideText:
+    """Text outside of all sections."""
+
+    kept: str
+    """What may be part of the review; empty: nothing is."""
+    courtesy: bool
+    """Whether courtesies were left out."""
+
+
+def outside_text(text: str) -> OutsideText:
+    """The text without courtesies, lines that hold no word at its ends, and marks of code blocks."""
+    lines, courtesy = [], False
+    for line in text.split("\n"):
+        if _FENCE.fullmatch(line):
+            continue
+        if _COURTESY.fullmatch(line.strip(_MARKS)):
+            courtesy = True
+            continue
+        lines.append(line.rstrip())
+    while lines and not re.search(r"\w", lines[0]):
+        del lines[0]
+    while lines and not re.search(r"\w", lines[-1]):
+        del lines[-1]
+    return OutsideText(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), courtesy)

@@ -1,0 +1,172 @@
+"""What is put into an edition's config: only what was checked, and nothing that puts numbers under a wrong name."""
+
+from __future__ import annotations
+
+import pytest
+from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
+
+from goldless.errors import UserError
+from goldless.gre_bench.edition import open_edition, open_or_begin
+from goldless.gre_bench.making import collect_edition, review_edition, score_edition
+
+__all__ = ["asking", "edition"]
+
+pytestmark = pytest.mark.anyio
+
+
+def config_text(edition) -> str:
+    return (edition.folder / "edition.toml").read_text()
+
+
+def edit(edition, old, new):
+    """The edition after somebody wrote something else into its config."""
+    assert old in config_text(edition)
+    (edition.folder / "edition.toml").write_text(config_text(edition).replace(old, new))
+    return open_edition(edition.folder)
+
+
+# --- what is stored ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "http://me:SECRETPW@127.0.0.1:9/v1#m",
+        "http://127.0.0.1:9/v1?api_key=SECRETPW#m",
+        "opnai:gpt-9",
+        "scripted:/nowhere/at/all.jsonl",
+    ],
+)
+async def test_a_model_that_cannot_be_asked_is_refused_and_not_stored(edition, asking, spec):
+    before = config_text(edition)
+    with pytest.raises(UserError) as refused:
+        await review_edition(edition, {"max_tokens": 7}, models={"x": {"model": spec}}, asking=asking)
+    assert "SECRETPW" not in str(refused.value)
+    assert config_text(edition) == before
+
+
+async def test_all_models_that_cannot_be_asked_are_named_at_once(edition, asking):
+    models = {"x": {"model": "opnai:gpt-9"}, "y": {"model": "nosuch:thing"}}
+    with pytest.raises(UserError, match=r"(?s)opnai:gpt-9.*nosuch:thing"):
+        await review_edition(edition, {}, models=models, asking=asking)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"scorer": "nosuch:x"},
+        {"rewriter": ["nosuch:x"], "metrics": ["rouge-l"]},
+        {"synopsis_writer": "nosuch:x", "metrics": ["rouge-l"]},
+        {"metrics": ["gemm"]},
+        {"metrics": ["gem-s[nosuch]"], "rewriter": ["embedded"]},
+        {"template": ["nosuch"]},
+        {"level": 2},
+    ],
+)
+@pytest.mark.parametrize("run", [None, "other"])
+async def test_scoring_that_cannot_be_done_is_refused_and_not_stored(edition, asking, settings, run):
+    edition = await reviewed(edition, asking, m={})
+    before = config_text(edition)
+    with pytest.raises(UserError):
+        await score_edition(edition, {"metrics": ["gem-raw"], **settings}, run=run, asking=asking)
+    assert config_text(edition) == before
+
+
+async def test_the_settings_of_another_run_hold_for_its_clock_too_and_stay_out_of_the_config(
+    edition, toy_scorer, asking
+):
+    edition = await reviewed(edition, asking, m={"cutoff_date": "2024-02"})
+    before, settings = config_text(edition), {**QUICK, "level": 0.5}
+    _, scores = await score_edition(edition, settings, run="other", stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert (scores.clock.level, scores.evaluation.leaderboard().level) == (0.5, 0.5)
+    assert config_text(edition) == before
+
+
+def test_a_folder_that_is_not_there_is_not_stored(tmp_path):
+    begun = open_or_begin(tmp_path / "e")
+    with pytest.raises(UserError, match="nosuch: no such folder"):
+        collect_edition(begun, {"from_folder": str(tmp_path / "nosuch")})
+    assert not (tmp_path / "e").exists()
+
+
+def test_naming_one_source_takes_the_other_away(tmp_path):
+    folder = tmp_path / "e"
+    folder.mkdir()
+    (folder / "edition.toml").write_text('[collect]\nvenue = "Misspelt.cc/2024"\n')
+    papers = papers_folder(tmp_path / "papers")
+    made, _ = collect_edition(open_edition(folder), {"from_folder": str(papers)})
+    assert (made.config.collect.venue, made.config.collect.from_folder) == (None, str(papers))
+    assert "Misspelt" not in config_text(made)
+
+
+# --- papers under their own name -----------------------------------------------------------------------------------
+
+
+async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_differs(edition, asking, tmp_path):
+    edition = await reviewed(edition, asking, m={})
+    edited = edit(edition, f'from_folder = "{tmp_path / "papers"}"', 'venue = "ICLR.cc/2031/Conference"')
+    told = "source papers and not ICLR.cc/2031/Conference"
+    with pytest.raises(UserError, match=told):
+        collect_edition(edited, {})
+    with pytest.raises(UserError, match=told):
+        await review_edition(edited, {}, stand_ins={"m": reviewer({})}, asking=asking)
+    with pytest.raises(UserError, match=told):
+        await score_edition(edited, QUICK, asking=asking)
+    # what the study was drawn from can be said again
+    again, _ = collect_edition(edited, {"from_folder": str(tmp_path / "papers")})
+    assert again.config.collect == edition.config.collect
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("seed = 0", "seed = 3", "seed 0 and not 3"),
+        ("seed = 0", "seed = 0\npapers = 5", "papers all and not 5"),
+        ("seed = 0", "seed = 0\nreviews = 2", "reviews 3 and not 2"),
+    ],
+)
+def test_another_draw_of_the_same_source_is_refused(edition, old, new, told):
+    with pytest.raises(UserError, match=told):
+        edit(edition, old, new).study()
+
+
+async def test_the_source_that_is_reported_is_that_of_the_draw(edition, toy_scorer, asking):
+    edition = await reviewed(edition, asking, m={})
+    text = config_text(edition)
+    start = text.index("[collect]")
+    # without [collect] there is nothing to ask for, and the study still knows where its papers are from
+    (edition.folder / "edition.toml").write_text(text[:start] + text[text.index("[", start + 1) :])
+    _, scores = await score_edition(
+        open_edition(edition.folder), QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    assert scores.source == "papers"
+
+
+# --- what is known of models ---------------------------------------------------------------------------------------
+
+
+async def test_a_cut_off_in_the_config_counts_at_scoring_and_can_be_taken_back(edition, toy_scorer, asking):
+    edition = await reviewed(edition, asking, m={"cutoff_date": "2024-12", "family": "f"})
+
+    async def clean(edition):
+        _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+        return scores.clock.agents[0].clean
+
+    # p1 became public on 2024-03-01, p2 on 2024-09-01
+    assert await clean(edition) == 0
+    edition = edit(edition, 'cutoff_date = "2024-12"', 'cutoff_date = "2024-05"')
+    assert await clean(edition) == 1
+    edition = edit(edition, 'cutoff_date = "2024-05"\n', "")
+    assert await clean(edition) is None
+    edition = await reviewed(edition, asking, m={})
+    rows = (edition.study_folder / "agents.jsonl").read_text()
+    assert "cutoff_date" not in rows
+    assert '"family":"f"' in rows.replace(" ", "")
+
+
+async def test_a_model_that_is_no_longer_in_the_config_is_named(edition, toy_scorer, asking):
+    edition = await reviewed(edition, asking, m={}, gone={})
+    edition = edit(edition, '[models.gone]\nmodel = "embedded"\n', "")
+    _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert scores.unlisted == ("gone",)
+    assert "Not among the models of edition.toml, but in the study: gone." in scores.table().notes

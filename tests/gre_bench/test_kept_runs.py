@@ -1,0 +1,75 @@
+"""Results and evidence of before are kept where new ones would not have them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from edition_folders import QUICK, asking, edition, reviewed
+
+from goldless.gre_bench.making import Asking, score_edition
+
+__all__ = ["asking", "edition"]
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+async def scored(edition, toy_scorer, asking):
+    """An edition that one model reviewed, scored."""
+    edition = await reviewed(edition, asking, one={})
+    return (await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking))[0]
+
+
+def runs(edition) -> list[str]:
+    return sorted(path.name for path in edition.folder.iterdir() if path.name.startswith("run"))
+
+
+def hashed(edition) -> str:
+    return f"run-{edition.study().fingerprint[:8]}"
+
+
+async def test_the_same_again_is_written_into_the_same_folder(scored, toy_scorer, asking):
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert runs(scored) == ["run"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "scorer"),
+    [({"metrics": ["rouge-l"]}, "toy"), ({}, "other"), ({"seed": 5}, "toy"), ({"template": ["general"]}, "toy")],
+)
+async def test_evidence_and_leaderboards_of_other_settings_are_kept_and_said_to_be(
+    scored, toy_scorer, tmp_path, settings, scorer
+):
+    files = {path.name: path.read_bytes() for path in (scored.folder / "run").iterdir()}
+    assert "logprobs.parquet" in files
+    said = []
+    asking = Asking(journal=tmp_path / "another.sqlite", say=said.append)
+    await score_edition(scored, {**QUICK, **settings}, stand_ins={"scorer": toy_scorer(name=scorer)}, asking=asking)
+    kept = scored.folder / hashed(scored)
+    assert {path.name: path.read_bytes() for path in kept.iterdir()} == files
+    assert any(str(kept) in line for line in said)
+
+
+async def test_more_metrics_with_the_old_ones_as_they_were_replace_them(scored, toy_scorer, asking):
+    settings = {**QUICK, "metrics": ["gem-raw", "rouge-l"]}
+    await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert runs(scored) == ["run"]
+    assert set(json.loads((scored.folder / "run" / "leaderboard.json").read_text())["metrics"]) == {
+        "gem-raw",
+        "rouge-l",
+    }
+
+
+async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, asking):
+    for metric in ("rouge-l", "gem-raw", "rouge-l"):
+        settings = {**QUICK, "metrics": [metric]}
+        await score_edition(scored, settings, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    name = hashed(scored)
+    assert runs(scored) == sorted(["run", name, f"{name}-2", f"{name}-3"])
+
+
+async def test_a_leaderboard_that_cannot_be_read_is_kept(scored, toy_scorer, asking):
+    (scored.folder / "run" / "leaderboard.json").write_text("{")
+    await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert (scored.folder / hashed(scored) / "leaderboard.json").read_text() == "{"

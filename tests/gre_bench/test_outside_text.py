@@ -1,0 +1,53 @@
+"""Courtesies around a review are left out; whatever may belong to it is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from goldless.gre_bench.outside_text import outside_text
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Here is my review:",
+        "Here's a detailed peer review of the paper.",
+        "**Below is my review of the submission, in the tags as requested:**",
+        "Sure! Here is the review:",
+        "Here it is, with <summary> and <questions> tags as you asked:",
+        "Certainly!",
+        "# Review",
+        "## Review of “Plants in the Dark”",
+        "Best wishes",
+        "I hope this review helps!",
+        "Please let me know if you would like me to expand on any point.",
+        "--- End of review ---",
+    ],
+)
+def test_a_courtesy_is_left_out_and_said_to_be(line):
+    found = outside_text(f"\n{line}\n")
+    assert (found.kept, found.courtesy) == ("", True)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Here is the flaw of the paper under review: the proof.",
+        "Here is a review paper without a new result.",
+        "Here is what I asked the authors.",
+        "Below are reviews that contradict it.",
+        "Please let me know how the rate was chosen.",
+        "Let me know if there is a proof of it.",
+        "Thank you for Theorem 2, which is wrong.",
+        "Overall: reject.",
+        "Sure, but the proof is wrong.",
+    ],
+)
+def test_a_line_that_says_something_of_the_paper_is_kept(line):
+    found = outside_text(f"Here is my review:\n\n{line}")
+    assert (found.kept, found.courtesy) == (line, True)
+
+
+def test_lines_without_words_and_marks_of_code_blocks_go_and_paragraphs_stay():
+    found = outside_text("---\n```xml\n\nOne.\n\n\n\nTwo.\n```\n***\n")
+    assert (found.kept, found.courtesy) == ("One.\n\nTwo.", False)

@@ -55,7 +55,13 @@ def test_models_are_listed_on_standard_output(goldless):
 def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):
     path = script_file([{"prompt": "a", "answer": "b"}])
     read = json.loads(goldless("doctor", f"scripted:{path}", "--json").out)
-    assert read["capabilities"] == {"scoring": False, "chat": True, "choice": True, "token_logprobs": False, "together": False}
+    assert read["capabilities"] == {
+        "scoring": False,
+        "chat": True,
+        "choice": True,
+        "token_logprobs": False,
+        "together": False,
+    }
     assert (read["canaries"], read["complaint"], read["scored_tokens_per_second"]) == (None, None, None)
     assert read["price_usd_per_million"] == [0.0, 0.0]
 

@@ -56,4 +56,6 @@ async def test_a_call_is_kept_as_the_plain_data_of_its_request_and_reply(journal
     asked, kept = journal._connection.execute("select request, reply from calls").fetchone()
     assert json.loads(asked) == json.loads(json.dumps(dataclasses.asdict(REQUEST)))
     expected = json.loads(json.dumps(dataclasses.asdict(reply)))
-    assert json.loads(kept) == {name: expected[name] for name in expected if name not in {"usage", "retries", "earlier_usage"}}
+    assert json.loads(kept) == {
+        name: expected[name] for name in expected if name not in {"usage", "retries", "earlier_usage"}
+    }

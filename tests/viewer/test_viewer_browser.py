@@ -234,7 +234,8 @@ def test_the_static_site_works_from_a_disk_with_no_network(chromium, shelf, tmp_
     watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
     page = watched.open("index.html")
     page.get_by_role("link", name="words").click()
-    assert page.evaluate("getComputedStyle(document.querySelector('.tabs')).display") == "flex"
+    # waits for the style sheet, and fails where it never comes
+    page.wait_for_function("getComputedStyle(document.querySelector('.tabs')).display === 'flex'")
     page.get_by_role("link", name="Tasks").click()
     page.get_by_label("Search").press_sequentially("ebbo")
     assert page.locator("tbody tr:visible").count() == 1

@@ -1,6 +1,6 @@
 """Fine-tuning once from end to end, with the paper's recipe: how long it takes, how much memory, what it changes.
 
-    python benchmarks/finetuning.py [--shape 1b] [--tasks 40] [--weights 4bit] [--base FOLDER] [--work FOLDER]
+    python benchmarks/finetuning.py [--shape 1b] [--tasks 40] [--epochs 3] [--weights 4bit] [--base FOLDER]
 
 Needs no hub: the base is built on the spot with random weights (or is yours), and the study is generated: three agents
 a task, each a list of short judgements of which some are common to the task, with the lengths measured on reviews (an
@@ -93,6 +93,8 @@ def main() -> None:
             out=work / f"tuned-{base.name}-{arguments.weights or 'own'}-{arguments.tasks}-{arguments.epochs}",
             template="peer-review",
             raw=True,
+            # a base of random weights does not read its context
+            check_base=arguments.base is not None,
             recipe=Recipe(epochs=arguments.epochs, learning_rate=arguments.learning_rate),
             journal=work / "journal.sqlite",
             progress=clock,

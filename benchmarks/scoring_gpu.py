@@ -13,6 +13,9 @@ time and by the rate of a large matrix product measured first. For a pair of n t
 
 The last term is causal attention. Only a way that does not compute shared parts again can exceed 1. The column
 "all logits" counts the head at every position and leaves attention out, as some published figures do.
+
+Slow ways are timed on the first pairs. How far sums move is found apart from that, on pairs taken from all papers
+alike, against one pair at a time; the table says on how many.
 """
 
 from __future__ import annotations
@@ -162,16 +165,26 @@ def packed_sums(scorer: PackedScorer, pairs: Sequence[Pair]) -> list[float]:
     return [float(values.sum(dtype=np.float64)) for values in results]
 
 
+def spread(total: int, count: int) -> list[int]:
+    """So many places of a list, at even distances from its beginning to its end; all where it has no more."""
+    return sorted({round(place) for place in np.linspace(0, total - 1, min(total, count))})
+
+
 class Table:
     """Measures ways on one study and prints a line for each."""
 
-    def __init__(self, study: Study, pairs: list[Pair], arithmetic: Arithmetic, ceiling: float) -> None:
+    def __init__(
+        self, study: Study, pairs: list[Pair], arithmetic: Arithmetic, ceiling: float, *, alone: Scorer, compared: int
+    ) -> None:
+        """``alone`` scores one by one what the others are compared with, on so many pairs."""
         self._pairs, self._arithmetic, self._ceiling = pairs, arithmetic, ceiling
-        self.alone: list[float] = []
-        """Sums of the first pairs, one by one: what the others are compared with."""
+        self._places = spread(len(pairs), compared)
+        self._alone = alone([pairs[i] for i in self._places])
+        papers = len({i * study.papers // len(pairs) for i in self._places})
         print(f"\n## {study.name}: {len(pairs)} pairs\n")
         print(
-            "| way | pairs | pairs/s | share | all logits | peak GB | change of a sum: median, largest (nats) | notes |"
+            "| way | timed pairs | pairs/s | share | all logits | peak GB | change of a sum over "
+            f"{len(self._places)} pairs of {papers} papers: median, largest (nats) | notes |"
         )
         print("|---|---|---|---|---|---|---|---|", flush=True)
 
@@ -185,15 +198,16 @@ class Table:
         sums = way(pairs)
         torch.cuda.synchronize()
         seconds = time.perf_counter() - begin
-        self.alone = self.alone or sums
-        changes = [abs(a - b) for a, b in zip(sums, self.alone, strict=False)]
+        peak, noted = torch.cuda.max_memory_allocated(), notes()
+        compared = [sums[i] for i in self._places] if count is None else way([self._pairs[i] for i in self._places])
+        changes = [abs(a - b) for a, b in zip(compared, self._alone, strict=True)]
         shares = [
-            count(pairs) / seconds / self._ceiling for count in (self._arithmetic.needed, self._arithmetic.all_logits)
+            work(pairs) / seconds / self._ceiling for work in (self._arithmetic.needed, self._arithmetic.all_logits)
         ]
         print(
             f"| {name} | {len(pairs)} | {len(pairs) / seconds:.1f} | {shares[0]:.2f} | {shares[1]:.2f} | "
-            f"{torch.cuda.max_memory_allocated() / 1e9:.1f} | {statistics.median(changes):.3f}, {max(changes):.3f} | "
-            f"{notes()} |",
+            f"{peak / 1e9:.1f} | {statistics.median(changes):.3f}, {max(changes):.3f} | "
+            f"{noted} |",
             flush=True,
         )
 
@@ -238,7 +252,14 @@ def open_scorer(model: Any, length: int) -> PackedScorer:
 
 def compare(study: Study, model: Any, ceiling: float, scorer: PackedScorer, arguments: argparse.Namespace) -> None:
     """One study, all ways."""
-    table = Table(study, workload(study, model.config.vocab_size, arguments.seed), arithmetic_of(model), ceiling)
+    table = Table(
+        study,
+        workload(study, model.config.vocab_size, arguments.seed),
+        arithmetic_of(model),
+        ceiling,
+        alone=lambda pairs: one_by_one(model, pairs),
+        compared=arguments.baseline // 2,
+    )
     table.measure("one at a time, all logits", lambda pairs: one_by_one(model, pairs), arguments.baseline // 2)
     for name, head_on_target in (("all logits", False), ("head on y", True)):
         table.measure(
@@ -285,7 +306,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--papers", type=int, default=64, help="of 6 candidates x 2 peers")
     parser.add_argument("--many", type=int, default=8, help="papers of 20 candidates x 19 peers")
-    parser.add_argument("--baseline", type=int, default=192, help="pairs for the batches; half of them one by one")
+    parser.add_argument("--baseline", type=int, default=192, help="pairs for the batches; half as many one by one")
     parser.add_argument("--length", type=int, default=LONGEST_CUDA, help="tokens of the longest packed sequence")
     parser.add_argument("--layers", type=int, default=32)
     parser.add_argument("--seed", type=int, default=0)

@@ -12,11 +12,12 @@ import pytest
     [
         (("--base", "embedded", "--raw"), "embedded: only weights on this machine can be trained"),
         (("--base", "hf:x", "--raw", "--held-out", "1.5"), "between 0 and 1"),
+        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "a seed lies from 0 to 4294967295"),
         (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs: a whole number from 1 on"),
         (("--base", "hf:x"), "carries no rewrites"),
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
         (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),
-        (("--base", "hf:x?weights=3bit", "--raw"), "weights cannot be kept as '3bit'"),
+        (("--base", "hf:x?weights=3bit", "--raw"), "weights cannot be '3bit'"),
         (("--base", "hf:owner/model+nowhere", "--raw"), "nowhere holds no adapter_config.json"),
     ],
 )
@@ -35,24 +36,23 @@ def test_one_task_is_too_few(goldless, study_file, tmp_path):
     assert "at least 2 are needed" in ended.err
 
 
-@pytest.mark.transformers
-def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path, monkeypatch):
-    torch = pytest.importorskip("torch", reason="needs the transformers extra")
-    transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
+@pytest.fixture
+def packages(monkeypatch):
+    """What a training needs, and no request to the hub."""
+    pytest.importorskip("torch", reason="needs the transformers extra")
+    pytest.importorskip("transformers", reason="needs the transformers extra")
     for package in ("peft", "trl"):
         pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    from tokenizers import Tokenizer, models, pre_tokenizers  # noqa: PLC0415
 
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    size = {"hidden_size": 16, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    torch.manual_seed(0)
-    config = transformers.LlamaConfig(vocab_size=256, **size, bos_token_id=None, eos_token_id=None)
-    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "base")
-    transformers.PreTrainedTokenizerFast(tokenizer_object=backend).save_pretrained(tmp_path / "base")
-    command = ("finetune", study_file(), "--base", f"hf:{tmp_path / 'base'}", "--out", tmp_path / "out", "--raw")
+
+@pytest.mark.transformers
+@pytest.mark.usefixtures("packages")
+def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
+    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
+
+    base = save_reader(tmp_path / "base")
+    command = ("finetune", study_file(), "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw")
     ended = goldless(*command, "--epochs", 1, "--json")
     assert ended.code == 0, ended.err
     result = json.loads(ended.out)
@@ -61,10 +61,30 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path, 
     assert (result["counts"]["examples"], len(result["held_out_tasks"])) == (18, 1)
     assert "no task has a synopsis 'abstract'" in ended.err
     assert f"--scorer hf:{tmp_path / 'base'}+{tmp_path / 'out'}" in ended.err
+    assert result["canaries"]["adapter"]["copied_nats"] > result["canaries"]["adapter"]["shuffled_nats"]
     table = goldless(*command, "--epochs", 1)
+    assert "Numeric noise of a sum, with the adapter: " in table.out
     assert "Held out: nats per token" in table.out
     assert "conditional" in table.out
     assert "the training is finished there" in table.err
     other = goldless(*command, "--epochs", 2)
     assert other.code == 2
     assert "another plan; other are: recipe epochs" in other.err
+
+
+@pytest.mark.transformers
+@pytest.mark.usefixtures("packages")
+def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(goldless, study_file, tmp_path):
+    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
+
+    base = save_reader(tmp_path / "base", deaf=True)
+    command = ("finetune", study_file(), "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw", "--epochs", 1)
+    refused = goldless(*command)
+    assert refused.code != 0
+    assert "does not read its context" in refused.err
+    assert not (tmp_path / "out").exists()
+    ended = goldless(*command, "--untested-base", "--learning-rate", 1e-9)
+    assert ended.code == 0, ended.err
+    assert "The base was not tested by canaries." in ended.out
+    assert "goldless score will refuse this adapter" in ended.err
+    assert "score with it" not in ended.err

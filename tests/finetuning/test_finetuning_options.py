@@ -40,7 +40,10 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
         ({"recipe": Recipe(epochs=0)}, "epochs: a whole number from 1 on"),
         ({"recipe": Recipe(max_length=-1)}, "max length"),
         ({"recipe": Recipe(learning_rate=0)}, "learning rate"),
-        ({"recipe": Recipe(seed=-1)}, "not negative"),
+        ({"recipe": Recipe(seed=-1)}, "a seed lies from 0 to 4294967295, not at -1"),
+        # numpy.random.seed takes 32 bits
+        ({"recipe": Recipe(seed=2**32)}, "a seed lies from 0 to 4294967295, not at 4294967296"),
+        ({"recipe": Recipe(warmup_steps=-1)}, "not negative"),
         ({"save_every": 0}, "save every"),
         ({"resamples": 10}, "at least 100 resamples"),
     ],

@@ -13,7 +13,7 @@ import anyio
 import polars as pl
 import pytest
 
-from goldless.errors import PrerequisiteError, UserError
+from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.finetuning.pipeline import finetune_study
 from goldless.models.catalogue import open_model
@@ -26,9 +26,10 @@ for package in ("peft", "trl"):
     pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
 import peft  # noqa: E402
-from tiny_base import TEMPLATE, toy_rows  # noqa: E402
 
+from byte_tokenizer import byte_tokenizer  # noqa: E402
 from goldless.finetuning import training as training_module  # noqa: E402
+from tiny_base import TEMPLATE, save_reader, toy_rows  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 
@@ -56,6 +57,8 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
         recipe=RECIPE,
         journal=folder / "journal.db",
         resamples=200,
+        # random weights may or may not read their context
+        check_base=False,
     )
     handed: set[str] = set()
     train = training_module.train_adapter
@@ -217,3 +220,100 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(tuned, tmp
     monkeypatch.setitem(__import__("sys").modules, "trl", None)
     with pytest.raises(PrerequisiteError, match=r"needs trl.*pip install 'goldless\[finetune\]'"):
         anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "new"))
+
+
+class KilledError(Exception):
+    """The run is ended from outside."""
+
+
+def test_checkpoints_of_another_plan_are_refused_before_anything_is_computed(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    asked = replace(options, out=tmp_path / "out", save_every=2)
+
+    def kill(progress) -> None:
+        if progress.stage == "training" and progress.done == 5:
+            raise KilledError
+
+    with pytest.raises(KilledError):
+        anyio.run(finetune_study, toy_study(), replace(asked, progress=kill))
+    (tmp_path / "out" / "plan.json").unlink()
+    stages: set[str] = set()
+    other = replace(asked, recipe=replace(RECIPE, seed=7), progress=lambda progress: stages.add(progress.stage))
+    with pytest.raises(UserError, match=r"holds checkpoints of another plan .* Give another folder, or remove"):
+        anyio.run(finetune_study, toy_study(), other)
+    assert not (tmp_path / "out" / "plan.json").exists()
+    assert stages == {"building examples"}
+    # the same plan goes on from them, and comes to what a run in one go comes to
+    again = anyio.run(finetune_study, toy_study(), asked)
+    assert again.resumed_at == 4
+    assert again.losses == tuned[0].losses
+
+
+def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_written(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    deaf = save_reader(tmp_path / "deaf", deaf=True)
+    with pytest.raises(CanaryError, match="does not read its context"):
+        anyio.run(
+            finetune_study,
+            toy_study(),
+            replace(options, base=f"hf:{deaf}", out=tmp_path / "out", check_base=True),
+        )
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_adapter_that_the_canaries_refuse_is_said_to_be_refused(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    deaf = save_reader(tmp_path / "deaf", deaf=True)
+    # so little is learnt that it does not read its context afterwards either
+    still = Recipe(epochs=1, learning_rate=1e-9)
+    asked = replace(options, base=f"hf:{deaf}", out=tmp_path / "out", recipe=still, journal=tmp_path / "j.db")
+    found = anyio.run(finetune_study, toy_study(), asked)
+    assert (found.canaries.base, found.canaries.adapter) == (None, None)
+    assert "does not read its context" in found.canaries.refused
+    notes = found.tables()[-1].notes
+    assert notes[0] == "The base was not tested by canaries."
+    assert notes[1].startswith("The canaries refuse the adapter as a scorer: ")
+    kept = json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))
+    assert kept["canaries"] == {"base": None, "adapter": None, "refused": found.canaries.refused}
+
+
+def test_a_base_and_an_adapter_that_read_their_context_pass_and_the_noise_is_shown(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    reader = save_reader(tmp_path / "reader")
+    asked = replace(
+        options,
+        base=f"hf:{reader}?dtype=float32&device=cpu&sharing=cached",
+        out=tmp_path / "out",
+        recipe=Recipe(epochs=1, learning_rate=1e-5),
+        journal=tmp_path / "j.db",
+        check_base=True,
+    )
+    found = anyio.run(finetune_study, toy_study(), asked)
+    assert found.canaries.base.passed
+    assert found.canaries.adapter.passed
+    assert found.canaries.refused is None
+    # what was asked of the base holds for base, training and adapter alike
+    assert found.specification == f"hf:{reader}+{tmp_path / 'out'}?dtype=float32&device=cpu&sharing=cached"
+    assert found.plan.base.settings["sharing"] == found.scorer.settings["sharing"]
+    noise = found.canaries.adapter.noise_nats
+    assert found.tables()[-1].notes == (f"Numeric noise of a sum, with the adapter: {noise:.1e} nats.",)
+
+
+def test_a_base_that_no_adapter_fits_is_refused_before_anything_is_computed(tuned, tmp_path: Path):
+    _, options, _ = tuned
+    config = transformers.MambaConfig(
+        vocab_size=272, hidden_size=16, num_hidden_layers=1, state_size=4, bos_token_id=256, eos_token_id=257
+    )
+    transformers.MambaForCausalLM(config).save_pretrained(tmp_path / "mamba")
+    byte_tokenizer().save_pretrained(tmp_path / "mamba")
+    stages: set[str] = set()
+    asked = replace(
+        options,
+        base=f"hf:{tmp_path / 'mamba'}",
+        out=tmp_path / "out",
+        progress=lambda progress: stages.add(progress.stage),
+    )
+    with pytest.raises(CapabilityError, match="no adapter can be trained on a model of type mamba"):
+        anyio.run(finetune_study, toy_study(), asked)
+    assert stages == set()
+    assert not (tmp_path / "out").exists()

@@ -11,7 +11,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.errors import CapabilityError, ModelError
+from goldless.errors import CapabilityError, ModelError, UserError
+from goldless.finetuning.checkpoints import last_checkpoint
 from goldless.finetuning.examples import Example, build_examples, scoring_stages
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.splitting import TaskTexts
@@ -25,10 +26,9 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 for package in ("peft", "trl"):
     pytest.importorskip(package, reason="needs the finetune extra: pip install 'goldless[finetune]'")
 
-from tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
-
-from goldless.finetuning.training import last_checkpoint, train_adapter  # noqa: E402
+from goldless.finetuning.training import noted_losses, train_adapter  # noqa: E402
 from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: E402
+from tiny_base import AGENTS, toy_rows, toy_task  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 
@@ -57,7 +57,11 @@ def train(base: Path, examples: list[Example], folder: Path, recipe: Recipe = RE
     checkpoint = load_checkpoint(str(base), device="cpu")
     record = {"base": {"name": "tiny", "revision": checkpoint.revision, "tokenizer": checkpoint.tokenizer_hash}}
     return train_adapter(
-        checkpoint, examples, recipe, folder, **{"optimizer": "adamw_torch", "record": record, **options}
+        checkpoint,
+        examples,
+        recipe,
+        folder,
+        **{"plan": "plan", "optimizer": "adamw_torch", "record": record, **options},
     )
 
 
@@ -86,9 +90,9 @@ def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples
     with pytest.raises(Cancelled):
         train(base, examples, tmp_path / "killed", save_every=2, progress=kill)
     assert finished_training(tmp_path / "killed") is None
-    # killed while it wrote a later one: the state is written last
+    # killed while it wrote a later one: the seal is written last
     (tmp_path / "killed" / "checkpoints" / "checkpoint-6").mkdir()
-    assert last_checkpoint(tmp_path / "killed" / "checkpoints").name == "checkpoint-4"
+    assert last_checkpoint(tmp_path / "killed" / "checkpoints", "plan").name == "checkpoint-4"
     again = train(base, examples, tmp_path / "killed", save_every=2)
     assert (whole.resumed_at, again.resumed_at) == (0, 4)
     assert again.losses == whole.losses
@@ -97,6 +101,82 @@ def test_a_killed_training_goes_on_to_the_very_same_adapter(base: Path, examples
         assert (tmp_path / "killed" / "adapter" / file).read_bytes() == (
             tmp_path / "whole" / "adapter" / file
         ).read_bytes()
+
+
+@pytest.fixture
+def killed(base: Path, examples: list[Example], tmp_path: Path) -> Path:
+    """The folder of a training of ten steps that was killed at the fifth, with checkpoints after the 2nd and 4th."""
+
+    def kill(done: int, _total: int) -> None:
+        if done == 5:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        train(base, examples, tmp_path / "killed", save_every=2, progress=kill)
+    return tmp_path / "killed"
+
+
+@pytest.mark.parametrize(
+    "name", ["optimizer.pt", "scheduler.pt", "rng_state.pth", "adapter_model.safetensors", "trainer_state.json"]
+)
+def test_a_damaged_checkpoint_is_passed_over_for_the_one_before_and_named(
+    base: Path, examples: list[Example], killed: Path, name: str
+):
+    file = killed / "checkpoints" / "checkpoint-4" / name
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    said: list[str] = []
+    again = train(base, examples, killed, save_every=2, say=said.append)
+    assert (again.resumed_at, again.steps) == (2, 10)
+    assert len(said) == 1
+    assert "checkpoint-4: not used" in said[0]
+    assert name in said[0]
+
+
+def test_where_every_checkpoint_is_damaged_the_training_begins_anew(base: Path, examples: list[Example], killed: Path):
+    for folder in (killed / "checkpoints").iterdir():
+        (folder / "optimizer.pt").unlink()
+    said: list[str] = []
+    again = train(base, examples, killed, say=said.append)
+    assert (again.resumed_at, again.steps, len(said)) == (0, 10, 2)
+
+
+def test_a_checkpoint_of_another_plan_is_never_gone_on_from(base: Path, examples: list[Example], killed: Path):
+    with pytest.raises(UserError, match=r"checkpoints of another plan \(checkpoint-4, checkpoint-2\).*another folder"):
+        train(base, examples, killed, plan="another plan")
+
+
+def test_a_checkpoint_that_does_not_say_its_plan_is_not_gone_on_from(base: Path, examples: list[Example], killed: Path):
+    for folder in (killed / "checkpoints").iterdir():
+        (folder / "goldless_checkpoint.json").unlink()
+    assert train(base, examples, killed).resumed_at == 0
+
+
+def test_a_training_of_many_steps_notes_the_same_losses_wherever_it_was_killed(
+    base: Path, examples: list[Example], tmp_path
+):
+    # 36 examples one by one, three times: 108 steps, of which every ten are noted as one
+    recipe = Recipe(batch_size=1, accumulation=1, epochs=3)
+    whole = train(base, examples, tmp_path / "whole", recipe, save_every=45)
+
+    def kill(done: int, _total: int) -> None:
+        if done == 50:
+            raise Cancelled
+
+    with pytest.raises(Cancelled):
+        train(base, examples, tmp_path / "killed", recipe, save_every=45, progress=kill)
+    again = train(base, examples, tmp_path / "killed", recipe, save_every=45)
+    assert (whole.resumed_at, again.resumed_at) == (0, 45)
+    assert [step for step, _ in whole.losses] == [*range(10, 101, 10), 108]
+    assert again.losses == whole.losses
+    assert (tmp_path / "killed" / "training.json").read_bytes() == (tmp_path / "whole" / "training.json").read_bytes()
+
+
+def test_many_losses_are_noted_as_means_of_ten_and_few_as_they_are():
+    few = [(step, float(step)) for step in range(1, 101)]
+    assert noted_losses(few) == tuple(few)
+    # the mean of 1 to 10 is 5.5, of 91 to 100 95.5, of 101 to 104 102.5
+    many = noted_losses([(step, float(step)) for step in range(1, 105)])
+    assert (many[0], many[-2], many[-1]) == ((10, 5.5), (100, 95.5), (104, 102.5))
 
 
 def test_the_adapter_is_lora_on_every_linear_layer_and_names_no_place_of_this_machine(
@@ -136,7 +216,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_advice(base: Path, exam
     with torch.no_grad():
         checkpoint.model.model.norm.weight.fill_(float("nan"))
     with pytest.raises(ModelError, match=r"diverged: at step 1 .* Lower the learning rate"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})
+        train_adapter(checkpoint, examples, RECIPE, tmp_path, plan="plan", optimizer="adamw_torch", record={"base": {}})
     assert finished_training(tmp_path) is None
 
 
@@ -149,4 +229,4 @@ def test_weights_that_cannot_be_trained_on_are_refused(base: Path, examples: lis
 
     checkpoint.model.hf_quantizer = Quantizer()
     with pytest.raises(CapabilityError, match="weights=4bit with bitsandbytes"):
-        train_adapter(checkpoint, examples, RECIPE, tmp_path, optimizer="adamw_torch", record={"base": {}})
+        train_adapter(checkpoint, examples, RECIPE, tmp_path, plan="plan", optimizer="adamw_torch", record={"base": {}})

@@ -7,8 +7,12 @@ import math
 import pytest
 
 from goldless.evidence import LogprobEvidence
-from goldless.finetuning.held_out import compare_held_out
-from goldless.records import CallFailure
+from goldless.finetuning.examples import scoring_stages
+from goldless.finetuning.held_out import compare_held_out, held_out_evidence
+from goldless.finetuning.splitting import TaskTexts
+from goldless.models.interface import Capabilities, ModelIdentity, ScoreRequest, TokenLogprobs
+from goldless.records import CallFailure, Task
+from goldless.templates import find_template
 
 
 def row(task: str, target: str, given: str | None, *logprobs: float, synopsis: str | None = None) -> LogprobEvidence:
@@ -84,3 +88,35 @@ def test_nothing_scored_is_no_number_rather_than_zero():
     change = rows[1].per_response
     assert (change.before, change.after, change.change, change.note) == (None, None, None, "no task could be scored")
     assert not any(isinstance(x, float) and math.isnan(x) for x in (rows[1].tokens, rows[1].missing))
+
+
+class Counting:
+    """A scorer that gives every byte of a target -1 and notes how many requests came in each call."""
+
+    context_length = None
+
+    def __init__(self, *, together: bool) -> None:
+        self.identity = ModelIdentity("test", "counting", "1")
+        self.capabilities = Capabilities(scoring=True, together=together)
+        self.calls: list[int] = []
+
+    async def encode(self, messages, target):
+        return ScoreRequest(tuple(" ".join(m.content for m in messages).encode()), tuple(target.encode()))
+
+    async def score(self, requests, deliver):
+        self.calls.append(len(requests))
+        deliver({i: TokenLogprobs((-1.0,) * len(r.target)) for i, r in enumerate(requests)})
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("together", "calls", "told"), [(True, [27], [3]), (False, [9, 9, 9], [1, 2, 3])])
+async def test_a_scorer_that_is_faster_with_many_is_asked_about_all_tasks_at_once(together, calls, told):
+    scorer = Counting(together=together)
+    stages = scoring_stages(scorer, find_template("plain"), rewriter=None, synopsis=None)
+    tasks = [TaskTexts(Task(f"t{i}"), {agent: f"{agent} of {i}" for agent in "abc"}) for i in range(3)]
+    heard: list[int] = []
+    found = await held_out_evidence(tasks, stages, done=heard.append)
+    assert (scorer.calls, heard) == (calls, told)
+    # six pairs and three marginals a task, whose texts have six bytes
+    assert [row.task for row in found] == [f"t{i}" for i in range(3) for _ in range(9)]
+    assert {row.sum_nats for row in found} == {-6.0}

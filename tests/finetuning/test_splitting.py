@@ -99,3 +99,14 @@ def test_held_out_texts_that_were_trained_on_word_for_word_are_counted():
     ]
     split = split_tasks(usable_tasks(study_from_frame(pl.DataFrame(rows))).tasks, held_out=0.5)
     assert split.texts_seen == 2
+
+
+def test_held_out_tasks_whose_synopsis_was_trained_on_word_for_word_are_counted():
+    rows = [{"task": f"t{i}", "agent": a, "text": f"{a}{i}"} for i in range(4) for a in "abc"]
+    known = pl.DataFrame(
+        {"task": [f"t{i}" for i in range(4)], "synopsis_abstract": ["same"] * 4, "synopsis_assw": [*"wxyz"]}
+    )
+    split = split_tasks(usable_tasks(study_from_frame(pl.DataFrame(rows), tasks=known)).tasks, held_out=0.5)
+    assert split.texts_seen == 0
+    assert split.synopses_seen("abstract") == 2
+    assert (split.synopses_seen("assw"), split.synopses_seen(None), split.synopses_seen("absent")) == (0, 0, 0)

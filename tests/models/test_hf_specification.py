@@ -1,4 +1,4 @@
-"""What stands behind hf: is read as base, adapter and weights, and paths with a plus sign still work."""
+"""What stands behind hf: is read as base, adapter and options, and paths with a plus sign still work."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def adapter(folder: Path) -> None:
         ("owner/model+tuned", HfSpecification("owner/model", "tuned")),
         ("owner/model+tuned/adapter?weights=8bit", HfSpecification("owner/model", "tuned/adapter", "8bit")),
         ("base+tuned?weights=nf4", HfSpecification("base", "tuned", "nf4")),
+        (
+            "owner/model?weights=8bit&dtype=bfloat16&device=cuda:1&sharing=cached",
+            HfSpecification("owner/model", None, "8bit", "bfloat16", "cuda:1", "cached"),
+        ),
+        ("owner/model+tuned?device=cpu", HfSpecification("owner/model", "tuned", device="cpu")),
         ("./no/such/folder", HfSpecification("./no/such/folder")),
         ("what?", HfSpecification("what?")),
     ],
@@ -71,7 +76,19 @@ def test_what_can_be_read_in_two_ways_is_refused(here: Path):
         ("owner/model+", "no adapter is named"),
         ("no/such/base+tuned", "'no/such/base' is neither a folder nor a name on the hub"),
         ("owner/model?weights=4bits", "did you mean '4bit'"),
-        ("owner/model?weights=", "cannot be kept as ''"),
+        ("owner/model?weights=", "weights cannot be ''"),
+        ("owner/model?sharing=fast", "sharing cannot be 'fast'.*packed, cached"),
+        ("owner/model?device=cuda:x", "device cannot be 'cuda:x'"),
+        ("owner/model?device=cpu&device=cuda", "device is given twice"),
+        ("owner/model?weights=4bit?device=cpu", "join options with &"),
+        ("owner/model?4bit", r"write \?weights=4bit"),
+        ("owner/model?device=cpu&cached", r"write \?sharing=cached"),
+        ("~nosuchuser_/x", "there is no user 'nosuchuser_' here"),
+        ("owner/model+~nosuchuser_/x", r"~nosuchuser_/x holds no adapter_config\.json"),
+        ("~nosuchuser_/x+tuned", "is neither a folder nor a name on the hub"),
+        ("x" * 300, "x{60}…: neither a folder nor a name on the hub"),
+        ("owner/model+" + "x" * 300, "so it is no adapter"),
+        ("a\0b", "neither a folder nor a name on the hub"),
         ("owner/model?bits=4", "unknown option 'bits'"),
         ("?weights=4bit", "no model is named"),
     ],

@@ -13,7 +13,7 @@ import anyio
 import numpy as np
 import pytest
 
-from goldless.errors import CapabilityError, PrerequisiteError
+from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
@@ -450,6 +450,22 @@ async def test_an_unavailable_device_is_a_missing_prerequisite(llama: Path):
     if not torch.cuda.is_available():
         with pytest.raises(PrerequisiteError, match="no CUDA device"):
             await HfModel(str(llama), device="cuda").prepare()
+
+
+async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
+    model = HfModel.from_specification(f"{llama}?dtype=bfloat16&device=cpu&sharing=packed")
+    await model.prepare()
+    told = model.identity.settings
+    assert (told["dtype"], told["device"], told["sharing"]) == ("bfloat16", "cpu", "packed prefix tree")
+    # in half precision sums move with the way of computing, so tables tell the ways apart
+    plain = await ready(llama)
+    assert model.identity.short == f"{plain.identity.short}/bf16-packed"
+
+
+@pytest.mark.parametrize("name", ["~nosuchuser_/x", "x" * 300])
+async def test_a_name_that_can_be_no_path_is_refused(name: str):
+    with pytest.raises(ModelSpecError, match=r"no user|neither a folder nor a name"):
+        await HfModel(name).prepare()
 
 
 async def test_packing_is_named_in_the_identity_and_asks_for_many_tasks_at_once(llama: Path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 
 import pytest
@@ -20,6 +21,17 @@ def anyio_backend() -> str:
 async def test_without_the_extra_the_message_gives_the_command(missing: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, missing, None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[transformers\]'"):
+        await HfModel("owner/model").prepare()
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("package", "old", "needed"), [("torch", "2.4.1+cpu", "2.5"), ("transformers", "4.56.0", "4.57")]
+)
+async def test_a_release_that_is_too_old_is_named(package: str, old: str, needed: str, monkeypatch: pytest.MonkeyPatch):
+    module = pytest.importorskip(package, reason="needs the transformers extra")
+    monkeypatch.setattr(module, "__version__", old)
+    with pytest.raises(PrerequisiteError, match=rf"need {package} {needed} or newer, not {re.escape(old)}"):
         await HfModel("owner/model").prepare()
 
 

@@ -5,6 +5,10 @@ Expected values come from a plain forward pass of transformers over each sequenc
 
 from __future__ import annotations
 
+import os
+import sys
+import warnings
+
 import numpy as np
 import pytest
 
@@ -16,8 +20,8 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 
 from goldless.models.local_weights import packed_network, packed_scoring  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine, open_engine  # noqa: E402
-from goldless.models.local_weights.network import Network  # noqa: E402
-from goldless.models.local_weights.packed_network import PackedNetwork, open_packed  # noqa: E402
+from goldless.models.local_weights.network import Network, explained_memory  # noqa: E402
+from goldless.models.local_weights.packed_network import PackedNetwork, Refusal, open_packed  # noqa: E402
 from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 
@@ -117,20 +121,26 @@ def test_packed_scores_are_those_of_each_pair_alone(kind: str):
     assert scorer.tally.tokens < 0.7 * sum(len(c) + len(t) - 1 for c, t in pairs)
 
 
-@pytest.mark.parametrize("lengths", [Lengths(200), Lengths(256, 256), Lengths(4096, 128)])
-def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths):
+@pytest.mark.parametrize(
+    ("lengths", "cut", "padded"),
+    [(Lengths(200), True, False), (Lengths(256, 256), True, True), (Lengths(4096, 1024), False, True)],
+)
+def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool, padded: bool):
     pairs = study(3)
     expected = scored(opened(), pairs)
     scorer = opened(lengths=lengths)
     for found, whole in zip(scored(scorer, pairs), expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
-    assert scorer.tally.places == scorer.tally.tokens or lengths.shortest
+    assert (scorer.tally.packs > 1) is cut
+    assert (scorer.tally.places > scorer.tally.tokens) is padded
 
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kind: str):
     network = Network(random_model(kind), PROBE)
-    engine, settings = open_engine(network, "packed")
+    with pytest.warns(UserWarning, match="the model is not packed.*its attention is of another kind") as told:
+        engine, settings = open_engine(network, "packed")
+    assert len(told) == 1
     assert engine.packed is None
     assert settings["sharing"].startswith(
         network.settings["sharing"] + "; not packed: its attention is of another kind"
@@ -151,17 +161,93 @@ def test_on_the_processor_trees_are_packed_where_that_is_asked_for():
 def test_a_layer_that_does_not_name_its_window_is_not_packed():
     model = random_model("llama")
     model.config.sliding_window = 24
-    assert open_packed(Network(model, PROBE)) == (
+    assert open_packed(Network(model, PROBE)) == Refusal(
         "its attention is of another kind: not every layer says which window it keeps"
     )
 
 
-def test_a_model_whose_rotation_depends_on_the_length_of_a_text_is_not_packed():
-    config = transformers.LlamaConfig(
-        **WIDE, rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4}
-    )
-    network = Network(transformers.AutoModelForCausalLM.from_config(config).eval(), PROBE)
-    assert open_packed(network) == "its positions are scaled by a text's length"
+def test_a_failure_of_the_attention_is_told_with_its_first_line_and_named_by_its_kind_alone(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def fails(*_arguments):
+        raise RuntimeError("no kernel at 0x7f01\nand more")
+
+    monkeypatch.setattr(packed_network, "dense_mask", fails)
+    network = Network(random_model("llama"), PROBE)
+    with pytest.warns(UserWarning, match=r"tree attention failed: RuntimeError \(no kernel at 0x7f01\)$"):
+        _, settings = open_engine(network, "packed")
+    assert settings["sharing"] == "prefix tree; not packed: tree attention failed: RuntimeError"
+
+
+def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytest.MonkeyPatch):
+    model, network, pairs = random_model("llama"), Network(random_model("llama"), PROBE), study(1)
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.flex_attention", None)
+    for module in ("tree_attention", "packed_network", "packed_scoring"):
+        monkeypatch.delitem(sys.modules, f"goldless.models.local_weights.{module}")
+    release = torch.__version__.partition("+")[0]
+    with pytest.warns(UserWarning, match=rf"the slower way \(prefix tree\): torch {release}"):
+        engine, settings = open_engine(network, "packed")
+    assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"
+    assert engine.score(pairs[:1])[0] == pytest.approx(plain(model, *pairs[0]), abs=1e-4)
+
+
+def test_where_torch_does_not_tell_its_folder_compiled_code_goes_to_ours_unless_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path
+):
+    monkeypatch.setitem(sys.modules, "torch._inductor.runtime.cache_dir_utils", None)
+    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path))
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", "mine")
+    packed_network._keep_compiled_code()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == "mine"
+    monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR")
+    packed_network._keep_compiled_code()
+    assert os.environ["TORCHINDUCTOR_CACHE_DIR"] == str(tmp_path / "compiled")
+
+
+BY_LENGTH = {
+    # beyond 64 tokens the angles follow from the length itself
+    "dynamic": lambda: transformers.LlamaConfig(
+        **{**WIDE, "max_position_embeddings": 64},
+        rope_parameters={"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
+    ),
+    # beyond 100 tokens there is another set of angles
+    "longrope": lambda: transformers.Phi3Config(
+        **WIDE,
+        pad_token_id=0,
+        original_max_position_embeddings=100,
+        rope_parameters={
+            "rope_type": "longrope",
+            "rope_theta": 1e4,
+            "short_factor": [1.0] * 8,
+            "long_factor": [8.0] * 8,
+            "original_max_position_embeddings": 100,
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("sharing", ["packed", "cached"])
+@pytest.mark.parametrize("kind", BY_LENGTH)
+def test_a_model_whose_rotation_depends_on_the_length_of_a_text_computes_each_text_alone(
+    kind: str, sharing, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setitem(OTHERS, kind, BY_LENGTH[kind])
+    network = Network(random_model(kind), PROBE)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        engine, settings = open_engine(network, sharing)
+    not_packed = "; not packed: its positions are scaled by a text's length" if sharing == "packed" else ""
+    assert settings["sharing"] == "none: one by one" + not_packed
+    # 200, 130, 101 and 80 tokens that begin alike, the longest first, so that what is kept of it would show
+    text = tuple(np.random.default_rng(1).integers(0, 97, 240).tolist())
+    pairs = [(text[:60] + text[100:200], text[200:240]), (text[:60] + text[90:120], text[:40]), (text[:81], text[:20])]
+    pairs.append((text[:60], text[:20]))
+    for (context, target), found in zip(pairs, engine.score(pairs), strict=True):
+        # a model that has seen no other text
+        assert found == pytest.approx(plain(random_model(kind), context, target), rel=1e-5, abs=1e-5)
+    written = list(engine.generate(text[:90], most=20, stop=frozenset()))
+    logits = random_model(kind)(torch.tensor([text[:90] + tuple(token for token, _ in written[:-1])])).logits
+    assert written[-1][0] == int(logits[0, -1].argmax())
 
 
 def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.MonkeyPatch):
@@ -169,7 +255,7 @@ def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.Monk
         return torch.ones((pack.length, pack.length), dtype=torch.bool).tril()[None, None]
 
     monkeypatch.setattr(packed_network, "dense_mask", causal)
-    assert open_packed(Network(random_model("llama"), PROBE)) == "tree attention gives other values"
+    assert open_packed(Network(random_model("llama"), PROBE)) == Refusal("tree attention gives other values")
 
 
 def test_the_head_reads_scored_positions_alone_and_few_at_once(monkeypatch: pytest.MonkeyPatch):
@@ -224,7 +310,10 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
     pairs = study(6)
     expected = scored(opened(), pairs)
     scorer = PackedScorer(Narrow(opened().network, 300), Lengths(1024, 128))
-    for found, whole in zip(scored(scorer, pairs), expected, strict=True):
+    with pytest.warns(UserWarning, match="does not suffice for sequences of 1024 tokens, so they are halved") as told:
+        halved = scored(scorer, pairs)
+    assert len(told) == 1
+    for found, whole in zip(halved, expected, strict=True):
         assert found == pytest.approx(whole, abs=1e-5)
     assert scorer.tally.halvings == 2
     assert scorer.lengths.longest == 256
@@ -237,18 +326,43 @@ def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pyt
     with pytest.raises(PrerequisiteError, match=r"a text of 300 tokens with its context needs about 0\.5 GB") as error:
         scored(scorer, pairs)
     assert "2.5 GB are free" in str(error.value)
-    assert "device='cpu'" in str(error.value)
+    assert "hf:NAME?device=cpu" in str(error.value)
 
 
-def test_the_length_of_sequences_is_planned_from_the_free_memory(monkeypatch: pytest.MonkeyPatch):
+def test_the_length_of_sequences_is_planned_from_the_card_and_not_from_what_is_free(monkeypatch: pytest.MonkeyPatch):
     packed = opened().network
     assert packed.lengths() == Lengths(1024)
+    assert packed.settings["longest sequence"] == "1024 tokens"
     packed._card = True
     packed.token_bytes = 100_000
-    # 90 % of the free memory, less the logits: 2048 rows of 97 in 6 bytes, 1.2 MB
-    for free, longest in ((8e9, 65_536), (7.2e9, 32_768), (1e9, 8192), (1e8, 1024)):
-        monkeypatch.setattr(packed_network, "free_memory", lambda device, free=free: int(free))
+    monkeypatch.setattr(Network, "weight_bytes", 2_000_000_000)
+    monkeypatch.setattr(packed_network, "free_memory", lambda device: 1_000_000)
+    # 90 % of what the weights leave, less the logits: 2048 rows of 97 in 6 bytes, 1.2 MB
+    for total, longest in ((10e9, 65_536), (9.2e9, 32_768), (3e9, 8192), (2.1e9, 1024)):
+        monkeypatch.setattr(packed_network, "total_memory", lambda device, total=total: int(total))
         assert packed.lengths() == Lengths(longest, 1024)
+        assert packed.settings["longest sequence"] == f"{longest} tokens"
+
+
+def test_the_memory_of_the_weights_is_that_of_the_model():
+    model = random_model("llama")
+    # embeddings and head, and in each layer: queries, keys, values, output, three of the network, two norms; last norm;
+    # float32. The 8 angles of the rotation are there twice.
+    layer = 64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96 + 2 * 64
+    assert Network(model, PROBE).weight_bytes == 4 * (2 * 97 * 64 + 2 * layer + 64 + 2 * 8)
+
+
+def test_short_memory_says_what_the_model_takes_and_what_is_free():
+    said = (
+        "CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total capacity of 23.69 GiB of which 13.94 MiB is "
+        "free. Including non-PyTorch memory, this process has 23.60 GiB memory in use."
+    )
+    with pytest.raises(PrerequisiteError) as error, explained_memory(16_060_000_000):
+        raise torch.OutOfMemoryError(said)
+    for part in ("weights take 16.1 GB", "2.50 GiB more were needed", "13.94 MiB of the card's 23.69 GiB are free"):
+        assert part in str(error.value)
+    with pytest.raises(PrerequisiteError, match="for this model: use a smaller"), explained_memory():
+        raise torch.OutOfMemoryError
 
 
 @needs_card

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 import goldless
+from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.runs import collecting
 from goldless.runs.collecting import task_groups
@@ -77,3 +78,66 @@ def test_a_group_of_tasks_ends_where_it_has_enough_questions():
     assert list(task_groups([2, 3, 4], 1)) == [range(1), range(1, 2), range(2, 3)]
     assert list(task_groups([0, 0], 10)) == [range(2)]
     assert list(task_groups([], 10)) == []
+
+
+class Local(Recording):
+    """A scorer that says it is a Hugging Face model of some precision and way of computing."""
+
+    def __init__(self, **settings: str) -> None:
+        super().__init__(together=False)
+        self._settings = settings
+
+    @property
+    def identity(self) -> ModelIdentity:
+        return ModelIdentity("hf", "owner/model", "0123456789abcdef", settings=self._settings)
+
+
+@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+@pytest.mark.parametrize(
+    ("other", "taken"),
+    [
+        ({"dtype": "float32", "sharing": "packed prefix tree"}, True),
+        ({"dtype": "bfloat16", "sharing": "prefix tree"}, False),
+        ({"dtype": "bfloat16", "sharing": "packed prefix tree"}, False),
+    ],
+)
+def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path, other, *, taken: bool):
+    first = goldless.evaluate(
+        study(),
+        metrics="gem-raw",
+        scorer=Local(dtype="float32", sharing="prefix tree"),
+        resamples=100,
+        journal=tmp_path / "a.sqlite",
+    )
+    (tmp_path / "recorded").mkdir()
+    pl.DataFrame(
+        [{"task": r.task, "agent": r.agent, "text": r.text} for _, responses in study() for r in responses]
+    ).write_ndjson(tmp_path / "recorded" / "responses.jsonl")
+    pl.DataFrame([{"task": task.task, "prompt": task.prompt} for task, _ in study()]).write_ndjson(
+        tmp_path / "recorded" / "tasks.jsonl"
+    )
+    columns = ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "texts")
+    rows = [
+        {name: getattr(row, name) for name in columns} | {"sum_logprob_nats": row.sum_nats, "tokens": 2}
+        for row in first.evidence.logprobs
+    ]
+    pl.DataFrame(rows).write_ndjson(tmp_path / "recorded" / "logprobs.jsonl")
+    again = Local(**other)
+    goldless.evaluate(
+        goldless.read_study(tmp_path / "recorded"),
+        metrics="gem-raw",
+        scorer=again,
+        resamples=100,
+        journal=tmp_path / "b.sqlite",
+    )
+    # beside the canaries, nothing or everything is asked again
+    assert (again.sizes[-TASKS:] == [9] * TASKS) is not taken
+
+
+@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+def test_precision_and_way_of_computing_stand_in_the_signature(tmp_path):
+    scorer = Local(dtype="bfloat16", sharing="prefix tree; not packed: its attention is of another kind")
+    result = goldless.evaluate(study(), metrics="gem-raw", scorer=scorer, resamples=100, journal=tmp_path / "a.sqlite")
+    signature = result.leaderboard().signature
+    assert "|scorer:hf:owner/model@01234567/bf16|" in signature
+    assert "|dtype:bfloat16|sharing:cached|" in signature

@@ -53,6 +53,14 @@ def finetune(
             rich_help_panel=OUTPUT,
         ),
     ],
+    untested_base: Annotated[
+        bool,
+        typer.Option(
+            "--untested-base",
+            help="Train even on a base that the canaries would refuse as a scorer.",
+            rich_help_panel=ASKED,
+        ),
+    ] = False,
     template: Annotated[
         str,
         typer.Option(
@@ -138,6 +146,7 @@ def finetune(
             agents=None if agents is None else names(agents),
             held_out=held_out,
             recipe=recipe,
+            check_base=not untested_base,
             save_every=save_every,
             resamples=resamples,
             level=level,
@@ -171,11 +180,25 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
             "the change look larger",
             style="yellow",
         )
+    if counts.held_out_synopses_seen:
+        say(
+            f"held-out tasks whose synopsis stands word for word among those trained on: "
+            f"{counts.held_out_synopses_seen}; they make the change look larger",
+            style="yellow",
+        )
     missing = sum(row.missing for row in found.held_out if row.term != "difference")
     if missing:
         say(f"held-out log-probabilities that are missing, before or after: {missing}", style="yellow")
     tell_spending(found.spending)
     say(f"adapter: {found.adapter}, result: {folder / RESULT_FILE}")
+    _tell_use(found, template)
+
+
+def _tell_use(found: Finetuned, template: str) -> None:
+    """Say how the adapter is used, or that it cannot be."""
+    if found.canaries.refused is not None:
+        say("goldless score will refuse this adapter: its canaries fail", style="yellow")
+        return
     metric = "gem-raw" if found.plan.texts == RESPONSES else "gem"
     say(
         f"score with it: goldless score STUDY --metric {metric} --template {quote(template)} "

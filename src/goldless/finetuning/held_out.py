@@ -11,6 +11,7 @@ import numpy as np
 from goldless.evidence import LogprobEvidence
 from goldless.finetuning.examples import task_questions
 from goldless.finetuning.splitting import TaskTexts
+from goldless.runs.collecting import QUESTIONS_TOGETHER, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.statistics.bootstrap import task_intervals
 
@@ -54,12 +55,17 @@ class HeldOutRow:
 async def held_out_evidence(
     tasks: Sequence[TaskTexts], stages: Sequence[ScoringStage], *, done: Callable[[int], None] = lambda _: None
 ) -> list[LogprobEvidence]:
-    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` hears how many tasks are."""
+    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` hears how many tasks are.
+
+    A scorer that is faster with many is asked about many tasks in one call, as when it scores a study.
+    """
+    by_task = [[ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages] for each in tasks]
+    least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
     found: list[LogprobEvidence] = []
-    for count, each in enumerate(tasks, 1):
-        jobs = [ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages]
+    for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):
+        jobs = [job for place in places for job in by_task[place]]
         found += [row for rows in await score_together(jobs) for row in rows]
-        done(count)
+        done(places.stop)
     return found
 
 

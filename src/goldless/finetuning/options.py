@@ -10,6 +10,9 @@ from typing import Any, Literal
 from goldless.errors import UserError
 from goldless.runs.options import Progress
 
+LARGEST_SEED = 2**32 - 1
+"""numpy's, which the training seeds too."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recipe:
@@ -57,6 +60,8 @@ class FinetuneOptions:
     held_out: float = 0.1
     """Share of tasks that are never trained on."""
     recipe: Recipe = field(default_factory=Recipe)
+    check_base: bool = True
+    """Refuse a base that the canaries refuse as a scorer; False: it is not asked, which the result says."""
     save_every: int = 50
     """Steps from one checkpoint to the next."""
     resamples: int = 10_000
@@ -68,32 +73,41 @@ class FinetuneOptions:
 
 def check_finetune_options(options: FinetuneOptions) -> None:
     """Refuse what no model could be fine-tuned with."""
-    recipe = options.recipe
     if not options.base.startswith("hf:") or options.base == "hf:":
         raise UserError(f"{options.base}: only weights on this machine can be trained; name the base as hf:NAME")
     if not 0 < options.held_out < 1:
         raise UserError(f"the share of held-out tasks lies between 0 and 1, such as 0.1, not at {options.held_out:g}")
     if options.raw and options.rewriter is not None:
         raise UserError("train on the responses as they are or on a rewriter's rewrites of them, not both")
-    for name, value in (
-        ("rank", recipe.rank),
-        ("alpha", recipe.alpha),
-        ("epochs", recipe.epochs),
-        ("batch_size", recipe.batch_size),
-        ("accumulation", recipe.accumulation),
-        ("max_length", recipe.max_length),
-        ("save_every", options.save_every),
-    ):
-        if value < 1:
-            raise UserError(f"{name.replace('_', ' ')}: a whole number from 1 on is needed, not {value}")
-    if not 0 < recipe.learning_rate < 1:
-        raise UserError(f"a learning rate lies between 0 and 1, such as 2e-4, not at {recipe.learning_rate:g}")
-    if not 0 <= recipe.dropout < 1:
-        raise UserError(f"a dropout lies from 0 up to 1, not at {recipe.dropout:g}")
-    if recipe.warmup_steps < 0 or recipe.weight_decay < 0 or recipe.seed < 0:
-        raise UserError("warm-up steps, weight decay and the seed are not negative")
+    _check_whole(save_every=options.save_every)
+    _check_recipe(options.recipe)
     if options.resamples < 100 or not 0 < options.level < 1:
         raise UserError(
             f"an interval needs at least 100 resamples and a level between 0 and 1, not {options.resamples} and "
             f"{options.level:g}"
         )
+
+
+def _check_recipe(recipe: Recipe) -> None:
+    _check_whole(
+        rank=recipe.rank,
+        alpha=recipe.alpha,
+        epochs=recipe.epochs,
+        batch_size=recipe.batch_size,
+        accumulation=recipe.accumulation,
+        max_length=recipe.max_length,
+    )
+    if not 0 < recipe.learning_rate < 1:
+        raise UserError(f"a learning rate lies between 0 and 1, such as 2e-4, not at {recipe.learning_rate:g}")
+    if not 0 <= recipe.dropout < 1:
+        raise UserError(f"a dropout lies from 0 up to 1, not at {recipe.dropout:g}")
+    if recipe.warmup_steps < 0 or recipe.weight_decay < 0:
+        raise UserError("warm-up steps and weight decay are not negative")
+    if not 0 <= recipe.seed <= LARGEST_SEED:
+        raise UserError(f"a seed lies from 0 to {LARGEST_SEED}, not at {recipe.seed}")
+
+
+def _check_whole(**numbers: int) -> None:
+    for name, value in numbers.items():
+        if value < 1:
+            raise UserError(f"{name.replace('_', ' ')}: a whole number from 1 on is needed, not {value}")

@@ -8,23 +8,24 @@ import shutil
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
 import anyio.to_thread
 
 from goldless._version import __version__
-from goldless.errors import PrerequisiteError, UserError, nearest
+from goldless.errors import CanaryError, PrerequisiteError, UserError, nearest
 from goldless.evidence import LogprobEvidence, RewriteEvidence
 from goldless.finetuning.examples import ExampleSet, build_examples, scoring_stages
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
 from goldless.finetuning.plan import TrainingPlan, optimizer_for, settle_plan
-from goldless.finetuning.result import RESULT_FILE, Counts, Finetuned
+from goldless.finetuning.result import RESULT_FILE, Canaries, Counts, Finetuned
 from goldless.finetuning.splitting import Split, UsableTasks, split_tasks, usable_tasks
 from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, finished_training
 from goldless.models.cache import default_journal
+from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
@@ -63,8 +64,10 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     specification = _base(options.base)
     material = _material(study, options)
     _require_extra()
-    async with _opened(HfModel(specification.base, weights=specification.weights), options) as model:
+    async with _opened(_model(specification), options) as (model, journal):
+        _check_targets(specification, options)
         base = model.identity
+        base_canaries = await check_scorer(model.model, journal) if options.check_base else None
         stages = _stages(material, model)
         examples = await _examples(material, stages, options)
         plan = _plan(material, options, base, examples)
@@ -72,8 +75,9 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
     training = await _trained(specification, plan, examples, options, begun=begun)
-    tuned = HfModel(specification.base, adapter=str(options.out / ADAPTER), weights=specification.weights)
-    async with _opened(tuned, options) as model:
+    tuned = _model(replace(specification, adapter=str(options.out / ADAPTER)))
+    async with _opened(tuned, options) as (model, journal):
+        canaries = await _adapter_canaries(base_canaries, model, journal)
         after = await _held_out(material, model, options, "after")
         scorer = model.identity
         spending.append(model.spending)
@@ -85,6 +89,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         training=training,
         evidence=(before, after),
         scorer=scorer,
+        canaries=canaries,
         specification=specification,
         spending=spending,
     )
@@ -179,16 +184,43 @@ def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
 # --- with the model ---------------------------------------------------------------------------------------------------
 
 
+def _model(specification: HfSpecification) -> HfModel:
+    """The model with all options that were asked for."""
+    return HfModel(
+        specification.base,
+        adapter=specification.adapter,
+        weights=specification.weights,
+        device=specification.device,
+        dtype=specification.dtype,
+        sharing=specification.sharing or "auto",
+    )
+
+
 @asynccontextmanager
-async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[OpenModel]:
-    """The model behind the journal, loaded; its memory is given back afterwards."""
+async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tuple[OpenModel, Journal]]:
+    """The model behind the journal, loaded, and the journal; the model's memory is given back afterwards."""
     journal = Journal(options.journal or default_journal())
     try:
         async with open_models([Part("scorer", model, "scoring")], Options(say=options.say), journal) as models:
-            yield models["scorer"]
+            yield models["scorer"], journal
     finally:
         await model.aclose()
         journal.close()
+
+
+def _check_targets(specification: HfSpecification, options: FinetuneOptions) -> None:
+    """Refuse a base that no adapter fits, before anything is computed with it."""
+    from goldless.finetuning.targets import check_targets  # noqa: PLC0415 - it imports torch and peft
+
+    check_targets(specification.base, options.recipe)
+
+
+async def _adapter_canaries(base: CanaryReport | None, model: OpenModel, journal: Journal) -> Canaries:
+    """What the canaries show of the adapter; one that they refuse is trained all the same, and said to be refused."""
+    try:
+        return Canaries(base, await check_scorer(model.model, journal), None)
+    except CanaryError as error:
+        return Canaries(base, None, str(error))
 
 
 def _stages(material: Material, model: OpenModel) -> Any:
@@ -259,9 +291,11 @@ async def _trained(
                 examples.examples,
                 plan.recipe,
                 options.out,
+                plan=plan.digest,
                 optimizer=plan.optimizer,
                 record=_record(plan),
                 save_every=options.save_every,
+                say=options.say,
                 progress=tell,
                 cancelled=stopping.is_set,
             )
@@ -278,7 +312,9 @@ def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
     """The base, ready to be trained."""
     from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415 - it imports torch
 
-    checkpoint = load_checkpoint(specification.base, weights=specification.weights)
+    checkpoint = load_checkpoint(
+        specification.base, device=specification.device, dtype=specification.dtype, weights=specification.weights
+    )
     if checkpoint.revision != plan.base.revision:
         raise UserError(f"hf:{specification.base}: the model changed while it was used; run the command again")
     return checkpoint
@@ -310,18 +346,18 @@ def _result(
     training: Training,
     evidence: tuple[Sequence[LogprobEvidence], Sequence[LogprobEvidence]],
     scorer: ModelIdentity,
+    canaries: Canaries,
     specification: HfSpecification,
     spending: Sequence[Spending],
 ) -> Finetuned:
     split, usable = material.split, material.usable
-    named = HfSpecification(specification.base, str(options.out), specification.weights)
     return Finetuned(
         study=material.study.name,
         fingerprint=material.study.fingerprint,
         plan=plan,
         scorer=scorer,
         adapter=options.out / ADAPTER,
-        specification=f"hf:{named}",
+        specification=f"hf:{replace(specification, adapter=str(options.out))}",
         held_out_tasks=tuple(each.task.task for each in split.held_out),
         counts=Counts(
             tasks_trained=len(split.trained),
@@ -329,6 +365,7 @@ def _result(
             tasks_too_few=len(usable.too_few),
             texts_missing=usable.texts_missing,
             held_out_texts_seen=split.texts_seen,
+            held_out_synopses_seen=split.synopses_seen(material.synopsis),
             examples=len(examples.examples),
             tokens=examples.tokens,
             left_out=examples.left_out,
@@ -340,5 +377,6 @@ def _result(
             compare_held_out(*evidence, seed=plan.recipe.seed, resamples=options.resamples, level=options.level)
         ),
         level=options.level,
+        canaries=canaries,
         spending=tuple(spending),
     )

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
+from goldless.finetuning.checkpoints import refuse_other_plans
 from goldless.finetuning.examples import ExampleSet
 from goldless.finetuning.options import Recipe
-from goldless.models.interface import ModelIdentity
+from goldless.finetuning.training_record import CHECKPOINTS
+from goldless.models.interface import ModelIdentity, content_hash
 from goldless.runs.store import check_writable, write_text
 from goldless.templates import FIELDS, Template
 
@@ -41,6 +43,11 @@ class TrainingPlan:
         words = {field: getattr(self.template, field) for field in FIELDS}
         return {**asdict(self), "template": {"name": self.template.name, **words}, "recipe": self.recipe.as_dict()}
 
+    @property
+    def digest(self) -> str:
+        """Tells two plans apart."""
+        return content_hash(self.as_dict())
+
 
 def optimizer_for(device: str) -> str:
     """AdamW, its state kept in 8 bits as in the paper where bitsandbytes and a CUDA device are there."""
@@ -50,7 +57,7 @@ def optimizer_for(device: str) -> str:
 def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
     """Note the plan in its folder; True where the same plan was begun there before.
 
-    Raises UserError where the folder holds another plan, and where there is nothing to train on.
+    Raises UserError where the folder holds another plan or checkpoints of one, and where there is nothing to train on.
     """
     if not examples.examples:
         why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
@@ -58,15 +65,15 @@ def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
     check_writable(folder)
     path, now = folder / PLAN_FILE, plan.as_dict()
     before = _read(path)
-    if before is None:
-        write_text(path, json.dumps(now, ensure_ascii=False, indent=2) + "\n")
-        return False
-    if changed := _changed(before, json.loads(json.dumps(now))):
+    if before is not None and (changed := _changed(before, json.loads(json.dumps(now)))):
         raise UserError(
             f"{folder}: holds a training by another plan; other are: {', '.join(changed)}. Give another folder, or "
             "remove that one."
         )
-    return True
+    refuse_other_plans(folder / CHECKPOINTS, plan.digest)
+    if before is None:
+        write_text(path, json.dumps(now, ensure_ascii=False, indent=2) + "\n")
+    return before is not None
 
 
 def _read(path: Path) -> dict[str, Any] | None:

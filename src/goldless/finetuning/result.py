@@ -9,6 +9,7 @@ from typing import Any
 
 from goldless.finetuning.held_out import Change, HeldOutRow
 from goldless.finetuning.plan import TrainingPlan
+from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
@@ -42,11 +43,33 @@ class Counts:
     """Responses without a recorded rewrite."""
     held_out_texts_seen: int
     """Held-out texts that stand word for word among those trained on."""
+    held_out_synopses_seen: int
+    """Held-out tasks whose synopsis stands word for word among those trained on."""
     examples: int
     tokens: int
     """Tokens of all examples that are predicted."""
     left_out: Mapping[str, int]
     """Questions that gave no example, by why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Canaries:
+    """What the canaries showed of the base before it was trained, and of the adapter afterwards."""
+
+    base: CanaryReport | None
+    """None: it was not tested, as was asked for."""
+    adapter: CanaryReport | None
+    """None: it must not be used as a scorer."""
+    refused: str | None
+    """Why it must not."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in sentences."""
+        untested = () if self.base else ("The base was not tested by canaries.",)
+        if self.adapter is None:
+            return (*untested, f"The canaries refuse the adapter as a scorer: {self.refused}")
+        return (*untested, f"Numeric noise of a sum, with the adapter: {self.adapter.noise_nats:.1e} nats.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +91,7 @@ class Finetuned:
     losses: tuple[tuple[int, float], ...]
     held_out: tuple[HeldOutRow, ...]
     level: float
+    canaries: Canaries
     spending: tuple[Spending, ...] = ()
 
     @property
@@ -96,7 +120,9 @@ class Finetuned:
         tokens = tuple(row for row in rows if row["term"] != "difference")
         return [
             ReportTable("Held out: nats per token", _columns("token", 4), tokens, self.signature),
-            ReportTable("Held out: nats per response", _columns("response", 2), tuple(rows), self.signature),
+            ReportTable(
+                "Held out: nats per response", _columns("response", 2), tuple(rows), self.signature, self.canaries.notes
+            ),
         ]
 
     def as_json(self) -> dict[str, Any]:
@@ -114,6 +140,7 @@ class Finetuned:
             "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
             "level": self.level,
             "held_out": [asdict(row) for row in self.held_out],
+            "canaries": asdict(self.canaries),
         }
 
 

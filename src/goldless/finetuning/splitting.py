@@ -51,6 +51,13 @@ class Split:
         known = {text for each in self.trained for text in each.texts.values()}
         return sum(text in known for each in self.held_out for text in each.texts.values())
 
+    def synopses_seen(self, name: str | None) -> int:
+        """Held-out tasks whose synopsis stands word for word among those trained on, as where a task stands twice."""
+        if name is None:
+            return 0
+        known = {each.task.synopses[name] for each in self.trained if name in each.task.synopses}
+        return sum(each.task.synopses.get(name) in known for each in self.held_out)
+
 
 def usable_tasks(
     study: Study,

@@ -17,7 +17,6 @@ from typing import Any
 
 import datasets
 import numpy as np
-import peft
 import pyarrow as pa
 import torch
 import transformers
@@ -26,8 +25,10 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
 from goldless.errors import CapabilityError, ModelError, PrerequisiteError
+from goldless.finetuning.checkpoints import checkpoint_step, last_checkpoint, seal_checkpoint
 from goldless.finetuning.examples import Example
 from goldless.finetuning.options import Recipe
+from goldless.finetuning.targets import lora_settings
 from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, note_training
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
@@ -35,9 +36,9 @@ from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.network import explained_memory
 from goldless.runs.store import write_text
 
-STATE_FILE = "trainer_state.json"
 FEW_STEPS = 100
-"""Up to so many steps, the loss of each is noted; of more, of every tenth."""
+"""Up to so many steps, the loss of each is noted; of more, the mean of every ten."""
+STEPS_A_MEAN = 10
 
 
 def train_adapter(
@@ -46,62 +47,60 @@ def train_adapter(
     recipe: Recipe,
     folder: Path,
     *,
+    plan: str,
     optimizer: str,
     record: Mapping[str, Any],
     save_every: int = 50,
+    say: Callable[[str], None] = lambda _: None,
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Training:
-    """Train an adapter into ``folder/adapter``, going on from the last whole checkpoint there.
+    """Train an adapter into ``folder/adapter``, going on from the last whole checkpoint of the same plan there.
 
-    ``record``: what the adapter is to say of itself. ``progress`` hears steps done and in all.
+    ``plan``: its hash, which checkpoints carry. ``record``: what the adapter is to say of itself. ``say`` hears
+    of checkpoints that were damaged, ``progress`` of steps done and in all.
     """
     _check_trainable(checkpoint)
-    resume = last_checkpoint(folder / CHECKPOINTS)
+    resume = last_checkpoint(folder / CHECKPOINTS, plan, say)
     with _quiet(), explained_memory():
         trainer = _QuietTrainer(
             model=checkpoint.model,
-            args=_arguments(
-                checkpoint, recipe, folder, optimizer=optimizer, save_every=save_every, examples=len(examples)
-            ),
+            args=_arguments(checkpoint, recipe, folder, optimizer=optimizer, save_every=save_every),
             train_dataset=_dataset(examples),
             processing_class=checkpoint.tokenizer,
             # padding is masked and never predicted: any id will do
             data_collator=DataCollatorForLanguageModeling(pad_token_id=0),
-            peft_config=_lora(recipe),
+            peft_config=lora_settings(recipe),
             callbacks=[_Watch(progress, cancelled)],
         )
+        trainer.plan = plan
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
-    losses = tuple((row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row)
-    training = Training(trainer.state.global_step, losses, _step(resume))
+    losses = [(row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
+    training = Training(trainer.state.global_step, noted_losses(losses), checkpoint_step(resume))
     note_training(folder, training)
     _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
     return training
 
 
-def last_checkpoint(folder: Path) -> Path | None:
-    """The latest checkpoint that was written to its end; None where there is none."""
-    found = sorted(folder.glob("checkpoint-*"), key=_step, reverse=True)
-    return next((path for path in found if _is_whole(path)), None)
+def noted_losses(losses: Sequence[tuple[int, float]]) -> tuple[tuple[int, float], ...]:
+    """Of few steps, the loss of each; of many, means of ten, each with its last step.
 
-
-def _is_whole(path: Path) -> bool:
-    # the state is what the trainer writes last
-    try:
-        json.loads((path / STATE_FILE).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return False
-    return True
-
-
-def _step(path: Path | None) -> int:
-    number = "" if path is None else path.name.rpartition("-")[2]
-    return int(number) if number.isdigit() else 0
+    They are made of all steps at the end: the trainer's own means would begin anew at the checkpoint gone on from.
+    """
+    size = 1 if len(losses) <= FEW_STEPS else STEPS_A_MEAN
+    parts = [losses[at : at + size] for at in range(0, len(losses), size)]
+    return tuple((part[-1][0], math.fsum(loss for _, loss in part) / len(part)) for part in parts)
 
 
 class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
-    """trl's trainer without what it sends and prints: nothing leaves the machine, and only the command line speaks."""
+    """trl's trainer without what it sends and prints: nothing leaves the machine, and only the command line speaks.
+
+    Its checkpoints are sealed.
+    """
+
+    plan: str
+    """Hash of the plan of this training."""
 
     def _send_telemetry(self) -> None:
         """Nothing is sent."""
@@ -114,6 +113,10 @@ class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
         self.model.save_pretrained(
             output_dir or self.args.output_dir, state_dict=state_dict, save_embedding_layers=False
         )
+
+    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+        super()._save_checkpoint(model, trial)
+        seal_checkpoint(Path(self.args.output_dir) / f"checkpoint-{self.state.global_step}", self.plan)
 
 
 class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
@@ -162,23 +165,8 @@ def _check_trainable(checkpoint: Checkpoint) -> None:
         )
 
 
-def _lora(recipe: Recipe) -> Any:
-    return peft.LoraConfig(
-        r=recipe.rank,
-        lora_alpha=recipe.alpha,
-        lora_dropout=recipe.dropout,
-        # all linear layers but the head: attention and feed-forward, which is also what Unsloth trains
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-
-
-def _arguments(
-    checkpoint: Checkpoint, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int, examples: int
-) -> Any:
+def _arguments(checkpoint: Checkpoint, recipe: Recipe, folder: Path, *, optimizer: str, save_every: int) -> Any:
     on_card = checkpoint.model.device.type == "cuda"
-    batches = math.ceil(examples / recipe.batch_size)
-    steps = math.ceil(batches / recipe.accumulation) * recipe.epochs
     return SFTConfig(
         output_dir=str(folder / CHECKPOINTS),
         num_train_epochs=recipe.epochs,
@@ -202,7 +190,7 @@ def _arguments(
         save_strategy="steps",
         save_steps=save_every,
         save_total_limit=2,
-        logging_steps=1 if steps <= FEW_STEPS else 10,
+        logging_steps=1,
         logging_nan_inf_filter=False,
         report_to="none",
         disable_tqdm=True,

@@ -37,6 +37,7 @@ KINDS = (
     Kind("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),
     Kind("hf:BASE+ADAPTER", "the same with an adapter of yours on it (goldless finetune makes one)"),
     Kind("hf:NAME?weights=4bit", "the same, with or without adapter, its weights kept in 4 or 8 bits"),
+    Kind("hf:NAME?device=cpu", "the same on the processor; options joined by &: also dtype=bfloat16, sharing=cached"),
     Kind("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
     Kind("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …"),
     Kind("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),

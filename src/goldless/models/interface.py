@@ -15,6 +15,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.records import CallFailure
 
+HALF_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
+"""Their short names."""
+
 
 @dataclass(frozen=True, slots=True)
 class Message:
@@ -41,9 +44,20 @@ class ModelIdentity:
 
     @property
     def short(self) -> str:
-        """One word for tables and signatures: provider, name and the first digits of the revision."""
+        """One word for tables and signatures: provider, name and the first digits of the revision.
+
+        In half precision, where a sum moves by whole nats with the way of computing, precision and way come behind it:
+        by this word recorded log-probabilities are taken for a model's own.
+        """
         name = self.name if self.provider == self.name else f"{self.provider}:{self.name}"
-        return f"{name}@{self.revision[:8]}" if self.revision else name
+        return (f"{name}@{self.revision[:8]}" if self.revision else name) + self._coarse
+
+    @property
+    def _coarse(self) -> str:
+        """Nothing in float32; else the precision, and whether sequences are packed."""
+        precision = HALF_PRECISIONS.get(self.settings.get("dtype", "")) if self.provider == "hf" else None
+        packed = self.settings.get("sharing", "").startswith("packed")
+        return "" if precision is None else f"/{precision}{'-packed' if packed else ''}"
 
     def as_dict(self) -> dict[str, Any]:
         """The identity as plain JSON data."""

@@ -20,6 +20,7 @@ from goldless.metrics.scores import PairScore
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.journal import Journal
+from goldless.models.local_weights.sharing import sharing_word
 from goldless.runs.collecting import Collector
 from goldless.runs.evaluation import Evaluation, Evidence
 from goldless.runs.opening import OpenModel, Spending, open_models, refuse_without_chat, refuse_without_scoring
@@ -202,8 +203,11 @@ async def _preprocess(work: Work, collector: Collector, models: Mapping[str, Ope
 
 
 def _identity_settings(model: OpenModel) -> dict[str, str]:
+    """What signatures say of how a model computes."""
     settings = model.identity.settings
-    return {key: settings[key] for key in ("layout", "kernel", "dialect") if key in settings}
+    told = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
+    sharing = sharing_word(settings)
+    return told if sharing is None else {**told, "sharing": sharing}
 
 
 def _description(

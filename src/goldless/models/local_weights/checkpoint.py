@@ -16,7 +16,7 @@ import transformers
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
 from goldless.models.local_weights.quantisation import Quantisation, quantisation
-from goldless.models.local_weights.specification import Weights
+from goldless.models.local_weights.specification import Weights, written_folder
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
 
 if TYPE_CHECKING:
@@ -134,15 +134,17 @@ def _device(device: str | None) -> torch.device:
     try:
         chosen = torch.device(device or ("cuda" if cuda else "cpu"))
     except RuntimeError as error:
-        raise PrerequisiteError(f"device {device!r} is not one torch knows: use 'cpu' or 'cuda'") from error
+        raise PrerequisiteError(f"device {device!r} is not one torch knows: use cpu or cuda") from error
     if chosen.type == "cuda" and not cuda:
-        raise PrerequisiteError("device 'cuda' was asked for, but torch sees no CUDA device here: use device='cpu'")
+        raise PrerequisiteError(
+            "device 'cuda' was asked for, but torch sees no CUDA device here: use device cpu (hf:NAME?device=cpu)"
+        )
     return chosen
 
 
 def _source(name_or_path: str) -> tuple[str, Path | None]:
     """What transformers is to load, and the folder where it is a local one."""
-    path = Path(name_or_path).expanduser()
+    path = written_folder(name_or_path)
     if path.is_dir():
         if not (path / "config.json").is_file():
             raise PrerequisiteError(f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model")

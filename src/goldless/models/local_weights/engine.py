@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import bisect
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,11 @@ import torch
 
 from goldless.models.local_engine import Cancelled, Pair, draw, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
-from goldless.models.local_weights.packed_network import open_packed
-from goldless.models.local_weights.packed_scoring import PackedScorer
 from goldless.models.local_weights.sharing import Sharing
 from goldless.models.prefix_tree import Node, build_tree
+
+if TYPE_CHECKING:
+    from goldless.models.local_weights.packed_scoring import PackedScorer
 
 FloatArray = npt.NDArray[np.float32]
 
@@ -106,11 +108,22 @@ def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngin
     """
     if sharing == "cached" or (sharing == "auto" and network.device.type != "cuda"):
         return TorchEngine(network), network.settings
-    packed = open_packed(network)
-    if isinstance(packed, str):
-        settings = network.settings
-        return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {packed}"}
-    return TorchEngine(network, packed=PackedScorer(packed)), {**network.settings, **packed.settings}
+    settings = network.settings
+    try:
+        # FlexAttention is not in every release of torch that computes all the rest
+        from goldless.models.local_weights.packed_network import PackedNetwork, open_packed  # noqa: PLC0415
+        from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: PLC0415
+    except ImportError as error:
+        reason, shown = "this torch has no block-sparse attention", f"torch {torch.__version__}: {error}"
+    else:
+        packed = open_packed(network)
+        if isinstance(packed, PackedNetwork):
+            return TorchEngine(network, packed=PackedScorer(packed)), {**settings, **packed.settings}
+        reason, shown = packed.reason, str(packed)
+    warnings.warn(
+        f"the model is not packed, so it is computed the slower way ({settings['sharing']}): {shown}", stacklevel=2
+    )
+    return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {reason}"}
 
 
 class TorchEngine:
@@ -122,6 +135,7 @@ class TorchEngine:
         self._limits = limits or limits_of(network)
         self.packed = packed
         self._lock = threading.Lock()
+        self._weight_bytes = network.weight_bytes
 
     def score(
         self,
@@ -136,12 +150,13 @@ class TorchEngine:
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         if share and self.packed is not None:
-            with self._lock, explained_memory():
+            with self._lock, explained_memory(self._weight_bytes):
                 self.packed.score(requests, results, cancelled)
             return results
-        # the last token of a target is predicted, never read: it need not be computed
-        sequences = [context + target[:-1] for context, target in requests]
-        with self._lock, explained_memory():
+        # the last token of a target is predicted, never read: it is computed only where the length of a text matters
+        end = None if self._network.rotates_by_length else -1
+        sequences = [context + target[:end] for context, target in requests]
+        with self._lock, explained_memory(self._weight_bytes):
             if share and self._network.shares:
                 self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, cancelled)
             else:
@@ -207,7 +222,7 @@ class TorchEngine:
     ) -> Iterator[tuple[int, float]]:
         """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
         random = np.random.default_rng(seed)
-        with self._lock, explained_memory():
+        with self._lock, explained_memory(self._weight_bytes):
             follow = self._follower(cancelled)
             new = context
             for _ in range(most):

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Literal, Self
+from typing import Self
 
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights.sharing import Sharing
-from goldless.models.local_weights.specification import Weights, parse_specification
+from goldless.models.local_weights.specification import Precision, Weights, parse_specification
 
-Precision = Literal["float32", "bfloat16", "float16"]
-OLDEST_TRANSFORMERS = (4, 57)
-"""The oldest release the tests were run with."""
+OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
+"""The oldest releases that have all that is used here."""
 INSTALL = "pip install 'goldless[transformers]'"
 
 
@@ -51,7 +50,14 @@ class HfModel(LocalModel):
     def from_specification(cls, text: str) -> Self:
         """The model that stands behind ``hf:``."""
         found = parse_specification(text)
-        return cls(found.base, adapter=found.adapter, weights=found.weights)
+        return cls(
+            found.base,
+            adapter=found.adapter,
+            weights=found.weights,
+            device=found.device,
+            dtype=found.dtype,
+            sharing=found.sharing or "auto",
+        )
 
     def _load(self) -> LoadedModel:
         """The checkpoint in memory, with its tokenizer and engine."""
@@ -93,14 +99,13 @@ class HfModel(LocalModel):
 
 def _require_extra() -> None:
     """Raise a PrerequisiteError where torch or transformers are missing or too old."""
-    for package in ("torch", "transformers"):
+    for package, oldest in OLDEST.items():
         try:
             module = importlib.import_module(package)
         except ImportError as error:
             raise PrerequisiteError(
                 f"hf: models need {package}, which cannot be imported ({error}): {INSTALL}"
             ) from error
-    version = tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:2])
-    if version < OLDEST_TRANSFORMERS:
-        oldest = ".".join(map(str, OLDEST_TRANSFORMERS))
-        raise PrerequisiteError(f"hf: models need transformers {oldest} or newer, not {module.__version__}: {INSTALL}")
+        if tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:2]) < oldest:
+            needed = ".".join(map(str, oldest))
+            raise PrerequisiteError(f"hf: models need {package} {needed} or newer, not {module.__version__}: {INSTALL}")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import itertools
+import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar, cast
 
@@ -19,6 +20,7 @@ from transformers import DynamicCache
 
 from goldless.errors import PrerequisiteError
 from goldless.models.local_engine import HEAD_ELEMENTS
+from goldless.models.local_weights.rotation import forget_length, rotates_by_length
 
 SHARED_CACHE_LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 """Kinds of memory that are keys and values position by position, so that a batch can begin with the same ones and be
@@ -59,7 +61,9 @@ class Network:
         self._accepted = frozenset(inspect.signature(self._body.forward).parameters)
         self.position_bytes = 0
         """Memory of one position's keys and values; 0 where they cannot be shared."""
-        self.shares = self._can_share(tokens)
+        self.rotates_by_length = rotates_by_length(text_config)
+        """Whether the same beginning is computed otherwise in a long text than in a short one."""
+        self.shares = not self.rotates_by_length and self._can_share(tokens)
 
     @property
     def settings(self) -> dict[str, str]:
@@ -94,6 +98,12 @@ class Network:
         return self._logits(states)
 
     @property
+    def weight_bytes(self) -> int:
+        """Memory of the model's weights."""
+        parts = itertools.chain(self._model.parameters(), self._model.buffers())
+        return sum(part.numel() * part.element_size() for part in parts)
+
+    @property
     def longest_call(self) -> int | None:
         """Most tokens of one call, where every token's logits are computed; None where they are not."""
         return max(1, HEAD_ELEMENTS // self.vocabulary) if self._rule is None else None
@@ -117,6 +127,8 @@ class Network:
     @without_gradients
     def run_alone(self, tokens: tuple[int, ...]) -> Any:
         """States [1, tokens, …] of a whole sequence, from scratch and without a cache."""
+        if self.rotates_by_length:
+            forget_length(self._model)
         return self._states(input_ids=torch.tensor([tokens]))
 
     @without_gradients
@@ -222,15 +234,25 @@ def _filled(part: Any, length: int) -> Any:
 
 
 @contextlib.contextmanager
-def explained_memory() -> Iterator[None]:
-    """Say what to do where a graphics card's memory does not suffice."""
+def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
+    """Say what is lacking and what to do where a graphics card's memory does not suffice."""
     try:
         yield
     except torch.OutOfMemoryError as error:
+        weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
         raise PrerequisiteError(
-            "the graphics card's memory does not suffice for this model: use a smaller model, another card, or HfModel "
-            "with device='cpu'"
+            f"the graphics card's memory does not suffice for this model{weights}{_lacking(error)}: use a smaller "
+            "model, one with fewer bits (hf:NAME?weights=4bit), another card, or the processor (hf:NAME?device=cpu)"
         ) from error
+
+
+def _lacking(error: BaseException) -> str:
+    """What torch says of the memory: how much it wanted, and how much the card had."""
+    wanted = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
+    free = re.search(r"capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", str(error))
+    parts = [f"{wanted[1]} more were needed"] if wanted else []
+    parts += [f"{free[2]} of the card's {free[1]} are free"] if free else []
+    return f" ({', '.join(parts)})" if parts else ""
 
 
 def _body(model: Any) -> Any:

@@ -11,11 +11,11 @@ import functools
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch._inductor.runtime.cache_dir_utils import default_cache_dir
 
 from goldless.models.cache import compiled_folder
 from goldless.models.local_engine import HEAD_ELEMENTS
@@ -39,9 +39,7 @@ LONGEST_CUDA = 65_536
 LONGEST_CPU = 1024
 """Longer ones would be filled better, but a dense mask is computed whole."""
 MEMORY_SHARE = 0.9
-"""Of the free memory, what is planned with."""
-ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
-"""Rotations that depend on the largest position in a call: short texts would be read as long as their neighbours."""
+"""Of the card's memory beside the weights, what is planned with."""
 RECOMPILE_LIMIT = 64
 """Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
 
@@ -72,13 +70,16 @@ class PackedNetwork:
         return {
             "sharing": "packed prefix tree",
             "attention": "tree, block-sparse" if self._compiled else "tree, dense",
+            # the neighbours of a text in its sequence decide how its last digits are rounded
+            "longest sequence": f"{self.lengths().longest} tokens",
         }
 
     def lengths(self) -> Lengths:
-        """The lengths of sequences that fit the free memory."""
+        """The lengths of sequences that fit the card; not what is free on it now, so that numbers repeat."""
         if not self._card:
             return Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
-        room = MEMORY_SHARE * free_memory(self.network.device) - self.head_bytes
+        beside = total_memory(self.network.device) - self.network.weight_bytes
+        room = MEMORY_SHARE * beside - self.head_bytes
         longest = LONGEST_CUDA
         while longest > SHORTEST_CUDA and longest * self.token_bytes > room:
             longest //= 2
@@ -190,12 +191,26 @@ class _Recorded(dict[int, Any]):
         return dense_mask(self._pack, window).to(self._device)
 
 
-def open_packed(network: Network) -> PackedNetwork | str:
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a model is not computed in packed sequences."""
+
+    reason: str
+    """In words that are the same in every run: it stands in the model's identity."""
+    detail: str = ""
+    """What the failed part itself says, one line."""
+
+    def __str__(self) -> str:
+        """Both."""
+        return f"{self.reason} ({self.detail})" if self.detail else self.reason
+
+
+def open_packed(network: Network) -> PackedNetwork | Refusal:
     """The network for packed sequences, tried on a few tokens; or why the model cannot be computed so."""
     if not network.has_apart_head:
-        return "its head cannot be run apart"
-    if _rotation_kinds(network.config) & ROTATED_BY_LENGTH:
-        return "its positions are scaled by a text's length"
+        return Refusal("its head cannot be run apart")
+    if network.rotates_by_length:
+        return Refusal("its positions are scaled by a text's length")
     try:
         windows = _windows(network)
         packed = PackedNetwork(network, windows)
@@ -206,20 +221,14 @@ def open_packed(network: Network) -> PackedNetwork | str:
     except torch.OutOfMemoryError:
         raise
     except UnsupportedAttention as error:
-        return f"its attention is of another kind: {error}"
+        return Refusal(f"its attention is of another kind: {error}")
     except Exception as error:  # noqa: BLE001 - an architecture or a compiler fails in its own way
-        return f"tree attention failed: {type(error).__name__}"
+        detail = next(iter(str(error).strip().splitlines()), "")
+        return Refusal(f"tree attention failed: {type(error).__name__}", detail)
     alone = [p for i in pack.requests for p in _alone(network, requests[i])]
     noise = NOISE_NATS.get(network.dtype, COARSE_NOISE_NATS)
     same = all(abs(a - b) < noise for a, b in zip(found, alone, strict=True))
-    return packed if same else "tree attention gives other values"
-
-
-def _rotation_kinds(config: Any) -> set[str]:
-    """How the model rotates positions; a model with several kinds of layers has a dictionary for each."""
-    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
-    parts = [found, *(part for part in found.values() if isinstance(part, dict))]
-    return {str(part.get("rope_type") or part.get("type")) for part in parts}
+    return packed if same else Refusal("tree attention gives other values")
 
 
 @without_gradients
@@ -265,6 +274,11 @@ def _token_bytes(packed: PackedNetwork, pack: Pack) -> int:
     return max(1, int((torch.cuda.max_memory_allocated(device) - before) / pack.length))
 
 
+def total_memory(device: Any) -> int:
+    """Bytes of a graphics card, whatever else it does."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
+
+
 def free_memory(device: Any) -> int:
     """Bytes that can still be had on a graphics card, those that torch holds unused included."""
     free, _ = torch.cuda.mem_get_info(device)
@@ -284,6 +298,16 @@ def _tree_attention(config: Any) -> Iterator[None]:
 
 def _keep_compiled_code() -> None:
     """Let torch keep what it compiled in goldless's own folder, unless the user named another one."""
-    # torch writes its own default, a folder for temporary files, into the environment as soon as it is imported
-    if os.environ.get("TORCHINDUCTOR_CACHE_DIR") in {None, default_cache_dir()}:
+    named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
+    if named is None or named == _default_folder():
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
+
+
+def _default_folder() -> str | None:
+    """Where torch itself would keep it, a folder for temporary files; None where this release does not tell."""
+    # torch writes this name into the environment by itself, so it is not always the user who did
+    try:
+        from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: PLC0415 - not in every release
+    except ImportError:
+        return None
+    return str(default_cache_dir())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,7 +47,7 @@ class PackedScorer:
 
     @property
     def lengths(self) -> Lengths:
-        """The lengths of its sequences; planned from the free memory when first asked for."""
+        """The lengths of its sequences; planned from the card's memory when first asked for."""
         if self._lengths is None:
             self._lengths = self.network.lengths()
         return self._lengths
@@ -108,6 +109,13 @@ class PackedScorer:
         half = pack.length // 2
         if half < longest or (self.lengths.shortest or 1) > half:
             raise PrerequisiteError(self._too_little(longest))
+        if not self.tally.halvings:
+            warnings.warn(
+                f"the graphics card's memory does not suffice for sequences of {pack.length} tokens, so they are "
+                "halved. Something else may hold part of it. In half precision, numbers may differ in their last "
+                "digits from those of a run that has all of it.",
+                stacklevel=2,
+            )
         self.tally.halvings += 1
         self._lengths = replace(self.lengths, longest=half)
 
@@ -118,7 +126,8 @@ class PackedScorer:
         return (
             f"the graphics card's memory does not suffice: a text of {tokens} tokens with its context needs about "
             f"{needed:.1f} GB beside the model's weights, and {free:.1f} GB are free. Use a smaller model or one with "
-            "quantised weights, free memory that other programs hold, or HfModel with device='cpu'."
+            "quantised weights (hf:NAME?weights=4bit), free memory that other programs hold, or use the processor "
+            "(hf:NAME?device=cpu)."
         )
 
 

@@ -1,23 +1,36 @@
-"""What stands behind ``hf:``: a base model, an adapter on it where there is one, and how its weights are kept.
+"""What stands behind ``hf:``: a base model, an adapter on it where there is one, and options.
 
-``BASE``, ``BASE+ADAPTER``, each with ``?weights=4bit`` or the like behind it. Names on the hub hold neither ``+`` nor
-``?``, but paths may: a folder that exists as it is written is taken as it is.
+``BASE``, ``BASE+ADAPTER``, each with ``?weights=4bit`` or the like behind it; options are joined by ``&``. Names on the
+hub hold neither ``+`` nor ``?``, but paths may: a folder that exists as it is written is taken as it is.
 """
 
 from __future__ import annotations
 
+import errno
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from goldless.errors import ModelSpecError, nearest
+from goldless.models.local_weights.sharing import Sharing
 
 Weights = Literal["4bit", "8bit", "nf4", "int4", "int8", "llm-int8"]
 """How many bits a weight is kept in, or exactly how: ``4bit`` and ``8bit`` take what is installed."""
+Precision = Literal["float32", "bfloat16", "float16"]
+"""What is computed in."""
 WEIGHTS: tuple[str, ...] = get_args(Weights)
+KNOWN: Mapping[str, tuple[str, ...]] = {
+    "weights": WEIGHTS,
+    "dtype": get_args(Precision),
+    "device": ("cpu", "cuda"),
+    "sharing": get_args(Sharing),
+}
+"""The options with their values; a device may have a number behind it, as in ``cuda:1``."""
 ADAPTER_CONFIG = "adapter_config.json"
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
+ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,56 +43,110 @@ class HfSpecification:
     """A folder."""
     weights: Weights | None = None
     """None: as the model was saved."""
+    dtype: Precision | None = None
+    """None: the checkpoint's own on a graphics card, float32 elsewhere."""
+    device: str | None = None
+    """None: a graphics card where there is one."""
+    sharing: Sharing | None = None
+    """None: ``auto``."""
 
     def __str__(self) -> str:
         """The same as text."""
         adapter = "" if self.adapter is None else f"+{self.adapter}"
-        return f"{self.base}{adapter}" + ("" if self.weights is None else f"?weights={self.weights}")
+        options = [f"{name}={value}" for name in KNOWN if (value := getattr(self, name)) is not None]
+        return f"{self.base}{adapter}" + (f"?{'&'.join(options)}" if options else "")
 
 
 def parse_specification(text: str) -> HfSpecification:
     """The model that stands behind ``hf:``. Raises ModelSpecError where it can be read in no way, or in two."""
-    if _folder(text).is_dir():
+    if _is_folder(text):
         return HfSpecification(text)
-    model, weights = _weights(text)
-    if "+" not in model or _folder(model).is_dir():
-        return HfSpecification(model, weights=weights)
+    model, options = _options(text)
+    if "+" not in model or _is_folder(model):
+        written_folder(model)
+        return HfSpecification(model, **options)
     cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
     found = [(base, adapter) for base, adapter in cuts if _is_base(base) and adapter_folder(adapter) is not None]
     if len(found) > 1:
         ways = "; ".join(f"{base} with {adapter}" for base, adapter in found)
         raise ModelSpecError(f"hf:{text}: this can be read in more than one way: {ways}. Rename one of the folders.")
     if found:
-        return HfSpecification(*found[0], weights=weights)
+        return HfSpecification(*found[0], **options)
     raise ModelSpecError(f"hf:{text}: {_what_is_wrong(cuts)} Write hf:BASE+ADAPTER, where ADAPTER is a folder.")
 
 
 def adapter_folder(written: str) -> Path | None:
     """The folder that holds an adapter: the one written, or ``adapter`` in it; None where neither does."""
-    folder = _folder(written)
+    if not _is_folder(written):
+        return None
+    folder = Path(written).expanduser()
     return next((f for f in (folder, folder / "adapter") if (f / ADAPTER_CONFIG).is_file()), None)
 
 
-def _weights(text: str) -> tuple[str, Weights | None]:
-    """The model without its options, and the weights asked for."""
-    model, sign, option = text.rpartition("?")
-    name, equals, value = option.partition("=")
-    if not sign or not equals:
-        return text, None
-    if name != "weights":
-        raise ModelSpecError(f"hf:{text}: unknown option {name!r}; only weights is known, such as ?weights=4bit")
-    if value not in WEIGHTS:
-        raise ModelSpecError(
-            f"hf:{text}: weights cannot be kept as {value!r}{nearest(value, WEIGHTS) or '.'} "
-            f"Known: {', '.join(WEIGHTS)}; leave the option out for the model's own."
-        )
+def written_folder(written: str) -> Path:
+    """What is written as a path, which need not exist. Raises ModelSpecError where it cannot be one."""
+    try:
+        path = Path(written).expanduser()
+    except RuntimeError as error:
+        user = written.partition("/")[0]
+        raise ModelSpecError(f"hf:{written}: there is no user {user[1:]!r} here, so {user} is no folder") from error
+    try:
+        path.stat()
+    except (OSError, ValueError) as error:
+        if getattr(error, "errno", None) not in ABSENT:
+            shown = written if len(written) <= 60 else f"{written[:60]}…"
+            said = getattr(error, "strerror", None) or error
+            raise ModelSpecError(f"hf:{shown}: neither a folder nor a name on the hub ({said})") from error
+    return path
+
+
+def _options(text: str) -> tuple[str, dict[str, Any]]:
+    """The model without its options, and these."""
+    model, sign, behind = text.rpartition("?")
+    if not sign or not behind:
+        return text, {}
+    parts = behind.split("&")
+    if not any("=" in part or _named_by(part) for part in parts):
+        return text, {}
+    found: dict[str, Any] = {}
+    for part in parts:
+        name, value = _option(text, part)
+        if name in found:
+            raise ModelSpecError(f"hf:{text}: the option {name} is given twice")
+        found[name] = value
+    if model.rpartition("?")[2].partition("=")[0] in KNOWN:
+        raise ModelSpecError(f"hf:{text}: join options with &, not with another ?")
     if not model:
-        raise ModelSpecError(f"hf:{text}: no model is named; write hf:NAME_OR_PATH?weights={value}")
-    return model, value  # type: ignore[return-value]
+        raise ModelSpecError(f"hf:{text}: no model is named; write hf:NAME_OR_PATH?{behind}")
+    return model, found
+
+
+def _option(text: str, part: str) -> tuple[str, str]:
+    """One option's name and its value."""
+    name, equals, value = part.partition("=")
+    if not equals and (meant := _named_by(part)):
+        raise ModelSpecError(f"hf:{text}: write ?{meant}={part}")
+    if name not in KNOWN:
+        raise ModelSpecError(
+            f"hf:{text}: unknown option {name!r}{nearest(name, KNOWN) or '.'} Known: {', '.join(KNOWN)}, such as "
+            "?weights=4bit or ?device=cpu&dtype=bfloat16."
+        )
+    word, colon, number = value.partition(":") if name == "device" else (value, "", "")
+    if word not in KNOWN[name] or (colon and not number.isdecimal()):
+        raise ModelSpecError(
+            f"hf:{text}: {name} cannot be {value!r}{nearest(value, KNOWN[name]) or '.'} "
+            f"Known: {', '.join(KNOWN[name])}; leave the option out for the default."
+        )
+    return name, value
+
+
+def _named_by(value: str) -> str | None:
+    """The option that has this value."""
+    return next((name for name, values in KNOWN.items() if value.partition(":")[0] in values), None)
 
 
 def _is_base(written: str) -> bool:
-    return _folder(written).is_dir() or HUB_NAME.fullmatch(written) is not None
+    return _is_folder(written) or HUB_NAME.fullmatch(written) is not None
 
 
 def _what_is_wrong(cuts: list[tuple[str, str]]) -> str:
@@ -92,5 +159,9 @@ def _what_is_wrong(cuts: list[tuple[str, str]]) -> str:
     return f"{known[0]} holds no {ADAPTER_CONFIG}, so it is no adapter."
 
 
-def _folder(written: str) -> Path:
-    return Path(written).expanduser()
+def _is_folder(written: str) -> bool:
+    """Whether this is a folder; what cannot even be a path is none."""
+    try:
+        return Path(written).expanduser().is_dir()
+    except (OSError, RuntimeError, ValueError):
+        return False

@@ -1,4 +1,4 @@
-"""A tiny random model with a tokenizer of bytes, and a toy study that such a model can learn."""
+"""Tiny models with a tokenizer of bytes, and a toy study that they can learn."""
 
 from __future__ import annotations
 
@@ -6,31 +6,13 @@ from pathlib import Path
 
 import torch
 import transformers
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
 
+from byte_tokenizer import byte_tokenizer
 from goldless.records import Task
 
-CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 AGENTS = ("ann", "bob", "cy")
 TEMPLATE = 'rewrite = "r"\npredict = "Say."\nsynopsis_heading = "S"\ncandidate_heading = "C"\n'
 """So short that a training takes seconds."""
-
-
-def byte_tokenizer():
-    """A tokenizer of bytes, with ChatML's special tokens."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    backend.add_special_tokens(
-        [AddedToken(word, special=True, normalized=False) for word in ("<s>", "</s>", "<|im_start|>", "<|im_end|>")]
-    )
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>")
-    tokenizer.chat_template = CHATML
-    return tokenizer
 
 
 def save_base(folder: Path, seed: int = 0, hidden_size: int = 32, layers: int = 2) -> Path:
@@ -51,6 +33,38 @@ def save_base(folder: Path, seed: int = 0, hidden_size: int = 32, layers: int = 
     for weight in model.parameters():
         # so wide that the model prefers some tokens
         torch.nn.init.normal_(weight, std=0.3)
+    model.save_pretrained(folder)
+    byte_tokenizer().save_pretrained(folder)
+    return folder
+
+
+def save_reader(folder: Path, *, deaf: bool = False) -> Path:
+    """A model that finds likely whatever bytes stand before, by construction; ``deaf``: it reads nothing before."""
+    size = 272
+    config = transformers.LlamaConfig(
+        vocab_size=size,
+        hidden_size=size,
+        num_hidden_layers=1,
+        num_attention_heads=4,
+        num_key_value_heads=4,
+        intermediate_size=8,
+        max_position_embeddings=2048,
+        tie_word_embeddings=False,
+        bos_token_id=256,
+        eos_token_id=257,
+    )
+    model = transformers.LlamaForCausalLM(config)
+    layer = model.model.layers[0]
+    one = torch.eye(size)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() > 1:
+                weight.zero_()
+        # every token is a direction of its own; attention, equal everywhere, adds those before; the head reads them
+        for weight in (model.model.embed_tokens.weight, layer.self_attn.v_proj.weight, model.lm_head.weight):
+            weight.copy_(one)
+        if not deaf:
+            layer.self_attn.o_proj.weight.copy_(one)
     model.save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
     return folder

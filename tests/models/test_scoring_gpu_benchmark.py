@@ -1,0 +1,62 @@
+"""What the benchmark of packed scoring compares is taken from all papers alike, and counted where it is printed."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("transformers", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+torch = pytest.importorskip("torch", reason="needs the transformers extra")
+
+BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "scoring_gpu.py"
+pytestmark = [
+    pytest.mark.transformers,
+    pytest.mark.skipif(not BENCHMARK.exists(), reason="installed without the benchmarks"),
+]
+
+
+@pytest.fixture
+def benchmark(monkeypatch: pytest.MonkeyPatch):
+    specification = importlib.util.spec_from_file_location("scoring_gpu", BENCHMARK)
+    module = importlib.util.module_from_spec(specification)
+    monkeypatch.setitem(sys.modules, "scoring_gpu", module)
+    specification.loader.exec_module(module)
+    return module
+
+
+def test_compared_pairs_stand_at_even_distances(benchmark):
+    assert benchmark.spread(9, 3) == [0, 4, 8]
+    assert benchmark.spread(3, 5) == [0, 1, 2]
+    # 380 pairs of each of 8 papers: 12 of each
+    assert [sum(i // 380 == paper for i in benchmark.spread(3040, 96)) for paper in range(8)] == [12] * 8
+
+
+def test_changes_are_those_of_the_compared_pairs_and_not_of_the_timed_ones(benchmark, monkeypatch, capsys):
+    for name in ("synchronize", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda: 0)
+    # two papers of four pairs; a way that is off by 0.5 in the last pair alone
+    pairs = [((i,), (i,)) for i in range(8)]
+    table = benchmark.Table(
+        benchmark.Study(2, 2, 2),
+        pairs,
+        benchmark.Arithmetic(1, 1, 1),
+        1.0,
+        alone=lambda some: [0.0 for _ in some],
+        compared=2,
+    )
+
+    def way(some):
+        return [0.5 * (pair == pairs[-1]) for pair in some]
+
+    table.measure("few", way, 3)
+    table.measure("all", way)
+    title, _, few, everything = capsys.readouterr().out.strip().splitlines()[-4:]
+    assert "over 2 pairs of 2 papers: median, largest" in title
+    assert few.startswith("| few | 3 |")
+    assert everything.startswith("| all | 8 |")
+    assert "| 0.250, 0.500 |" in few
+    assert "| 0.250, 0.500 |" in everything

@@ -13,6 +13,7 @@ import anyio
 import numpy as np
 import pytest
 
+from byte_tokenizer import CHATML, byte_tokenizer
 from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import Cancelled
@@ -21,7 +22,6 @@ from goldless.models.local_weights import HfModel
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers, processors  # noqa: E402
 
 from goldless.models.local_weights import network as network_module  # noqa: E402
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
@@ -33,10 +33,6 @@ if TYPE_CHECKING:
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio]
 
-CHATML = (
-    "{% for message in messages %}<|im_start|>{{ message['role'] }}\n{{ message['content'] }}<|im_end|>\n{% endfor %}"
-    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
-)
 WORDS = ("Das", "Gutachten", "lobt", "the", "method", "but", "asks", "for", "more", "data;", "naïve", "\n", "3.14")
 SIZE = {"vocab_size": 272, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
 WIDE = {**SIZE, "intermediate_size": 48, "num_key_value_heads": 2, "max_position_embeddings": 2048}
@@ -73,24 +69,6 @@ def _modest_and_offline():
     yield
     patch.undo()
     torch.set_num_threads(threads)
-
-
-def byte_tokenizer(template: str | None = CHATML, *, plain_words: tuple[str, ...] = (), begin: bool = False):
-    """A tokenizer of bytes, with ChatML's special tokens."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
-    backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    backend.decoder = decoders.ByteLevel()
-    special = [
-        AddedToken(word, special=True, normalized=False) for word in ("<s>", "</s>", "<|im_start|>", "<|im_end|>")
-    ]
-    backend.add_special_tokens(special)
-    backend.add_tokens([AddedToken(word, normalized=False) for word in plain_words])
-    if begin:
-        backend.post_processor = processors.TemplateProcessing("<s> $A", None, [("<s>", backend.token_to_id("<s>"))])
-    tokenizer = transformers.PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", eos_token="</s>")
-    tokenizer.chat_template = template
-    return tokenizer
 
 
 def save(folder: Path, kind: str = "llama", tokenizer=None, seed: int = 0) -> Path:

@@ -126,7 +126,7 @@ def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
         draw_papers(Listing([*bad, a_paper("good"), a_paper("fine")]), papers=3, seed=3)
     assert str(error.value) == (
         "a venue: 2 of 5 papers can be used; 3 were asked for. Left out: few_reviews 2, withdrawn 1. "
-        "Look into these, or ask for fewer papers or fewer reviews of each."
+        "Look into these, or ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok."
     )
 
 

@@ -296,3 +296,49 @@ async def test_the_offline_edition_begins_once_and_goes_on(tmp_path):
     first = begin_demonstration(tmp_path / "demo")
     collect_edition(first, {})
     assert begin_demonstration(tmp_path / "demo").config == open_edition(tmp_path / "demo").config
+
+
+# --- what is kept and refused --------------------------------------------------------------------------------------
+
+
+async def test_a_name_is_not_given_to_another_model(edition, asking):
+    models = {"m": {"model": "embedded", "cutoff_date": "2024-05"}}
+    stand_ins = {"m": reviewer(dict.fromkeys(("p1", "p2"), "zarn"))}
+    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, asking=asking)
+    with pytest.raises(UserError, match="m is embedded, not openai:other"):
+        await review_edition(edition, {}, models={"m": {"model": "openai:other"}}, asking=asking)
+    assert edition.study().response("p1", "m") is not None
+
+
+async def test_settings_that_did_not_work_are_not_kept(edition, toy_scorer, asking):
+    before = (edition.folder / "edition.toml").read_text()
+    nobody = {"first": {"model": "embedded"}, "second": {"model": "embedded"}}
+    with pytest.raises(UserError, match="same model"):
+        await review_edition(edition, {}, models=nobody, asking=asking)
+    with pytest.raises(UserError):
+        await score_edition(edition, {"metrics": ["gem-raw"], "scorer": "hf:no/such/folder"}, asking=asking)
+    assert (edition.folder / "edition.toml").read_text() == before
+
+
+async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_scorer, asking):
+    half = ScriptedModel(
+        answers=lambda r: TAGS.format("zarn") if "paper p1" in r.messages[1].content else CallFailure("refused", "no"),
+        name="half",
+    )
+    edition, _ = await review_edition(
+        edition, {}, models={"half": {"model": "embedded"}}, stand_ins={"half": half}, asking=asking
+    )
+    await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    (note,) = read_board(edition.folder).notes
+    assert note.startswith("gem-raw: agents stand on different papers (half 1, the others 2)")
+
+
+async def test_the_report_lists_scores_with_references_that_are_not_ranked(edition, toy_scorer, asking):
+    await score_edition(
+        edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
+    )
+    page = (edition.folder / "run" / "report.html").read_text()
+    assert "reference1" in page
+    assert "reference2" in page

@@ -219,3 +219,15 @@ def test_what_is_tagged_comes_back_as_it_is(sections):
     found = parse_review(text)
     assert found.sections == {name.capitalize(): body for name, body in sections.items()}
     assert found.flags == tuple(f"missing_section:{name}" for name in SECTIONS if name not in sections)
+
+
+@pytest.mark.parametrize(
+    "reply", ["<summary></summary>", "<summary> </summary>\n<strengths></strengths>", "</summary>"]
+)
+def test_tags_around_nothing_are_no_review(reply):
+    assert parse_review(reply).text == ""
+
+
+@pytest.mark.parametrize("rest", ["<", "</", "</summ", "<weakne"])
+def test_a_tag_in_which_a_reply_was_cut_is_not_part_of_it(rest):
+    assert parse_review(f"<summary>It adds numbers.{rest}").text == "Summary:\n\nIt adds numbers."

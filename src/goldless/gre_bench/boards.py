@@ -164,7 +164,23 @@ def _run_board(folder: Path, *, name: str) -> Board:
         raise UserError(f"{file}: holds no agent with a place on a board; score the study by a metric of responses")
     agents = _agents(folder, metrics)
     notes = [] if complete else ["the run is incomplete: run it again to ask for what is missing"]
+    notes += _uneven(metrics)
     return Board(name, metrics, agents, max(levels), signatures, notes=(*_demonstration(folder), *notes))
+
+
+def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
+    """A sentence for each metric under which agents stand on different numbers of papers."""
+    told = []
+    for metric, scores in metrics.items():
+        counts = {agent: score.n for agent, score in scores.items() if score.score is not None}
+        most = max((n for n in counts.values() if n is not None), default=0)
+        fewer = [f"{agent} {n}" for agent, n in counts.items() if n is not None and n < most]
+        if fewer:
+            told.append(
+                f"{metric}: agents stand on different papers ({', '.join(fewer)}, the others {most}), so their scores "
+                "and distances to the human baseline are not of the same papers; those by goldless gre score are"
+            )
+    return told
 
 
 def _demonstration(folder: Path) -> list[str]:

@@ -17,6 +17,10 @@ from goldless.runs.options import Progress
 STAGE = "papers"
 
 
+class TooFewPapersError(UserError):
+    """Fewer papers can be used than were asked for."""
+
+
 @dataclass(frozen=True, slots=True)
 class DrawnPaper:
     """A paper with the reviews that were drawn of it."""
@@ -85,7 +89,7 @@ def draw_papers(
             progress(Progress(STAGE, done, len(names) if papers is None else papers, 0, None))
     draw = Draw(source.name, tuple(drawn), tuple(left_out), seed, papers, reviews, len(names))
     if not drawn or (papers is not None and len(drawn) < papers and not fewer_ok):
-        raise UserError(_too_few(draw))
+        raise TooFewPapersError(_too_few(draw))
     return draw
 
 
@@ -132,6 +136,9 @@ def _too_few(draw: Draw) -> str:
     usable = f"{len(draw.papers):,} of {draw.listed:,} papers can be used"
     asked = "" if draw.asked is None else f"; {draw.asked:,} were asked for"
     if not counted:
-        return f"{draw.source}: {usable}{asked}. None was left out. Ask for fewer papers."
-    advice = "ask for fewer papers or fewer reviews of each" if draw.papers else "ask for fewer reviews of each"
+        fewer = "Ask for fewer papers, or take what there is with --fewer-ok."
+        return f"{draw.source}: {usable}{asked}. None was left out. {fewer}"
+    advice = "ask for fewer reviews of each"
+    if draw.papers:
+        advice = "ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok"
     return f"{draw.source}: {usable}{asked}. Left out: {counted}. Look into these, or {advice}."

@@ -153,7 +153,7 @@ class _Writing:
             if limit is None:
                 self.options.say(
                     f"{name}: its context length is not known, so its server decides what is too long, and some cut "
-                    "papers without a word; give its context length"
+                    "papers without a word; give it as context_length under its [models] table in edition.toml"
                 )
             elif least.tokens + stage.max_tokens >= limit:
                 wrong.append(

@@ -15,7 +15,7 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.gre_bench.collected_study import write_collected
 from goldless.gre_bench.config import CollectConfig, ModelConfig
-from goldless.gre_bench.draw import draw_papers
+from goldless.gre_bench.draw import TooFewPapersError, draw_papers
 from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told, save_scores
 from goldless.gre_bench.generating import Generated, GenerationOptions, add_reviews, generate_reviews
@@ -79,14 +79,19 @@ def collect_edition(
     else:
         source = PaperFolder(edition.folder / str(config.from_folder), reader=config.reader)
     edition = edition.with_settings(asked)
-    draw = draw_papers(
-        source,
-        papers=config.papers,
-        reviews=config.reviews,
-        seed=config.seed,
-        fewer_ok=config.fewer_ok,
-        progress=progress,
-    )
+    try:
+        draw = draw_papers(
+            source,
+            papers=config.papers,
+            reviews=config.reviews,
+            seed=config.seed,
+            fewer_ok=config.fewer_ok,
+            progress=progress,
+        )
+    except TooFewPapersError:
+        if isinstance(source, OpenReviewVenue):
+            source.forget_unreviewed()
+        raise
     write_collected(draw, edition.study_folder)
     return edition, draw.left_out
 
@@ -157,17 +162,17 @@ async def review_edition(
     agents that are to review now; all by default. ``stand_ins``: models themselves, by agent, instead of their names.
     """
     asked = {"review": settings, "models": models or {}}
+    _refuse_other_models(edition, models or {})
     planned = edition.planned(asked)
     study = planned.study()
     chosen = _chosen(planned, only)
     specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
     named: dict[str, str | ChatModel] = {**specs, **(stand_ins or {})}
     check_models((model, "chat") for model in named.values())
-    edition = edition.with_settings(asked)
-    review, asking = edition.config.review, asking or Asking()
+    review, asking = planned.config.review, asking or Asking()
     options = GenerationOptions(
         models={name: named[name] for name in chosen},
-        agents={agent.agent: agent for agent in edition.models if agent.agent in chosen},
+        agents={agent.agent: agent for agent in planned.models if agent.agent in chosen},
         max_tokens=review.max_tokens,
         temperature=review.temperature,
         seed=review.seed,
@@ -181,8 +186,24 @@ async def review_edition(
         say=asking.say,
     )
     generated = await generate_reviews(study, options)
+    edition = edition.with_settings(asked)
     add_reviews(edition.study_folder, generated, facts=edition.models)
     return edition, generated
+
+
+def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any]]) -> None:
+    """Refuse to give a name to another model: reviews and facts of the one that has it would be taken for its own."""
+    known = edition.config.models
+    taken = [
+        f"{name} is {known[name].model}, not {given['model']}"
+        for name, given in models.items()
+        if name in known and given.get("model", known[name].model) != known[name].model
+    ]
+    if taken:
+        raise UserError(
+            f"{edition.folder}: {'; '.join(taken)}. Give the new model another name, or change it in edition.toml, "
+            "with its size, family and cut-off; its reviews then replace the old ones."
+        )
 
 
 def _chosen(edition: Edition, only: Sequence[str] | None) -> dict[str, ModelConfig]:
@@ -216,10 +237,10 @@ async def score_edition(
     options = replace(_score_options(planned, study, asking), **(stand_ins or {}))
     _check_scoring(study, options, set(settings))
     check_writable(folder)
-    if run is None:
-        edition = edition.with_settings({"score": settings})
     spare = free_name(folder)
     evaluation = await evaluate_study(study, options)
+    if run is None:
+        edition = edition.with_settings({"score": settings})
     if would_lose(folder, evaluation):
         folder.rename(spare)
         asking.say(f"{folder}: held results of other settings or of other reviews, which are kept in {spare}")

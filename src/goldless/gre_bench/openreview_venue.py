@@ -64,6 +64,7 @@ class OpenReviewVenue:
         if not math.isfinite(seconds_between_requests) or seconds_between_requests < 0:
             raise UserError(f"seconds between requests are 0 or more, not {seconds_between_requests}.")
         self._venue = venue
+        self._few: set[str] = set()
         self._answers = KeptAnswers(cache)
         self._bases: Mapping[Api, str] = {1: api1, 2: api2}
         self._pace = Pace(seconds_between_requests)
@@ -94,7 +95,7 @@ class OpenReviewVenue:
         written, empty = self._reviews(listing, submission)
         if len(written) < reviews:
             detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
-            listing.api.forget_replies(name)
+            self._few.add(name)
             return LeftOut(name, "few_reviews", detail)
         data = listing.api.pdf(name)
         if isinstance(data, str):
@@ -111,6 +112,11 @@ class OpenReviewVenue:
             public_date=submission.public_date,
             extra=_paper_extra(submission, pages=text.pages, empty=empty),
         )
+
+    def forget_unreviewed(self) -> None:
+        """Ask anew, next time, about papers that had too few reviews: they may have been looked at too early."""
+        for name in sorted(self._few):
+            self._listing().api.forget_replies(name)
 
     def _reviews(self, listing: _Listing, submission: Posting) -> tuple[list[HumanReview], int]:
         """The reviews that have any text, oldest first, and how many have none."""

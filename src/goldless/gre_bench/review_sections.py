@@ -66,6 +66,8 @@ _HEADING = re.compile(
 )
 _CLOSING = re.compile(rf"(?:{_TAG.pattern}\s*)\Z", re.IGNORECASE)
 """A tag at the end of a section that is not closed: it was meant to close it."""
+_BROKEN_TAG = re.compile(r"</?[a-z]{0,12}\s*\Z", re.IGNORECASE)
+"""A tag in which a reply was cut."""
 _EMPHASIS = "*_`"
 
 
@@ -96,6 +98,7 @@ class _Section:
 def parse_review(text: str) -> ParsedReview:
     """The sections of a reply to the review prompt. Never fails: what is not found is flagged."""
     body, flags = _without_thoughts(text)
+    body = _BROKEN_TAG.sub("", body)
     if "unclosed:think" in flags and not _TAG.search(body):
         return ParsedReview({}, tuple(flags))
     fenced = _FENCE.fullmatch(body.strip())
@@ -113,7 +116,8 @@ def parse_review(text: str) -> ParsedReview:
             outside = _outside(outside, headed)
     texts = _texts(found)
     if not texts:
-        whole = body.strip()
+        # tags around nothing are nothing
+        whole = _STRAY.sub("", _outside(body, found)).strip()
         return ParsedReview({WHOLE: whole} if whole else {}, (*flags, "no_tags"))
     flags += _flags(found, texts)
     other = outside_text(_STRAY.sub("", _HEADING.sub(_without_heading, outside)))

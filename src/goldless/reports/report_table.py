@@ -35,7 +35,7 @@ as 4.2M. ``interval``: two numbers. ``shares``: two shares of the number they be
 ``fraction``: two counts, such as 3/40. ``signed``: a plus sign is shown."""
 BRACKETED = ("interval", "signed interval", "shares")
 PAIRS = (*BRACKETED, "fraction")
-LARGE = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 LEAST_WIDTH = 12
 """Of a column of words in the terminal, where they need it: the rest is folded."""
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -12,10 +13,12 @@ import typer
 
 from goldless.cli.console import ProgressBars, say
 from goldless.cli.gre.arguments import OutputEdition, given
+from goldless.cli.score import INCOMPLETE
 from goldless.errors import UserError
 from goldless.gre_bench.edition import Edition, open_or_begin
 from goldless.gre_bench.making import collect_edition
 from goldless.gre_bench.papers import LeftOut
+from goldless.gre_bench.polite_session import UnansweredError
 
 SOURCE = "Which papers"
 
@@ -96,7 +99,7 @@ def collect(
         reader=reader,
         fewer_ok=fewer_ok,
     )
-    with ProgressBars() as bars:
+    with ProgressBars() as bars, unanswered_is_incomplete():
         made, left_out = collect_edition(
             begun,
             settings,
@@ -107,6 +110,16 @@ def collect(
             say=say,
         )
     tell_collected(made, left_out)
+
+
+@contextmanager
+def unanswered_is_incomplete() -> Iterator[None]:
+    """End with 3, as all that can go on later, where a venue's server gives no answer."""
+    try:
+        yield
+    except UnansweredError as error:
+        say(f"incomplete: {error}", style="yellow")
+        raise typer.Exit(INCOMPLETE) from error
 
 
 def _folder(edition: Path | None, venue: str | None) -> Path:

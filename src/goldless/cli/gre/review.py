@@ -20,9 +20,8 @@ from goldless.cli.metric_options import (
     PriceOption,
     names,
 )
-from goldless.cli.score import INCOMPLETE
+from goldless.cli.score import INCOMPLETE, NOTHING_SCORED
 from goldless.cli.tables import print_tables
-from goldless.errors import UserError
 from goldless.gre_bench.agent_facts import read_agent_facts
 from goldless.gre_bench.edition import open_edition
 from goldless.gre_bench.generated_reviews import Generated
@@ -99,7 +98,7 @@ def review(
     chosen = named_reviewers(names(models))
     facts = {} if agents is None else read_agent_facts(agents)
     if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
-        raise UserError(f"{agents}: {', '.join(unknown)}: no model of the edition; name it with --models NAME=MODEL")
+        say(f"{agents}: not used, since no model of the edition is called so: {', '.join(unknown)}")
     settings = given(
         max_tokens=max_tokens,
         temperature=temperature,
@@ -108,7 +107,8 @@ def review(
     )
     added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in chosen.items()}
     for name, known in facts.items():
-        added.setdefault(name, {}).update(known)
+        if name not in unknown:
+            added.setdefault(name, {}).update(known)
     with ProgressBars() as bars:
         asking = Asking(
             budget_usd=None if budget is None else parse_budget(budget),
@@ -131,3 +131,6 @@ def tell_generated(generated: Generated) -> None:
     if generated.incomplete is not None:
         say(generated.incomplete, style="yellow")
         raise typer.Exit(INCOMPLETE)
+    if generated.reviews and all(review.text is None for review in generated.reviews):
+        say("no review was written", style="red")
+        raise typer.Exit(NOTHING_SCORED)

@@ -9,7 +9,7 @@ import anyio
 
 from goldless.cli.console import ProgressBars, say
 from goldless.cli.gre.arguments import EditionFolder
-from goldless.cli.gre.collect import tell_collected
+from goldless.cli.gre.collect import tell_collected, unanswered_is_incomplete
 from goldless.cli.gre.review import tell_generated
 from goldless.cli.gre.score import print_scores, tell_scores
 from goldless.cli.metric_options import BudgetOption, FormatOption, JournalOption, JsonOption, PriceOption
@@ -32,7 +32,7 @@ def run(
     Example: goldless gre run iclr2024 --budget 50USD
     """
     opened = open_edition(edition)
-    with ProgressBars() as bars:
+    with ProgressBars() as bars, unanswered_is_incomplete():
         opened, left_out = collect_edition(opened, {}, progress=bars, say=say)
     tell_collected(opened, left_out)
     with ProgressBars() as bars:

@@ -18,8 +18,33 @@ def pair_scores_section(run: RunDocuments) -> Section | None:
     boards = {name: board for name, board in run.boards.items() if _values(board)}
     if not boards:
         return None
-    figures = tuple(_figure(metric, board) for metric, board in boards.items())
-    return Section("pairs", "Scores of pairs", figures)
+    blocks = tuple((_table if _apart(board) else _figure)(metric, board) for metric, board in boards.items())
+    return Section("pairs", "Scores of pairs", blocks)
+
+
+def _apart(board: Row) -> bool:
+    """Whether agents are held against others than each other, such as references that are not ranked."""
+    agents, means = board["matrix"]["agents"], board["matrix"]["means"]
+    ranked = {str(row["agent"]) for row in board["rows"]}
+    return any(value is not None and str(agents[j]) not in ranked for row in means for j, value in enumerate(row))
+
+
+def _table(metric: str, board: Row) -> Table:
+    """Every agent with every peer it was held against."""
+    agents, means = [str(name) for name in board["matrix"]["agents"]], board["matrix"]["means"]
+    place = {name: i for i, name in enumerate(agents)}
+    rows = [
+        {"agent": one, "peer": other, "score": means[place[one]][place[other]]}
+        for one in (str(row["agent"]) for row in board["rows"])
+        for other in agents
+        if one in place and means[place[one]][place[other]] is not None
+    ]
+    columns = (
+        Column("agent", "agent", "name"),
+        Column("peer", "peer", "name"),
+        Column("score", "mean score", "number"),
+    )
+    return Table(("Mean score with each ", Term("peer"), " under ", Name(metric)), columns, tuple(rows))
 
 
 def _values(board: Row) -> list[float]:

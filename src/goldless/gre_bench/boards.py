@@ -169,18 +169,19 @@ def _run_board(folder: Path, *, name: str) -> Board:
 
 
 def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
-    """A sentence for each metric under which agents stand on different numbers of papers."""
-    told = []
+    """A sentence for the metrics under which agents stand on different numbers of papers."""
+    alike: dict[str, list[str]] = {}
     for metric, scores in metrics.items():
         counts = {agent: score.n for agent, score in scores.items() if score.score is not None}
         most = max((n for n in counts.values() if n is not None), default=0)
         fewer = [f"{agent} {n}" for agent, n in counts.items() if n is not None and n < most]
         if fewer:
-            told.append(
-                f"{metric}: agents stand on different papers ({', '.join(fewer)}, the others {most}), so their scores "
-                "and distances to the human baseline are not of the same papers; those by goldless gre score are"
-            )
-    return told
+            alike.setdefault(f"{', '.join(fewer)}, the others {most}", []).append(metric)
+    return [
+        f"{', '.join(names)}: agents stand on different papers ({told}), so their scores and distances to the human "
+        "baseline are not of the same papers; the differences that goldless gre score prints are"
+        for told, names in alike.items()
+    ]
 
 
 def _demonstration(folder: Path) -> list[str]:

@@ -105,13 +105,16 @@ class EditionScores:
     def _notes(self) -> list[str]:
         """What a reader of the metrics side by side must know."""
         told = [DEMONSTRATION] if self.demonstration else []
+        alike: dict[str, list[str]] = {}
         for metric, outcome in self.evaluation.outcomes.items():
             counts = {row.n for row in outcome.leaderboard.rows if row.score is not None}
             if len(counts) > 1:
-                told.append(
-                    f"{metric}: agents stand on different papers ({min(counts)} to {max(counts)} of {self.papers}), so "
-                    "compare their differences to human, which are taken on the same papers, not the scores."
-                )
+                alike.setdefault(f"{min(counts)} to {max(counts)} of {self.papers}", []).append(metric)
+        told += [
+            f"{', '.join(names)}: agents stand on different papers ({papers}), so compare their differences to human, "
+            "which are taken on the same papers, not the scores."
+            for papers, names in alike.items()
+        ]
         if self.unlisted:
             told.append(f"Not among the models of edition.toml, but in the study: {', '.join(self.unlisted)}.")
         return [*told, *self._counted()]

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from goldless.cli.console import say
+from goldless.gre_bench.making import Asking
+from goldless.models.usage import parse_budget, parse_price
+from goldless.runs.options import Progress
 
 EditionFolder = Annotated[
     Path, typer.Argument(metavar="EDITION", help="Folder of an edition, begun with goldless gre collect.")
@@ -21,6 +27,17 @@ BoardName = Annotated[
         help="Folder of an edition or a run, a CSV file with agent and metrics, published:70b or published:8b.",
     ),
 ]
+
+
+def asking(budget: str | None, price: str | None, journal: Path | None, tell: Callable[[Progress], None]) -> Asking:
+    """What asking models may cost, as it was given, with who is told how far it is."""
+    return Asking(
+        budget_usd=None if budget is None else parse_budget(budget),
+        price=None if price is None else parse_price(price),
+        journal=journal,
+        progress=tell,
+        say=say,
+    )
 
 
 def given(**settings: Any) -> dict[str, Any]:

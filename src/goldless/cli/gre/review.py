@@ -10,7 +10,7 @@ import anyio
 import typer
 
 from goldless.cli.console import ProgressBars, say, tell_spending
-from goldless.cli.gre.arguments import EditionFolder, given
+from goldless.cli.gre.arguments import EditionFolder, asking, given
 from goldless.cli.metric_options import (
     ASKED,
     BudgetOption,
@@ -25,8 +25,7 @@ from goldless.cli.tables import print_tables
 from goldless.gre_bench.agent_facts import read_agent_facts
 from goldless.gre_bench.edition import open_edition
 from goldless.gre_bench.generated_reviews import Generated
-from goldless.gre_bench.making import Asking, review_edition
-from goldless.models.usage import parse_budget, parse_price
+from goldless.gre_bench.making import review_edition
 from goldless.runs.asking_reviewers import named_reviewers
 
 
@@ -110,14 +109,8 @@ def review(
         if name not in unknown:
             added.setdefault(name, {}).update(known)
     with ProgressBars() as bars:
-        asking = Asking(
-            budget_usd=None if budget is None else parse_budget(budget),
-            price=None if price is None else parse_price(price),
-            journal=journal,
-            progress=bars,
-            say=say,
-        )
-        work = partial(review_edition, opened, settings, models=added, only=list(chosen) or None, asking=asking)
+        asked = asking(budget, price, journal, bars)
+        work = partial(review_edition, opened, settings, models=added, only=list(chosen) or None, asking=asked)
         _, generated = anyio.run(work)
     print_tables([generated.table()], "json" if json_only else table, as_json=generated.as_json)
     tell_generated(generated)

@@ -8,14 +8,13 @@ from functools import partial
 import anyio
 
 from goldless.cli.console import ProgressBars, say
-from goldless.cli.gre.arguments import EditionFolder
+from goldless.cli.gre.arguments import EditionFolder, asking
 from goldless.cli.gre.collect import tell_collected, unanswered_is_incomplete
 from goldless.cli.gre.review import tell_generated
 from goldless.cli.gre.score import print_scores, tell_scores
 from goldless.cli.metric_options import BudgetOption, FormatOption, JournalOption, JsonOption, PriceOption
 from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.making import Asking, collect_edition, review_edition, score_edition
-from goldless.models.usage import parse_budget, parse_price
+from goldless.gre_bench.making import collect_edition, review_edition, score_edition
 
 
 def run(
@@ -36,16 +35,10 @@ def run(
         opened, left_out = collect_edition(opened, {}, progress=bars, say=say)
     tell_collected(opened, left_out)
     with ProgressBars() as bars:
-        asking = Asking(
-            budget_usd=None if budget is None else parse_budget(budget),
-            price=None if price is None else parse_price(price),
-            journal=journal,
-            progress=bars,
-            say=say,
-        )
-        opened, generated = anyio.run(partial(review_edition, opened, {}, asking=asking))
+        asked = asking(budget, price, journal, bars)
+        opened, generated = anyio.run(partial(review_edition, opened, {}, asking=asked))
     tell_generated(generated)
     with ProgressBars() as bars:
-        opened, scores = anyio.run(partial(score_edition, opened, {}, asking=replace(asking, progress=bars)))
+        opened, scores = anyio.run(partial(score_edition, opened, {}, asking=replace(asked, progress=bars)))
     print_scores(scores, "json" if json_only else table)
     tell_scores(opened, scores)

@@ -9,7 +9,7 @@ import anyio
 import typer
 
 from goldless.cli.console import ProgressBars, say
-from goldless.cli.gre.arguments import EditionFolder, given
+from goldless.cli.gre.arguments import EditionFolder, asking, given
 from goldless.cli.metric_options import (
     ASKED,
     OUTPUT,
@@ -29,8 +29,7 @@ from goldless.cli.score import tell_rest
 from goldless.cli.tables import print_tables
 from goldless.gre_bench.edition import Edition, open_edition
 from goldless.gre_bench.edition_scores import EditionScores
-from goldless.gre_bench.making import Asking, score_edition
-from goldless.models.usage import parse_budget, parse_price
+from goldless.gre_bench.making import score_edition
 from goldless.runs.options import metric_names
 from goldless.runs.store import as_json
 
@@ -102,14 +101,8 @@ def score(
     )
     opened = open_edition(edition)
     with ProgressBars() as bars:
-        asking = Asking(
-            budget_usd=None if budget is None else parse_budget(budget),
-            price=None if price is None else parse_price(price),
-            journal=journal,
-            progress=bars,
-            say=say,
-        )
-        made, scores = anyio.run(partial(score_edition, opened, settings, run=run, asking=asking))
+        asked = asking(budget, price, journal, bars)
+        made, scores = anyio.run(partial(score_edition, opened, settings, run=run, asking=asked))
     print_scores(scores, "json" if json_only else table)
     tell_scores(made, scores, run)
 

@@ -356,4 +356,4 @@ def test_a_table_keeps_numbers_whole_in_csv_and_short_for_people():
 def test_amounts_times_and_large_numbers_are_written_in_their_usual_units():
     assert [usd_text(x) for x in (0.0, 0.0123, 4.2, 168.0, 16800.0)] == ["0.00", "0.012", "4.20", "168", "16,800"]
     assert [seconds_text(x) for x in (5, 600, 7200, 864_000)] == ["5 s", "10 min", "2.0 h", "10.0 days"]
-    assert [large_text(x) for x in (812, 12_300, 4.2e6, 2.94e9)] == ["812", "12.3k", "4.2M", "2.94G"]
+    assert [large_text(x) for x in (812, 12_300, 4.2e6, 2.94e9)] == ["812", "12.3k", "4.2M", "2.94B"]

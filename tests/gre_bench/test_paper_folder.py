@@ -16,7 +16,7 @@ from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource
 
 PAPERS = [
     {"paper": "a", "title": "On A", "abstract": "A is studied.", "public_date": "2023-09-30", "area": "theory"},
-    {"paper": "b", "title": "On B", "abstract": "B is studied.", "synopsis_assw": "Authors claim B."},
+    {"paper": "b", "title": "On B", "abstract": "B is studied.", "synopsis_assw": "B is studied.\n\nAuthors claim B."},
 ]
 REVIEWS = [
     {"paper": paper, "review": f"r{n}", "Summary": f"Review {n} of {paper}.", "Strengths": "Many.", "rating": n}
@@ -71,7 +71,7 @@ def test_a_paper_comes_with_all_that_the_tables_say_whatever_their_format(make, 
     assert (paper.public_date, paper.extra, paper.synopses) == ("2023-09-30", {"area": "theory"}, {})
     assert paper.reviews[0].text == "Summary:\n\nReview 1 of a.\n\nStrengths:\n\nMany."
     assert [str(review.extra["rating"]) for review in paper.reviews] == ["1", "2", "3"]
-    assert source.paper("b", reviews=3).synopses == {"assw": "Authors claim B."}
+    assert source.paper("b", reviews=3).synopses == {"assw": "B is studied.\n\nAuthors claim B."}
 
 
 def test_a_review_of_one_text_is_that_text(make):
@@ -134,10 +134,25 @@ def test_a_paper_without_a_file_is_left_out(make):
     )
 
 
-def test_a_paper_whose_file_is_blank_is_left_out(make):
+@pytest.mark.parametrize("held", [b"\xef\xbb\xbf \x00\n", b"\x01\x02\x00 a \x07\x07"])
+def test_a_paper_whose_file_holds_no_text_that_can_be_read_is_left_out(make, held):
     folder = make()
-    (folder / "papers" / "a.txt").write_bytes(b"\xef\xbb\xbf \x00\n")
-    assert PaperFolder(folder).paper("a", reviews=3) == LeftOut("a", "no_paper", "a.txt is empty")
+    (folder / "papers" / "a.txt").write_bytes(held)
+    left = LeftOut("a", "no_paper", "a.txt holds no text that can be read")
+    assert PaperFolder(folder).paper("a", reviews=3) == left
+
+
+@pytest.mark.parametrize("ending", [".txt", ".pdf"])
+def test_a_paper_whose_file_is_empty_is_left_out(make, ending):
+    folder = make(texts=("b",))
+    (folder / "papers" / f"a{ending}").write_bytes(b"")
+    assert PaperFolder(folder).paper("a", reviews=3) == LeftOut("a", "no_paper", f"a{ending} is empty")
+
+
+def test_a_summary_of_claims_that_does_not_begin_with_the_abstract_is_a_problem(make):
+    papers = [{**PAPERS[0], "synopsis_assw": "Authors claim A."}]
+    found = problems(make(papers=papers, reviews=REVIEWS[:3]))
+    assert found[0].startswith("papers.jsonl:1: synopsis_assw must begin with the abstract")
 
 
 def test_a_paper_without_an_abstract_is_left_out(make):

@@ -16,6 +16,7 @@ from typing import Any
 from goldless.dates import first_day
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
+from goldless.gre_bench.readability import MOST_UNREADABLE, unreadable_share
 from goldless.gre_bench.text_mending import storable
 from goldless.studies.cells import describe, is_empty
 from goldless.studies.checking import Checking
@@ -104,10 +105,15 @@ class PaperFolder:
     def _text(self, name: str, file: Path | None) -> str | LeftOut:
         if file is None:
             return LeftOut(name, "no_paper", f"no papers/NAME{'|'.join(ENDINGS)} of it")
+        data = file.read_bytes()
+        if not data:
+            return LeftOut(name, "no_paper", f"{file.name} is empty")
         if file.suffix.lower() in TEXTS:
-            text = storable(file.read_bytes().decode("utf-8-sig"))
-            return text if text.strip() else LeftOut(name, "no_paper", f"{file.name} is empty")
-        read = pdf_text(file.read_bytes(), reader=self._reader)
+            given = data.decode("utf-8-sig")
+            if unreadable_share(given) > MOST_UNREADABLE:
+                return LeftOut(name, "no_paper", f"{file.name} holds no text that can be read")
+            return storable(given)
+        read = pdf_text(data, reader=self._reader)
         return LeftOut(name, read.reason, f"{file.name}: {read.detail}") if isinstance(read, PdfProblem) else read.text
 
 
@@ -167,6 +173,9 @@ def _listed(row: Row, line: int, check: Checking) -> _Listed:
         check.add("synopsis_abstract is not a column here; the abstract stands in the column 'abstract'", line)
     columns = [c for c in row if c.startswith(SYNOPSIS) and c not in {SYNOPSIS, "synopsis_abstract"}]
     synopses = {c.removeprefix(SYNOPSIS): check.optional_text(row, c, line) for c in columns}
+    assw = synopses.get("assw")
+    if assw and abstract and not " ".join(assw.split()).startswith(" ".join(abstract.split())):
+        check.add("synopsis_assw must begin with the abstract: gem-s[assw] gives the scorer this text alone", line)
     known = {*PAPER_COLUMNS, *columns, "synopsis_abstract"}
     return _Listed(
         title=title,

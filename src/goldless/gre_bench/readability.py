@@ -44,9 +44,8 @@ def garble(text: str) -> str:
     """Why the text cannot be read, with what was measured; empty where it can be read or is too short to say."""
     if not is_long_enough(text):
         return ""
-    marks = sum(len(match[0]) for match in _MARK.finditer(text))
     characters = [character for character in text if not character.isspace()]
-    unreadable = (sum(map(_means_nothing, characters)) + marks) / len(characters)
+    unreadable = unreadable_share(text)
     if unreadable > MOST_UNREADABLE:
         return f"{unreadable:.0%} of its characters mean nothing (at most {MOST_UNREADABLE:.0%} may)"
     letters = [character for character in characters if character.isalpha()]
@@ -58,6 +57,13 @@ def garble(text: str) -> str:
     if 2 * sum(letter <= _LAST_LATIN for letter in letters) < len(letters):
         return ""
     return _latin_garble(text)
+
+
+def unreadable_share(text: str) -> float:
+    """Share of its characters, blanks apart, that mean nothing in any language: 1 where there are none."""
+    marks = sum(len(match[0]) for match in _MARK.finditer(text))
+    characters = [character for character in text if not character.isspace()]
+    return (sum(map(_means_nothing, characters)) + marks) / len(characters) if characters else 1.0
 
 
 def _latin_garble(text: str) -> str:

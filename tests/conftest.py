@@ -8,6 +8,7 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ from pathlib import Path
 import anyio
 import hypothesis
 import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
 
 from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
@@ -113,6 +115,42 @@ def embedded(embedded_file: Path) -> Iterator[GgufModel]:
     anyio.run(model.prepare)
     yield model
     anyio.run(model.aclose)
+
+
+# --- a browser ---------------------------------------------------------------------------------------------------
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER_FLAGS = (
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Chromium without a window; tests that need it skip where there is none, but never in CI."""
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        why = f"no browser: none of {', '.join(BROWSERS)} is on the path"
+        if os.environ.get("CI"):
+            pytest.fail(f"{why}; with CI set this is a failure")
+        pytest.skip(why)
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture
+def pictures() -> Callable[[Page, str], None]:
+    """Keeps a picture of a page, for a person to look at, where GOLDLESS_SCREENSHOTS names a folder."""
+    folder = os.environ.get("GOLDLESS_SCREENSHOTS")
+
+    def keep(page: Page, name: str) -> None:
+        if folder:
+            page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+    return keep
 
 
 # --- toy models and studies --------------------------------------------------------------------------------------

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-from pathlib import Path
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from viewer_runs import HOSTILE, chat, scored_run, served, word_scorer
 
 from goldless.viewer.bundle import write_bundle
@@ -17,30 +16,6 @@ TEXTS = {
     "t2": {"ann": "vond rask", "bob": "rask ebbo vond", "cy": "quex"},
     "t3": {"ann": "lirp hoft hoft", "bob": "lirp hoft", "cy": "nothing alike"},
 }
-BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-
-
-def missing(what: str) -> None:
-    """Skip where there is no browser; in CI there must be one."""
-    message = f"{what}: the viewer is not tried in a browser. Install Chromium, and pip install --group dev."
-    if os.environ.get("CI"):
-        pytest.fail(message)
-    pytest.skip(message)
-
-
-@pytest.fixture(scope="module")
-def chromium():
-    try:
-        from playwright.sync_api import sync_playwright  # noqa: PLC0415 - may not be installed
-    except ImportError:
-        missing("no Playwright")
-    found = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if found is None:
-        missing(f"none of {', '.join(BROWSERS)} is on the path")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-gpu"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture(scope="module")
@@ -75,9 +50,9 @@ class Watched:
 
 
 @pytest.fixture
-def view(chromium, shelf):
+def view(browser, shelf):
     with served(shelf / "runs", shelf / "j.sqlite") as url:
-        context = chromium.new_context(viewport={"width": 1280, "height": 900})
+        context = browser.new_context(viewport={"width": 1280, "height": 900})
         watched = Watched(context.new_page(), url)
         yield watched
         context.close()
@@ -199,14 +174,8 @@ PAGES = {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_serious_accessibility_fault_is_found_on_any_page(view, scheme, tmp_path):
-    try:
-        from axe_playwright_python.sync_playwright import Axe  # noqa: PLC0415 - may not be installed
-    except ImportError:
-        missing("no axe-playwright-python")
+def test_no_serious_accessibility_fault_is_found_on_any_page(view, scheme, pictures):
     axe = Axe()
-    folder = Path(os.environ.get("GOLDLESS_SCREENSHOTS") or tmp_path)
-    folder.mkdir(parents=True, exist_ok=True)
     view.page.emulate_media(color_scheme=scheme)
     found = []
     for width in (1280, 390):
@@ -214,7 +183,7 @@ def test_no_serious_accessibility_fault_is_found_on_any_page(view, scheme, tmp_p
         for name, path in PAGES.items():
             page = view.open(path)
             page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-            page.screenshot(path=folder / f"viewer-{name}-{scheme}-{width}.png", full_page=True)
+            pictures(page, f"viewer-{name}-{scheme}-{width}")
             assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth"), name
             if width == 1280:
                 faults = axe.run(page).response["violations"]
@@ -228,9 +197,9 @@ def test_no_serious_accessibility_fault_is_found_on_any_page(view, scheme, tmp_p
 # --- the static site -------------------------------------------------------------------------------------------------
 
 
-def test_the_static_site_works_from_a_disk_with_no_network(chromium, shelf, tmp_path):
+def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_path):
     site = write_bundle(Library(shelf / "runs", journal=shelf / "j.sqlite"), tmp_path / "site", maps=True)
-    context = chromium.new_context(offline=True)
+    context = browser.new_context(offline=True)
     watched = Watched(context.new_page(), site.folder.resolve().as_uri() + "/")
     page = watched.open("index.html")
     page.get_by_role("link", name="words").click()

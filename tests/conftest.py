@@ -117,6 +117,18 @@ def embedded(embedded_file: Path) -> Iterator[GgufModel]:
     anyio.run(model.aclose)
 
 
+# --- recorded data -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def recorded() -> Path:
+    """The folder of the recorded studies: outputs of real models with people's labels, no part of the project."""
+    path = Path(os.environ.get("GOLDLESS_RECORDED") or Path(__file__).parents[2] / "shared" / "data")
+    if not path.is_dir():
+        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
+    return path
+
+
 # --- a browser ---------------------------------------------------------------------------------------------------
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
-import os
 import random
 import string
-from pathlib import Path
 
 import pytest
 
@@ -47,11 +45,8 @@ ENCODED = {
 
 
 @pytest.fixture
-def reviews() -> list[str]:
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews" / "responses.jsonl"
-    if not path.is_file():
-        pytest.skip("no recorded reviews: set GOLDLESS_RECORDED to their folder")
+def reviews(recorded) -> list[str]:
+    path = recorded / "iclr23_reviews" / "responses.jsonl"
     return [json.loads(line)["text"] for line in path.read_text(encoding="utf-8").splitlines()]
 
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 import pytest
 
@@ -24,15 +22,6 @@ ICLR_2023 = {
     "summary_of_the_paper": "Plants grow.",
 }
 """A review with the fields of the ICLR 2023 form, in another order than the form's."""
-
-
-def recorded_reviews() -> Path:
-    folder = os.environ.get("GOLDLESS_RECORDED")
-    places = [Path(folder)] if folder else [base / "shared/data" for base in Path(__file__).resolve().parents[2:4]]
-    for place in places:
-        if (place / "iclr23_reviews/responses.jsonl").exists():
-            return place / "iclr23_reviews/responses.jsonl"
-    pytest.skip("the recorded reviews are not here: set GOLDLESS_RECORDED to their folder")
 
 
 def test_a_review_of_iclr_2023_has_the_four_sections_of_its_form_in_the_forms_order():
@@ -123,13 +112,13 @@ def test_a_title_is_one_line_whatever_the_field_is_called():
 
 
 @pytest.mark.recorded
-def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again():
+def test_recorded_reviews_cut_at_their_titles_read_the_same_when_joined_again(recorded):
     """Others made the recorded texts from the ICLR 2023 form; 900 reviews, white space apart."""
     fields = {section_title(field): field for field in ICLR_2023}
     four = list(sections_and_extra(ICLR_2023)[0])
     cut = re.compile("(?:^|\n\n)(" + "|".join(map(re.escape, four)) + "):\n\n")
     checked = 0
-    for line in recorded_reviews().read_text(encoding="utf-8").splitlines():
+    for line in (recorded / "iclr23_reviews" / "responses.jsonl").read_text(encoding="utf-8").splitlines():
         text = json.loads(line)["text"]
         _, *parts = cut.split(text)
         titled = list(zip(parts[::2], parts[1::2], strict=True))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import os
 from collections import Counter
 from pathlib import Path
 
@@ -186,16 +185,6 @@ def test_a_design_for_another_study_is_refused(tasks, agents, said):
 
 
 # How well the chosen pairs rank.
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Path:
-    """The folder of the recorded studies."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
 
 
 def read_contrasts(path: Path) -> pl.DataFrame:

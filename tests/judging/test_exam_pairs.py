@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 from itertools import combinations
-from pathlib import Path
 
 import pytest
 
@@ -280,15 +278,6 @@ async def test_the_exam_is_asked_in_both_orders_or_as_single_ratings():
 # --- recorded data --------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def recorded() -> Path:
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
-
-
 def rows(path):
     return [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line]
 
@@ -297,7 +286,7 @@ def rows(path):
 def test_the_recorded_study_has_300_exam_pairs_of_2100_and_needs_no_further_call(recorded):
     """7 agents make 21 pairs, 3 questioners make 3, on 100 tasks."""
     answered = {}
-    for row in rows(recorded / "responses.jsonl"):
+    for row in rows(recorded / "xsum_peer_review" / "responses.jsonl"):
         answered.setdefault(row["task"], []).append(row["agent"])
     agents = {name.casefold(): name for names in answered.values() for name in names}
     chosen = [agents[name] for name in agents if name.startswith(("chatgpt", "fastchat", "alpaca"))]
@@ -306,7 +295,7 @@ def test_the_recorded_study_has_300_exam_pairs_of_2100_and_needs_no_further_call
     assert (len(split.exam), len(split.test)) == (300, 1800)
     known = [
         JudgementEvidence(r["reviewer"], r["format"], r["task"], r["first"], r["second"], output=r["output"])
-        for r in rows(recorded / "judgements.jsonl")
+        for r in rows(recorded / "xsum_peer_review" / "judgements.jsonl")
         if r["format"] == "pairwise"
     ]
     questions = both_orders(consistency_pairs(answered))

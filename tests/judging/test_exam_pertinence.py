@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -355,14 +353,14 @@ async def test_the_exam_is_not_sat_on_a_scale_of_single_ratings():
 
 
 @pytest.mark.recorded
-def test_the_nearest_articles_are_those_of_a_dense_computation():
+def test_the_nearest_articles_are_those_of_a_dense_computation(recorded):
     """All 100 recorded articles as a matrix of word counts, weighted and compared at once."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
     tables = {
-        name: [json.loads(line) for line in (path / f"{name}.jsonl").read_text(encoding="utf-8").split("\n") if line]
+        name: [
+            json.loads(line)
+            for line in (recorded / "xsum_peer_review" / f"{name}.jsonl").read_text(encoding="utf-8").split("\n")
+            if line
+        ]
         for name in ("tasks", "responses")
     }
     prompts = {row["task"]: row["prompt"] for row in tables["tasks"]}

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import statistics
 from collections import defaultdict
-from pathlib import Path
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -293,14 +292,14 @@ def test_a_response_that_holds_the_reviewers_words_cannot_turn_its_verdict_round
 
 # --- recorded outputs ------------------------------------------------------------------------------------------------
 
-RECORDED = Path(os.environ.get("GOLDLESS_RECORDED", Path(__file__).parents[3] / "shared" / "data"))
 
+@pytest.fixture
+def table(recorded) -> Callable[[str], list[dict]]:
+    def read(name: str) -> list[dict]:
+        path = recorded / "xsum_peer_review" / f"{name}.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
-def recorded(table: str) -> list[dict]:
-    path = RECORDED / "xsum_peer_review" / f"{table}.jsonl"
-    if not path.exists():
-        pytest.skip("no recorded peer reviews")
-    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return read
 
 
 def human_signs(labels) -> dict[tuple[str, str, str], int]:
@@ -333,10 +332,10 @@ def accuracy(rows, signs, reading) -> dict[str, float]:
 
 
 @pytest.mark.recorded
-def test_recorded_outputs_read_as_published_give_the_published_accuracies():
+def test_recorded_outputs_read_as_published_give_the_published_accuracies(table):
     """Auto-PRE, Table 3, XSum, pairwise. "None of them" counts as one there."""
-    rows = [row for row in recorded("judgements") if row["format"] == "pairwise"]
-    found = accuracy(rows, human_signs(recorded("labels")), lambda output: published_value("pairwise", output))
+    rows = [row for row in table("judgements") if row["format"] == "pairwise"]
+    found = accuracy(rows, human_signs(table("labels")), lambda output: published_value("pairwise", output))
     assert {name: found[name] for name in ("vicuna-7b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4")} == {
         "vicuna-7b": 0.5106,
         "fastchat-t5-3b": 0.6921,
@@ -347,9 +346,9 @@ def test_recorded_outputs_read_as_published_give_the_published_accuracies():
 
 
 @pytest.mark.recorded
-def test_recorded_outputs_of_one_word_are_read_as_published_and_wordy_ones_within_a_thousandth():
-    rows = [row for row in recorded("judgements") if row["format"] == "pairwise"]
-    signs = human_signs(recorded("labels"))
+def test_recorded_outputs_of_one_word_are_read_as_published_and_wordy_ones_within_a_thousandth(table):
+    rows = [row for row in table("judgements") if row["format"] == "pairwise"]
+    signs = human_signs(table("labels"))
     ours = accuracy(rows, signs, PAIRWISE.read)
     published = accuracy(rows, signs, lambda output: published_value("pairwise", output))
     for name in ("vicuna-7b", "chatglm3-6b", "baichuan2-13b", "chatgpt", "chatglm_pro", "deepseek-r1"):
@@ -358,8 +357,8 @@ def test_recorded_outputs_of_one_word_are_read_as_published_and_wordy_ones_withi
 
 
 @pytest.mark.recorded
-def test_recorded_ratings_outside_of_the_range_are_missing_on_the_scale_and_kept_as_published():
-    outputs = [row["output"] for row in recorded("judgements") if row["format"] == "5-level"]
+def test_recorded_ratings_outside_of_the_range_are_missing_on_the_scale_and_kept_as_published(table):
+    outputs = [row["output"] for row in table("judgements") if row["format"] == "5-level"]
     zeros = [output for output in outputs if output.strip() == "0"]
     assert zeros
     assert {FIVE_LEVEL.read(output) for output in zeros} == {None}

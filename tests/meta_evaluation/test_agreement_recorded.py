@@ -6,9 +6,6 @@ that are not recorded: of the six reviewers that both have, none of its cells co
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import anyio
 import pytest
 
@@ -29,12 +26,8 @@ EQUAL = {"pairwise": (0.7401, None), "5-level": (0.7055, 0.4650), "100-level": (
 
 
 @pytest.fixture(scope="module")
-def study() -> goldless.Study:
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return goldless.read_study(path)
+def study(recorded) -> goldless.Study:
+    return goldless.read_study(recorded / "xsum_peer_review")
 
 
 def held(study, **options):

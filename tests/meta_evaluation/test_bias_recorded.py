@@ -6,9 +6,7 @@ Preference gaps by PRE's equation 2 and Auto-PRE's rate by its equation 5, recom
 
 from __future__ import annotations
 
-import os
 from functools import partial
-from pathlib import Path
 
 import anyio
 import pytest
@@ -35,12 +33,8 @@ FAST = Options(metrics=(), recorded=True, resamples=200)
 
 
 @pytest.fixture(scope="module")
-def xsum():
-    root = Path(__file__).resolve().parents[2]
-    path = Path(os.environ.get("GOLDLESS_RECORDED", root.parent / "shared" / "data")) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded XSum study")
-    return goldless.read_study(path)
+def xsum(recorded):
+    return goldless.read_study(recorded / "xsum_peer_review")
 
 
 def find(study, **how):

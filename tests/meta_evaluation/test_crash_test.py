@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
 import re
-from pathlib import Path
 
 import anyio
 import numpy as np
@@ -258,16 +256,12 @@ def test_a_rephrasing_writer_stands_in_the_signature():
 
 
 @pytest.mark.recorded
-def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated():
+def test_deletion_lowers_rouge_l_and_bleu_of_recorded_reviews_as_stated(recorded):
     """Pooled SMD on 300 papers, candidate human2, references human1 and human3: the description of the data."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
     test = run(
         ["rouge-l", "bleu"],
         ["deletion[paper]"],
-        study=goldless.read_study(path),
+        study=goldless.read_study(recorded / "iclr23_reviews"),
         agents=["human2"],
         references=["human1", "human3"],
     )

@@ -5,9 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-import os
 import random
-from pathlib import Path
 
 import anyio
 import numpy as np
@@ -287,12 +285,8 @@ PAPER_PRICES = parse_reviewer_prices(["gpt4=40", "chatgpt=1", "chatglm_pro=1", *
 
 
 @pytest.fixture(scope="module")
-def xsum():
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return goldless.read_study(path)
+def xsum(recorded):
+    return goldless.read_study(recorded / "xsum_peer_review")
 
 
 def panels_of(study, members, **settings):

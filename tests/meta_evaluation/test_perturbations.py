@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -543,12 +541,10 @@ def test_no_text_breaks_a_perturbation(name, what):
 
 
 @pytest.fixture(scope="module")
-def reviews() -> list[str]:
-    beside = Path(__file__).resolve().parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "iclr23_reviews"
-    if not folder.is_dir():
-        pytest.skip("no recorded data here")
-    return [response.text for _, responses in goldless.read_study(folder) for response in responses]
+def reviews(recorded) -> list[str]:
+    return [
+        response.text for _, responses in goldless.read_study(recorded / "iclr23_reviews") for response in responses
+    ]
 
 
 @pytest.mark.recorded

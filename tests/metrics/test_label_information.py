@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -243,13 +241,9 @@ def test_options_that_make_no_sense_are_refused(options, message):
 
 
 @pytest.fixture(scope="module")
-def clinicians() -> dict[str | None, list[CategoryLabel]]:
+def clinicians(recorded) -> dict[str | None, list[CategoryLabel]]:
     """The preferences of five clinicians, by criterion."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return preference_labels(read_study(path / "chq_readers").preferences())
+    return preference_labels(read_study(recorded / "chq_readers").preferences())
 
 
 @pytest.mark.recorded

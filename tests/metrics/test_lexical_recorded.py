@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import numpy as np
 import pytest
 
@@ -27,18 +24,10 @@ PUBLISHED = {
 """Accuracy against people's pairs, PRE, table 2(b); its second row named ROUGE-1 is ROUGE-L (Auto-PRE, table 3)."""
 
 
-def recorded(name: str):
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / name
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return read_study(path)
-
-
 @pytest.fixture(scope="module")
-def xsum():
+def xsum(recorded):
     """Texts, references and people's pair labels."""
-    study = recorded("xsum_peer_review")
+    study = read_study(recorded / "xsum_peer_review")
     agents = tuple(agent.agent for agent in study.agents)
     tasks = tuple(study.tasks)
     texts = {(task, r.agent): r.text for task in tasks for r in study.responses(task)}
@@ -48,9 +37,9 @@ def xsum():
 
 
 @pytest.fixture(scope="module")
-def reviews():
+def reviews(recorded):
     """600 (review, reference) pairs of 300 papers, the same with sentences deleted, and each pair's paper."""
-    study = recorded("iclr23_reviews")
+    study = read_study(recorded / "iclr23_reviews")
     texts = {(task, r.agent): r.text for task in study.tasks for r in study.responses(task)}
     keys = [(task, reference) for task in study.tasks for reference in ("human1", "human3")]
     before = [(texts[task, "human2"], texts[task, reference]) for task, reference in keys]

@@ -6,7 +6,6 @@ appendix 5 to the letter (the published row of Auto-PRE mixes variants from cell
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -107,12 +106,8 @@ def load(path: Path, convention: str) -> Recorded:
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
+def folder(recorded) -> Path:
+    return recorded / "xsum_peer_review"
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import os
 from pathlib import Path
 
 import numpy as np
@@ -234,16 +233,6 @@ def test_something_else_than_a_table_is_refused():
 
 
 # --- recorded critics -----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Path:
-    """The folder of the recorded studies."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
 
 
 @functools.cache

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -305,41 +303,32 @@ ATTACKS = {
 """d of TVD-MI and of MI, and the rise of the mean TVD-MI score, on Reddit."""
 
 
-@pytest.fixture(scope="module")
-def data() -> Path:
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
-
-
 def evaluate(path, metrics):
     return goldless.evaluate(path, metrics=metrics, recorded=True, compare_groups=GROUPS, resamples=200)
 
 
 @pytest.mark.recorded
 @pytest.mark.parametrize("name", STATED)
-def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals(data, name):
-    result = evaluate(data / name, list(STATED[name]))
+def test_recorded_evidence_gives_the_stated_effect_sizes_to_the_printed_decimals(recorded, name):
+    result = evaluate(recorded / name, list(STATED[name]))
     found = {metric: round(outcome.groups.d_task, 3) for metric, outcome in result.outcomes.items()}
     assert found == STATED[name]
 
 
 @pytest.mark.recorded
-def test_at_the_level_of_responses_the_groups_overlap_as_stated(data):
+def test_at_the_level_of_responses_the_groups_overlap_as_stated(recorded):
     """d of 1.65 and AUC of .866 on Reddit, AUC of .846 on SamSum."""
-    reddit = evaluate(data / "reddit_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
-    samsum = evaluate(data / "samsum_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
+    reddit = evaluate(recorded / "reddit_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
+    samsum = evaluate(recorded / "samsum_peer_prediction", "tvd-mi").outcomes["tvd-mi"].groups
     assert (round(reddit.d_response, 2), round(reddit.auc, 3), round(samsum.auc, 3)) == (1.65, 0.866, 0.846)
 
 
 @pytest.mark.recorded
-def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(data):
+def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(recorded):
     def mean(result):
         return math.fsum(row.score for row in result.leaderboard("tvd-mi").rows) / len(result.agents)
 
-    reddit = data / "reddit_peer_prediction"
+    reddit = recorded / "reddit_peer_prediction"
     before = mean(evaluate(reddit, "tvd-mi"))
     found = {}
     for attack in ATTACKS:
@@ -350,9 +339,9 @@ def test_under_attack_the_effect_sizes_and_the_mean_score_are_as_stated(data):
 
 
 @pytest.mark.recorded
-def test_clinicians_tell_about_each_other_as_stated(data):
+def test_clinicians_tell_about_each_other_as_stated(recorded):
     """Mean over the 10 pairs; the printed nulls are good to Monte-Carlo error, so half a thousandth more is allowed."""
-    raters = goldless.evaluate(data / "chq_readers", metrics="tvd-mi[labels]").raters
+    raters = goldless.evaluate(recorded / "chq_readers", metrics="tvd-mi[labels]").raters
     found = {criterion: information.overall for criterion, information in raters.by_criterion.items()}
     assert {c: round(x.value, 3) for c, x in found.items()} == {
         "completeness": 0.143,

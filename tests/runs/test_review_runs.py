@@ -7,9 +7,7 @@ lazy one always says one, the odd one answers in another language.
 from __future__ import annotations
 
 import json
-import os
 import re
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -437,12 +435,8 @@ CELLS = {
 
 @pytest.mark.recorded
 @pytest.mark.parametrize("exam", CELLS)
-def test_recorded_panels_agree_with_people_as_stated(exam):
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    folder = Path(os.environ.get("GOLDLESS_RECORDED", beside)) / "xsum_peer_review"
-    if not folder.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    given = goldless.read_study(folder)
+def test_recorded_panels_agree_with_people_as_stated(exam, recorded):
+    given = goldless.read_study(recorded / "xsum_peer_review")
     questioners = ["chatgpt", "fastchat-t5-3b", "alpaca-7b"] if exam == "human" else None
     for scale, stated in zip(("pairwise", "5-level", "100-level"), CELLS[exam], strict=True):
         found = goldless.review(

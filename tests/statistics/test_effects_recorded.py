@@ -6,7 +6,6 @@ mean of its row and column averages, itself left out; the agent named Reference 
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -23,16 +22,6 @@ STATED = {
     "reddit_peer_prediction": {"d_task": 7.235, "d_response": 1.65, "auc": 0.866},
 }
 ATTACKED = {"case_flip": 4.975, "format": 5.899, "padding": 6.796, "pattern": 5.335}
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Path:
-    """The folder of the recorded studies."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
 
 
 def comparison(path: Path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
@@ -17,16 +16,6 @@ STATED = {
     "reddit_peer_prediction": {"tasks": 200, "agents": 30, "responses": 0},
     "iclr23_reviews": {"tasks": 300, "agents": 3, "responses": 900},
 }
-
-
-@pytest.fixture(scope="module")
-def recorded() -> Path:
-    """The folder of the recorded studies."""
-    beside = Path(__file__).parents[3] / "shared" / "data"
-    path = Path(os.environ.get("GOLDLESS_RECORDED", beside))
-    if not path.is_dir():
-        pytest.skip("no recorded studies: set GOLDLESS_RECORDED to their folder")
-    return path
 
 
 def test_every_recorded_study_is_readable(recorded):

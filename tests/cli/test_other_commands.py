@@ -9,8 +9,10 @@ import sys
 import pytest
 
 import goldless as library
+from goldless.cli.console import ProgressBars
 from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
+from goldless.runs.options import Progress
 
 VERBS = ["demo", "score", "doctor", "study", "study check", "study show", "models", "models list", "models pull"]
 
@@ -106,3 +108,14 @@ def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatc
     first = len(asked)
     goldless("doctor", spec)
     assert len(asked) == 2 * first > 0
+
+
+def test_a_run_that_nobody_watches_says_a_line_now_and_then(capsys):
+    times = iter([0.0, 1.0, 29.0, 31.0, 45.0, 61.0])
+    bars = ProgressBars(clock=lambda: next(times))
+    for done in (0, 28, 30, 44, 60):
+        bars(Progress("scoring", done, 100, 10 * done, None))
+    assert capsys.readouterr().err.splitlines() == [
+        "scoring: 30 of 100, 1.0/s 10 tok/s, price unknown",
+        "scoring: 60 of 100, 1.0/s 10 tok/s, price unknown",
+    ]

@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 import typer
 
 from goldless.cli.console import say, tell_folder
+from goldless.cli.exit_codes import NOTHING
 from goldless.cli.metric_options import (
     ASKED,
     STATISTICS,
@@ -21,7 +22,7 @@ from goldless.cli.metric_options import (
     names,
     run_on_study,
 )
-from goldless.cli.score import NOTHING_SCORED, tell_rest
+from goldless.cli.score import tell_rest
 from goldless.cli.tables import print_tables
 from goldless.judging.scales import SCALES
 from goldless.meta_evaluation.agreement import Agreement
@@ -135,4 +136,4 @@ def tell_agreement(found: Agreement, folder: Path | None = None) -> None:
     ]
     if all(number is None for number in numbers):
         say("no label and no score are for the same responses", style="red")
-        raise typer.Exit(NOTHING_SCORED)
+        raise typer.Exit(NOTHING)

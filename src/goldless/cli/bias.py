@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE, NOTHING
 from goldless.cli.metric_options import (
     STATISTICS,
     Format,
@@ -29,8 +30,6 @@ from goldless.runs.options import Options
 from goldless.runs.store import save_result
 from goldless.studies import as_study
 
-INCOMPLETE = 3
-NOTHING_MEASURED = 1
 WHO = "Reviewers"
 
 
@@ -193,4 +192,4 @@ def tell_bias(report: BiasReport, folder: Path | None = None) -> None:
         raise typer.Exit(INCOMPLETE)
     if all(row.value is None for row in report.rows):
         say("nothing could be measured", style="red")
-        raise typer.Exit(NOTHING_MEASURED)
+        raise typer.Exit(NOTHING)

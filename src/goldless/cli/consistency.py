@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE
 from goldless.cli.metric_options import (
     ASKED,
     FormatOption,
@@ -24,8 +25,6 @@ from goldless.meta_evaluation.run_scores import read_run_scores
 from goldless.runs.options import Options
 from goldless.runs.store import save_result
 from goldless.studies import Study, as_study, read_study
-
-INCOMPLETE = 3
 
 
 @metric_options(default=None, leave_out=("recorded",))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 out = Console(emoji=False, highlight=False)
 err = Console(emoji=False, highlight=False, stderr=True)
+LINE_SECONDS = 30.0
+"""Between two lines on how far a run is, where standard error is no terminal."""
 
 
 def say(message: str, *, style: str = "") -> None:
@@ -59,9 +62,9 @@ def warnings_as_messages() -> Iterator[None]:
 
 
 class ProgressBars:
-    """One bar a stage, with rate, cost so far and time left."""
+    """One bar a stage, with rate, cost so far and time left; where nobody watches, a line now and then."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._bars = Bars(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -76,6 +79,9 @@ class ProgressBars:
             disable=not err.is_terminal,  # in a file it would leave empty lines
         )
         self._tasks: dict[str, int] = {}
+        self._clock = clock
+        self._began: dict[str, float] = {}
+        self._told = clock()
 
     def __enter__(self) -> Self:
         """Nothing is drawn before there is something to show."""
@@ -87,11 +93,21 @@ class ProgressBars:
 
     def __call__(self, progress: Progress) -> None:
         """Show how far a stage is."""
+        now = self._clock()
+        seconds = now - self._began.setdefault(progress.stage, now)
+        rate = f"{progress.done / seconds:.1f}/s" if seconds > 0.5 else ""
+        if rate and progress.tokens:
+            rate += f" {progress.tokens / seconds:,.0f} tok/s"
+        cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
+        if err.is_terminal:
+            self._draw(progress, rate, cost)
+        elif now - self._told >= LINE_SECONDS:
+            self._told = now
+            say(", ".join(filter(None, (f"{progress.stage}: {progress.done} of {progress.total}", rate, cost))))
+
+    def _draw(self, progress: Progress, rate: str, cost: str) -> None:
         self._bars.start()
         if progress.stage not in self._tasks:
             self._tasks[progress.stage] = self._bars.add_task(progress.stage, total=progress.total, rate="", cost="")
         task = self._bars.tasks[self._tasks[progress.stage]]
-        seconds = task.elapsed or 0.0
-        rate = f"{progress.done / seconds:.1f}/s {progress.tokens / seconds:,.0f} tok/s" if seconds > 0.5 else ""
-        cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD"
         self._bars.update(task.id, completed=progress.done, total=progress.total, rate=rate, cost=cost)

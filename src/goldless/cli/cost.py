@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE
 from goldless.cli.metric_options import (
     COST,
     STATISTICS,
@@ -41,7 +42,6 @@ from goldless.runs.review_options import ReviewOptions
 from goldless.runs.store import save_result
 from goldless.studies import Study, as_study
 
-INCOMPLETE = 3
 PANELS = "Panels of reviewers"
 
 

@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE, METRIC_FAILED, NOTHING
 from goldless.cli.metric_options import (
     OUTPUT,
     Format,
@@ -19,7 +20,6 @@ from goldless.cli.metric_options import (
     names,
     run_on_study,
 )
-from goldless.cli.score import INCOMPLETE, NOTHING_SCORED
 from goldless.cli.tables import print_tables
 from goldless.meta_evaluation.crash_design import DEFAULT_REFERENCES, DEFAULT_RESPONSES
 from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN
@@ -35,7 +35,6 @@ from goldless.meta_evaluation.rating_card import (
 )
 from goldless.runs.options import Options
 
-FAILED = 5
 PERTURB = "Perturbations"
 FailOn = Literal["fail", "not-shown", "never"]
 
@@ -120,10 +119,10 @@ def crashtest(
         raise typer.Exit(INCOMPLETE)
     if test.unscored:
         say(f"scored nothing: {', '.join(test.unscored)}", style="red")
-        raise typer.Exit(NOTHING_SCORED)
+        raise typer.Exit(NOTHING)
     bad = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}[fail_on]
     if any(result.rating in bad for result in test.results):
-        raise typer.Exit(FAILED)
+        raise typer.Exit(METRIC_FAILED)
 
 
 def _print(test: CrashTest, shown_as: Format) -> None:

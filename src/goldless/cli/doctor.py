@@ -11,6 +11,7 @@ import anyio
 import typer
 
 from goldless.cli.console import say
+from goldless.cli.exit_codes import NOTHING
 from goldless.cli.metric_options import FormatOption, JsonOption
 from goldless.cli.tables import print_tables
 from goldless.errors import CanaryError
@@ -20,7 +21,6 @@ from goldless.models.interface import ChatRequest, Message, ScoreReply
 from goldless.models.usage import price_of
 from goldless.reports.report_table import Column, ReportTable
 
-UNUSABLE = 1
 REPEATS = 4
 
 
@@ -54,7 +54,7 @@ def doctor(
     print_tables([_table(diagnosis)], "json" if json_only else table, as_json=lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:
         say(f"error: {diagnosis.complaint}", style="red")
-        raise typer.Exit(UNUSABLE)
+        raise typer.Exit(NOTHING)
 
 
 async def _examine(model: Model) -> Diagnosis:

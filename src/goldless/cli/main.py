@@ -13,10 +13,9 @@ import typer
 
 from goldless._version import __version__
 from goldless.cli.console import say, warnings_as_messages
+from goldless.cli.exit_codes import INTERRUPTED, NOTHING, WRONG_INPUT
 from goldless.cli.verbs import Verbs
 from goldless.errors import GoldlessError, UserError
-
-INTERRUPTED = 130
 
 app = typer.Typer(
     name="goldless",
@@ -82,4 +81,4 @@ def _end(error: BaseException) -> int:
     if not isinstance(error, GoldlessError):
         raise error
     say(f"error: {error}", style="red")
-    return 2 if isinstance(error, UserError) else 1
+    return WRONG_INPUT if isinstance(error, UserError) else NOTHING

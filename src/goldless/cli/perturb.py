@@ -12,6 +12,7 @@ import typer
 from rich.markup import escape
 
 from goldless.cli.console import ProgressBars, say, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE
 from goldless.cli.metric_options import (
     OUTPUT,
     STATISTICS,
@@ -23,7 +24,6 @@ from goldless.cli.metric_options import (
     StudyArgument,
     names,
 )
-from goldless.cli.score import INCOMPLETE
 from goldless.cli.tables import print_tables
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,

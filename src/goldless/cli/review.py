@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from goldless.cli.console import say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE, NOBODY_PASSED
 from goldless.cli.metric_options import (
     STATISTICS,
     BudgetOption,
@@ -24,7 +25,6 @@ from goldless.cli.metric_options import (
     names,
     run_on_study,
 )
-from goldless.cli.score import INCOMPLETE
 from goldless.cli.tables import print_tables
 from goldless.errors import UserError
 from goldless.judging.debate import DEBATES
@@ -36,7 +36,6 @@ from goldless.runs.review_results import Review, review_as_json
 from goldless.runs.review_store import save_review
 from goldless.runs.reviewing import review_study
 
-NOBODY_PASSED = 4
 EXAM = "Exam"
 WHO = "Reviewers"
 Convention = Literal["default", "paper"]

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from goldless.cli.console import out, say, tell_folder, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE, NOTHING
 from goldless.cli.metric_options import (
     STATISTICS,
     Format,
@@ -27,9 +28,6 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import as_json, save_run
-
-INCOMPLETE = 3
-NOTHING_SCORED = 1
 
 
 @metric_options()
@@ -135,7 +133,7 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
         row.score is None for o in evaluation.outcomes.values() for row in o.leaderboard.rows
     ):
         say("nothing could be scored", style="red")
-        raise typer.Exit(NOTHING_SCORED)
+        raise typer.Exit(NOTHING)
 
 
 def _tell_missing(evaluation: Evaluation) -> None:

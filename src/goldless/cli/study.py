@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from goldless.cli.console import say
+from goldless.cli.exit_codes import WRONG_INPUT
 from goldless.cli.metric_options import FormatOption, JsonOption
 from goldless.cli.tables import print_tables
 from goldless.errors import StudyError
@@ -30,7 +31,7 @@ def check(path: StudyPath) -> None:
         for problem in error.problems:
             say(str(problem))
         say(str(error).splitlines()[0])
-        raise typer.Exit(2) from error
+        raise typer.Exit(WRONG_INPUT) from error
     missing = len(study.tasks) * len(study.agents) - study.n_responses
     counts = [f"{len(study.tasks):,} tasks", f"{len(study.agents):,} agents"]
     counts += [f"{study.n_responses:,} responses ({missing:,} missing)"] * bool(study.n_responses)

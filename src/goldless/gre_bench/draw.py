@@ -86,7 +86,7 @@ def draw_papers(
             drawn.append(found)
         if progress is not None:
             done = len(drawn) if papers is not None else len(drawn) + len(left_out)
-            progress(Progress(STAGE, done, len(names) if papers is None else papers, 0, None))
+            progress(Progress(STAGE, done, len(names) if papers is None else papers, 0, 0.0))
     draw = Draw(source.name, tuple(drawn), tuple(left_out), seed, papers, reviews, len(names))
     if not drawn or (papers is not None and len(drawn) < papers and not fewer_ok):
         raise TooFewPapersError(_too_few(draw))

@@ -11,28 +11,22 @@ import asyncio
 import hmac
 import logging
 import os
-import signal
-import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, fields
 from typing import Any
 
-import anyio
 import orjson
 from aiohttp import web
 from yarl import URL
 
 from goldless.errors import GoldlessError, PrerequisiteError, UserError
+from goldless.http_serving import listening_application, serve_until_told
 from goldless.jury.completions import MODEL, RequestError, chunks, completion, error_body, model_entry, votes_data
 from goldless.jury.layouts import Case, read_case
 from goldless.jury.panel import Jury, JuryError, JuryVerdict
 
 LOGGER = logging.getLogger("goldless.jury")
-_SILENT = logging.getLogger("goldless.jury.protocol")
-# the HTTP library would quote the bytes it cannot read, which may hold answers or the token
-_SILENT.setLevel(logging.CRITICAL + 1)
-_SILENT.propagate = False
 
 DEFAULT_PORT = 8321
 ROUTES = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/MODEL"
@@ -92,14 +86,7 @@ async def serve(
     ``ready`` is called with the address to give clients as ``base_url``; port 0 takes a free one.
     """
     limits = limits or Limits()
-    async with listening(jury, host=host, port=port, token=token, limits=limits) as url:
-        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
-            ready(url)
-            await anyio.sleep_forever()
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            ready(url)
-            async for _ in signals:
-                return
+    await serve_until_told(listening(jury, host=host, port=port, token=token, limits=limits), ready)
 
 
 @asynccontextmanager
@@ -113,18 +100,8 @@ async def listening(
             "your calls. Give a token, or host 127.0.0.1."
         )
     app = application(jury, host=host, token=token, limits=limits)
-    runner = web.AppRunner(app, access_log=None, logger=_SILENT, shutdown_timeout=limits.ending_seconds)
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, host, port, backlog=1024).start()
-        except OSError as error:
-            raise UserError(f"cannot listen on {host}, port {port} ({error.strerror}); choose another port") from None
-        taken = runner.addresses[0][1]
-        yield f"http://{f'[{host}]' if ':' in host else host}:{taken}/v1"
-    finally:
-        with anyio.CancelScope(shield=True):  # bounded by the limit above
-            await runner.cleanup()
+    async with listening_application(app, host=host, port=port, ending_seconds=limits.ending_seconds) as url:
+        yield f"{url}/v1"
 
 
 def application(jury: Jury, *, host: str, token: str | None, limits: Limits) -> web.Application:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import signal
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
 
-import anyio
 from aiohttp import web
 
 from goldless.errors import UserError
+from goldless.http_serving import listening_application, serve_until_told
 from goldless.viewer.comparison_page import compare_page
 from goldless.viewer.gate import HEADERS, REPORT_POLICY, Handler, RefusedError, check_request, from_own_page
 from goldless.viewer.library import Library, PageNotFoundError
@@ -27,44 +25,20 @@ from goldless.viewer.task_pages import pair_page, response_page, task_page
 HOST = "127.0.0.1"
 STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LOGGER = logging.getLogger("goldless.viewer")
-_SILENT = logging.getLogger("goldless.viewer.protocol")
-# the HTTP library would quote the bytes it cannot read
-_SILENT.setLevel(logging.CRITICAL + 1)
-_SILENT.propagate = False
 ENDING_SECONDS = 2.0
 
 
 async def serve(library: Library, *, port: int = 0, ready: Callable[[str], None]) -> None:
     """Serve until interrupted or terminated. ``ready`` is called with the address; port 0 takes a free one."""
-    async with listening(library, port=port) as url:
-        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
-            ready(url)
-            await anyio.sleep_forever()
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            ready(url)
-            async for _ in signals:
-                return
+    await serve_until_told(listening(library, port=port), ready)
 
 
 @asynccontextmanager
 async def listening(library: Library, *, port: int = 0) -> AsyncIterator[str]:
     """The server while the block runs; its address. It listens on this machine only."""
-    runner = web.AppRunner(
-        application(library), access_log=None, logger=_SILENT, shutdown_timeout=ENDING_SECONDS, handle_signals=False
-    )
-    await runner.setup()
-    try:
-        try:
-            await web.TCPSite(runner, HOST, port).start()
-        except (OSError, OverflowError) as error:
-            why = getattr(error, "strerror", None) or error
-            raise UserError(
-                f"cannot listen on {HOST}, port {port} ({why}); choose another port, or 0 for a free one"
-            ) from None
-        yield f"http://{HOST}:{runner.addresses[0][1]}/"
-    finally:
-        with anyio.CancelScope(shield=True):
-            await runner.cleanup()
+    app = application(library)
+    async with listening_application(app, host=HOST, port=port, ending_seconds=ENDING_SECONDS) as url:
+        yield f"{url}/"
 
 
 def application(library: Library) -> web.Application:

@@ -12,8 +12,8 @@ from typing import Annotated, Literal
 import typer
 
 from goldless.cli.console import ProgressBars, say
+from goldless.cli.exit_codes import INCOMPLETE
 from goldless.cli.gre.arguments import OutputEdition, given
-from goldless.cli.score import INCOMPLETE
 from goldless.errors import UserError
 from goldless.gre_bench.edition import Edition, open_or_begin
 from goldless.gre_bench.making import collect_edition

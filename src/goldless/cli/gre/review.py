@@ -10,6 +10,7 @@ import anyio
 import typer
 
 from goldless.cli.console import ProgressBars, say, tell_spending
+from goldless.cli.exit_codes import INCOMPLETE, NOTHING
 from goldless.cli.gre.arguments import EditionFolder, asking, given
 from goldless.cli.metric_options import (
     ASKED,
@@ -20,7 +21,6 @@ from goldless.cli.metric_options import (
     PriceOption,
     names,
 )
-from goldless.cli.score import INCOMPLETE, NOTHING_SCORED
 from goldless.cli.tables import print_tables
 from goldless.gre_bench.agent_facts import read_agent_facts
 from goldless.gre_bench.edition import open_edition
@@ -126,4 +126,4 @@ def tell_generated(generated: Generated) -> None:
         raise typer.Exit(INCOMPLETE)
     if generated.reviews and all(review.text is None for review in generated.reviews):
         say("no review was written", style="red")
-        raise typer.Exit(NOTHING_SCORED)
+        raise typer.Exit(NOTHING)

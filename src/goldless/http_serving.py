@@ -1,0 +1,55 @@
+"""A web application on a port of this machine, from its start to its orderly end."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import threading
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+import anyio
+from aiohttp import web
+
+from goldless.errors import UserError
+
+_SILENT = logging.getLogger("goldless.http_serving.protocol")
+# the HTTP library would quote the bytes it cannot read, which may hold answers or a token
+_SILENT.setLevel(logging.CRITICAL + 1)
+_SILENT.propagate = False
+
+
+@asynccontextmanager
+async def listening_application(
+    app: web.Application, *, host: str, port: int, ending_seconds: float
+) -> AsyncIterator[str]:
+    """The application while the block runs; its address. Port 0 takes a free one.
+
+    At the end it takes no new connections, and what is under way may take ``ending_seconds`` more.
+    """
+    runner = web.AppRunner(app, access_log=None, logger=_SILENT, shutdown_timeout=ending_seconds)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, host, port, backlog=1024).start()
+        except (OSError, OverflowError) as error:
+            why = getattr(error, "strerror", None) or error
+            raise UserError(
+                f"cannot listen on {host}, port {port} ({why}); choose another port, or 0 for a free one"
+            ) from None
+        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
+    finally:
+        with anyio.CancelScope(shield=True):  # bounded by the seconds above
+            await runner.cleanup()
+
+
+async def serve_until_told(listening: AbstractAsyncContextManager[str], ready: Callable[[str], None]) -> None:
+    """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address."""
+    async with listening as url:
+        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
+            ready(url)
+            await anyio.sleep_forever()
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            ready(url)
+            async for _ in signals:
+                return

@@ -11,10 +11,16 @@ CHATML = (
 )
 
 
-def byte_tokenizer(template: str | None = CHATML, *, plain_words: tuple[str, ...] = (), begin: bool = False):
+def byte_tokenizer(
+    template: str | None = CHATML,
+    *,
+    plain_words: tuple[str, ...] = (),
+    begin: bool = False,
+    merges: tuple[tuple[str, str], ...] = (),
+):
     """The tokenizer; ``plain_words`` are tokens of their own, ``begin`` puts the first token before every text."""
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    backend = Tokenizer(models.BPE({letter: i for i, letter in enumerate(alphabet)}, []))
+    letters = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges)]
+    backend = Tokenizer(models.BPE({letter: i for i, letter in enumerate(letters)}, list(merges)))
     backend.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     backend.decoder = decoders.ByteLevel()
     words = ("<s>", "</s>", "<|im_start|>", "<|im_end|>")

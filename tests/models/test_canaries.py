@@ -148,3 +148,14 @@ async def test_a_scorer_that_was_stopped_is_asked_again_the_next_time(journal):
         await check_scorer(broken, journal)
     assert journal.canary_report(ModelIdentity("scripted", "characters")) is None
     assert (await check_scorer(Characters(), journal)).passed
+
+
+async def test_a_tokenizer_that_merges_across_the_join_is_refused_before_anything_is_scored():
+    class Merging(Characters):
+        def merges_at_join(self, target: str) -> bool:
+            return target == TEXTS[1]
+
+    scorer = Merging()
+    with pytest.raises(CanaryError, match="one token of the end of a context and the beginning"):
+        await check_scorer(scorer)
+    assert scorer.calls == []

@@ -71,3 +71,41 @@ def test_without_template_messages_are_plain_paragraphs(add_begin: bool):
     assert shown(chat, Message("system", "a"), Message("user", "b")) == "<s>" * add_begin + "a\n\nb\n\n"
     assert chat.end_of_turn() is None
     assert chat.target("c") == chat.text("c")
+
+
+BYTES = sorted(pre_tokenizers.ByteLevel.alphabet())
+
+
+@pytest.mark.parametrize("template", [None, CHATML])
+@pytest.mark.parametrize(
+    ("merges", "split", "merged"),
+    [
+        ([], False, False),
+        ([("Ċ", "T")], False, True),
+        ([("Ċ", "H")], False, False),
+        ([("Ċ", "Ċ")], False, False),
+        ([("Ċ", "T")], True, False),
+    ],
+    ids=["bytes", "line break and T", "line break and H", "two line breaks", "split before merging"],
+)
+def test_a_tokenizer_that_makes_one_token_across_the_join_is_told(template, merges, split, merged):
+    vocabulary = [*BYTES, *("".join(pair) for pair in merges)]
+    tokenizer = Tokenizer(models.BPE({token: i for i, token in enumerate(vocabulary)}, merges))
+    # with the expression of GPT-2 the last line break before a word stands alone: another cut of the context, no merge
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=split)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens(["<|im_start|>", "<|im_end|>"])
+    chat = ChatLayout(FastTokenizer(tokenizer), template, "<s>", "</s>", add_begin=False)
+    assert chat.merges_at_join("The survey") is merged
+
+
+def test_a_prefix_that_a_tokenizer_puts_before_every_text_is_no_merge():
+    pieces = {"<unk>": 0, "▁": 1, "▁The": 2, "The": 3, "\n": 4, "▁\n": 5}
+    merges = [("▁", "\n"), ("T", "h"), ("Th", "e"), ("▁", "The")]
+    vocabulary = {**pieces, **{token: 6 + i for i, token in enumerate(("T", "h", "e", "Th"))}}
+    tokenizer = Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme="first")
+    tokenizer.decoder = decoders.Metaspace(prepend_scheme="first")
+    chat = ChatLayout(FastTokenizer(tokenizer), None, "<s>", "</s>", add_begin=False)
+    assert (chat.text("The"), chat.text("\n\nThe")[-1]) == ((2,), 3)
+    assert not chat.merges_at_join("The")

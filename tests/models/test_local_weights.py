@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from byte_tokenizer import CHATML, byte_tokenizer
-from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
+from goldless.errors import CanaryError, CapabilityError, ModelSpecError, PrerequisiteError
+from goldless.models.canaries import check_scorer
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
@@ -27,6 +28,7 @@ from goldless.models.local_weights import network as network_module  # noqa: E40
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
 from goldless.models.local_weights.engine import GRAPHICS_CARD, Limits, TorchEngine  # noqa: E402
 from goldless.models.local_weights.tokenizer import SlowTokenizer, chat_layout  # noqa: E402
+from tiny_base import save_reader  # noqa: E402
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -455,3 +457,13 @@ async def test_packing_is_named_in_the_identity_and_asks_for_many_tasks_at_once(
     requests = await tree_of_requests(packed)
     for one, other in zip(await scored(packed, requests), await scored(auto, requests), strict=True):
         assert one.logprobs == pytest.approx(other.logprobs, abs=1e-4)
+
+
+@pytest.mark.parametrize("template", [None, CHATML], ids=["plain", "chat"])
+async def test_a_model_whose_tokenizer_merges_across_the_join_is_refused(tmp_path, template):
+    save_reader(tmp_path)
+    byte_tokenizer(template, merges=(("Ċ", "T"),)).save_pretrained(tmp_path)
+    with pytest.raises(CanaryError, match="one token of the end of a context and the beginning"):
+        await check_scorer(await ready(tmp_path))
+    byte_tokenizer(template).save_pretrained(tmp_path)
+    assert (await check_scorer(await ready(tmp_path))).passed

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from goldless.errors import CanaryError
-from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
+from goldless.models.interface import JoiningScorer, Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
 
@@ -56,6 +56,12 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> Canary
 
 
 async def _fly(scorer: Scorer) -> CanaryReport:
+    if isinstance(scorer, JoiningScorer) and any(map(scorer.merges_at_join, TEXTS)):
+        raise CanaryError(
+            f"the tokenizer of {scorer.identity.short} makes one token of the end of a context and the beginning of "
+            "the text that follows, so the text has no log-probability of its own. Use a model whose chat template "
+            "ends in a special token, or whose tokenizer does not merge across a line break."
+        )
     # what is given is longer than what is predicted, as in real work: noise grows with length
     requests = [
         await scorer.encode([INSTRUCTION, Message("user", " ".join([given] * REPEATS))], target)

@@ -27,6 +27,8 @@ TEMPLATE_DATE = dt.date(2024, 7, 26)
 where nobody tells them."""
 
 
+PLAIN_END = "\n\n"
+"""Stands behind every message where a model has no chat template."""
 STAND_IN = "\ue000{}\ue001"
 """Takes the place of a content while the template is rendered, so that its own words can be told apart."""
 
@@ -103,7 +105,7 @@ class ChatLayout:
         """Token ids up to where the assistant's turn begins."""
         if self.template is None:
             begin = self.tokenizer.token_id(self.begin) if self.add_begin else None
-            text = self.text("".join(f"{message.content}\n\n" for message in messages))
+            text = self.text("".join(f"{message.content}{PLAIN_END}" for message in messages))
             return text if begin is None else (begin, *text)
         try:
             return self._ids(self._pieces(messages, open_turn=True), messages)
@@ -122,6 +124,20 @@ class ChatLayout:
         """Token ids of a whole assistant's turn: the text, and the end-of-turn token where there is one."""
         end = self.end_of_turn()
         return self.text(text) if end is None else (*self.text(text), end)
+
+    def merges_at_join(self, target: str) -> bool:
+        """Whether the tokenizer, given context and target as one text, makes one token of the end and the beginning.
+
+        Then a model was trained on that token, and never saw the join that its log-probabilities would be read at.
+        """
+        encode, decode = self.tokenizer.template_ids, self.tokenizer.decode
+        if self.template is None:
+            encode, before = self.tokenizer.text_ids, PLAIN_END
+        else:
+            before = self._pieces((Message("user", ""),), open_turn=True)[-1]
+        apart, together = decode(encode(before), skip_special_tokens=False), encode(before + target)
+        beginnings = (decode(together[:end], skip_special_tokens=False) for end in range(len(together) + 1))
+        return apart not in beginnings
 
     def end_of_turn(self) -> int | None:
         """The token that closes the assistant's turn, or None without template."""

@@ -169,6 +169,14 @@ class Scorer(Protocol):
         """Give back files, threads and connections."""
 
 
+@runtime_checkable
+class JoiningScorer(Protocol):
+    """A scorer that joins token ids and can tell whether its tokenizer would. No scorer need be one."""
+
+    def merges_at_join(self, target: str) -> bool:
+        """Whether the tokenizer would make one token of a context's end and this target's beginning."""
+
+
 # --- chat ------------------------------------------------------------------------------------------------------
 
 

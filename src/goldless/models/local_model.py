@@ -106,6 +106,10 @@ class LocalModel(ABC):
         layout = self._model().layout
         return ScoreRequest(layout.context(messages), layout.target(target))
 
+    def merges_at_join(self, target: str) -> bool:
+        """Whether the tokenizer would make one token of a context's end and this target's beginning."""
+        return self._model().layout.merges_at_join(target)
+
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text, the end-of-turn token as ""; None where the tokenizer cannot be cut so."""
         layout = self._model().layout

@@ -23,6 +23,8 @@ ANYTHING = "[…]"
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
+PROGRESS = re.compile(r"^[^\n]+: \d+ of \d+, [\d.]+/s[^\n]*\n", re.MULTILINE)
+"""What a command says every half minute, on a slow machine more often than on a fast one."""
 SECONDS = 240
 
 
@@ -100,6 +102,7 @@ def run_page(page: str, folder: Path) -> list[tuple[Step, Outcome]]:
                 os.killpg(session.pid, signal.SIGKILL)
             session.wait()
     printed = output.read_text(encoding="utf-8", errors="replace").replace(port, DOCUMENTED_PORT)
+    printed = PROGRESS.sub("", printed)
     parts = re.split(rf"\n{ended} (\d+)\n", printed)
     outcomes = [Outcome(int(status), text) for text, status in zip(parts[:-1:2], parts[1::2], strict=True)]
     outcomes += [Outcome(None, parts[-1])] * (len(steps) - len(outcomes))

@@ -101,7 +101,7 @@ class ProgressBars:
         cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
         if err.is_terminal:
             self._draw(progress, rate, cost)
-        elif now - self._told >= LINE_SECONDS:
+        elif rate and now - self._told >= LINE_SECONDS:
             self._told = now
             say(", ".join(filter(None, (f"{progress.stage}: {progress.done} of {progress.total}", rate, cost))))
 

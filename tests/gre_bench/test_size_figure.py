@@ -116,6 +116,17 @@ def test_agents_without_a_size_are_named_below_and_those_without_a_family_are_no
     assert not [el for el in ET.fromstring(figure).iter(f"{SVG}line") if (el.get("class") or "").startswith("family")]
 
 
+def test_a_heading_too_long_for_one_panel_is_wrapped_and_everything_below_moves_down():
+    agents, scores = [Agent("a", None, 1e9)], {"a": BoardScore(1.0)}
+    short, long = (
+        replace(board(agents, scores), name=name) for name in ("b", "of the winter school on lakes and rivers")
+    )
+    assert " ".join(texts(size_figure(long), "heading")) == f"GRE-bench {name}: score against model size"
+    tall = [float(ET.fromstring(size_figure(one)).get("viewBox").split()[3]) for one in (short, long)]
+    lines = [len(texts(size_figure(one), "heading")) for one in (short, long)]
+    assert tall[1] - tall[0] == 24 * (lines[1] - lines[0]) > 0
+
+
 def test_hostile_names_stay_text():
     name = '</text><script>alert("x")</script>\u202e&amp;'
     agents = [Agent(name, "<g>", 1e9, "<svg onload=x>"), Agent("b", "h", 1e9, "<svg onload=x>")]

@@ -34,13 +34,13 @@ PANEL, GAP, EDGE = 404.0, 8.0, 16.0
 HEIGHT = 484.0
 LEFT, RIGHT, TOP, BOTTOM = 40.0, 10.0, 70.0, 430.0
 """Of the area of a panel that is drawn on."""
-LINE = 24.0
+LINE, HEADING = 24.0, 19.0
 RULE = re.compile(r"\s*([^{}]+)\{([^{}]*)\}")
 VARIABLE = re.compile(r"var\(--([a-z]+)\)")
 UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 STYLE = (
     ".chart .ground{fill:var(--ground);stroke:var(--rule)}.chart .panel-title{font-size:16px;font-weight:650}"
-    ".chart .heading{font-size:19px;font-weight:650}.chart .family{stroke-width:1.8;stroke-opacity:.5}"
+    f".chart .heading{{font-size:{HEADING:g}px;font-weight:650}}.chart .family{{stroke-width:1.8;stroke-opacity:.5}}"
     f".chart .point-label{{font-size:{SIZE}px}}.chart .lead{{stroke:var(--muted);stroke-width:.8;stroke-opacity:.8}}"
     ".chart .tick,.chart .axis-title,.chart .caption{font-size:13px}.chart .caption{fill:var(--muted)}"
     ".chart .key{font-size:14px}.chart .ring{stroke-width:2.2}"
@@ -77,29 +77,32 @@ def size_figure(board: Board, *, dark: bool = False, metrics: Sequence[str] = ()
     chosen = _chosen(board, metrics)
     sized, unsized = _sized(board, chosen)
     wide = 2 * EDGE + len(chosen) * PANEL + (len(chosen) - 1) * GAP
+    name = "" if board.name in PUBLISHED else f" {board.name}"
+    title = label(heading or f"GRE-bench{name}: score against model size", 200)
+    headings = _wrapped(title, wide - 2 * EDGE, HEADING)
+    down = LINE * (len(headings) - 1)
     across = log_scale([one.parameters for one in sized], LEFT, PANEL - RIGHT)
     panels, unnamed = [], 0
     for place, metric in enumerate(chosen):
         drawn, without = _panel(board, metric, sized, across)
         unnamed += without
-        panels.append(element("g", drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4:g})"))
-    below = _legend(sized, wide, has_human=any(board.human(metric) for metric in chosen), top=HEIGHT + LINE + 12)
+        panels.append(element("g", drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4 + down:g})"))
+    has_human = any(board.human(metric) for metric in chosen)
+    below = _legend(sized, wide, has_human=has_human, top=HEIGHT + down + LINE + 12)
     captions = _wrapped(_caption(board, chosen, sized, unsized, unnamed), wide - 2 * EDGE)
-    top = HEIGHT + LINE * (1 + below.lines) + 22
+    top = HEIGHT + down + LINE * (1 + below.lines) + 22
     told = [words(text, EDGE, top + 18 * place, class_="caption") for place, text in enumerate(captions)]
     tall = top + 18 * len(captions)
-    name = "" if board.name in PUBLISHED else f" {board.name}"
-    title = heading or f"GRE-bench{name}: score against model size"
     drawn = picture(
         element("style", _css(dark=dark)),
         element("rect", x=0.5, y=0.5, width=wide - 1, height=tall - 1, rx=6.0, class_="ground"),
-        words(label(title, int(wide // 12)), EDGE, 34, class_="heading"),
+        *(words(text, EDGE, 34 + LINE * place, class_="heading") for place, text in enumerate(headings)),
         *panels,
         below.drawn,
         *told,
         width=wide,
         height=tall,
-        title=label(title, 200),
+        title=title,
     )
     return f"{drawn}\n"
 
@@ -139,8 +142,8 @@ def _sized(board: Board, metrics: Sequence[str]) -> tuple[list[_Sized], list[str
     sized = [agent for agent in agents if agent.parameters is not None]
     if not sized:
         raise UserError(
-            f"{board.name}: no agent has a number of parameters and a score; give sizes in the column parameters of "
-            "the agents table"
+            f"{board.name}: no agent has a number of parameters and a score. Give sizes, in an edition as parameters = "
+            "8e9 under [models.NAME] of edition.toml and then score it again, in a table in its column parameters."
         )
     groups = list(dict.fromkeys(agent.group or "" for agent in sized))
     sized.sort(key=lambda agent: groups.index(agent.group or ""))
@@ -354,12 +357,12 @@ def _caption(
     return " ".join([*(f"{note}." for note in board.notes), *told])
 
 
-def _wrapped(text: str, wide: float) -> list[str]:
+def _wrapped(text: str, wide: float, size: float = 13) -> list[str]:
     """The text in lines that fit."""
     lines: list[str] = []
     for word in text.split():
-        if lines and text_width(f"{lines[-1]} {word}", 13) * 0.93 <= wide:
+        if lines and text_width(f"{lines[-1]} {word}", size) * 0.93 <= wide:
             lines[-1] += f" {word}"
         else:
-            lines.append(word)
+            lines.append(fitted(word, wide, size))
     return lines

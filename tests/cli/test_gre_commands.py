@@ -10,6 +10,8 @@ import math
 
 import pytest
 from edition_folders import papers_folder, write_rows
+from loopback import Behaviour, LoopbackServer, chat_reply
+from openreview_server import OpenReviewServer, Submitted
 
 from goldless.gre_bench.config import METRICS
 from goldless.gre_bench.edition import open_edition
@@ -61,6 +63,17 @@ def test_papers_that_cannot_be_used_are_counted_by_reason(goldless, tmp_path):
     assert "left out: 2 (2 few_reviews)" in ended.err
 
 
+def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(goldless, tmp_path):
+    venue, promise = "Loopback.cc/2024/Conference", "I have read and will follow the code of this venue."
+    form = {"summary": "Plants.", "correctness": "All of it is well supported by proofs.", "code_of_conduct": promise}
+    with OpenReviewServer() as server:
+        server.add(venue, [Submitted("a", [form, form, form])], api=2)
+        apis = ("--api1", server.api1, "--api2", server.api2, "--seconds-between-requests", "0")
+        ended = goldless("gre", "collect", tmp_path / "e", "--venue", venue, *apis)
+    assert ended.code == 0, ended.err
+    assert "fields with text that is no part of the reviews: code_of_conduct; see" in ended.err
+
+
 def test_fewer_papers_than_asked_for_is_an_error_with_the_reasons(goldless, tmp_path):
     folder = papers_folder(tmp_path / "papers", {"p1": ("a", "b", "c"), "p2": ("a", "b")})
     ended = goldless("gre", "collect", tmp_path / "e", "--from-folder", folder, "--papers", "2")
@@ -107,7 +120,9 @@ def test_a_whole_edition_is_run_from_its_config(goldless, configured):
     ended = goldless("gre", "run", folder)
     assert ended.code == 0, ended.err
     assert (folder / "run" / "report.html").is_file()
-    again = json.loads(goldless("gre", "run", folder, "--json").out)
+    ended = goldless("gre", "run", folder, "--json")
+    assert ended.code == 0, ended.err
+    again = json.loads(ended.out)
     rows = {row["agent"]: row for row in again["scores"]["metrics"]["rouge-l"]["rows"]}
     assert set(rows) == {"human", "ours"}
     assert again["demonstration"] is None
@@ -132,6 +147,7 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
         (("--run", "x", "--resamples", "5"), "score.resamples"),
         (("--run", "x", "--seed", "-1"), "score.seed"),
         (("--run", "../x"), "a run is named by letters"),
+        (("--run", "edition.toml"), "name the run otherwise with --run"),
         (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--metric", "gemm"), "gemm"),
     ],
@@ -173,6 +189,42 @@ def test_every_format_of_the_scores_has_their_signature(goldless, configured, sh
     first = ended.out.split("rouge-l on all 2 papers")[0] if shown_as == "markdown" else ended.out
     assert "rouge-l|" in first
     assert "study:" in first
+
+
+def test_every_leaderboard_on_the_screen_has_its_own_signature(goldless, configured):
+    folder = configured("2025")
+    config = (folder / "edition.toml").read_text()
+    (folder / "edition.toml").write_text(config.replace("[models.ours]", '[models.ours]\ncutoff_date = "2024-05"'))
+    ended = goldless("gre", "run", folder)
+    assert ended.code == 0, ended.err
+    # p2 alone came after the cut-off
+    whole, everywhere, common, own = [line for line in ended.out.splitlines() if line.startswith("rouge-l|")]
+    assert "|papers:" not in whole
+    assert "|papers:all-2|" in everywhere
+    assert "|papers:clean-common-1-" in common
+    assert "|papers:clean-own-" in own
+
+
+def test_a_model_of_the_config_is_named_alone(goldless, configured):
+    folder = configured("2025", ("first", "second"))
+    assert goldless("gre", "collect", folder).code == 0
+    before = open_edition(folder).config
+    ended = goldless("gre", "review", folder, "--models", "second")
+    assert ended.code == 0, ended.err
+    assert {agent.agent for agent in read_study(folder / "study").agents if agent.group == "model"} == {"second"}
+    assert open_edition(folder).config == before
+
+
+def test_an_edition_is_scored_where_the_server_of_a_finished_model_is_off(goldless, configured):
+    folder = configured("2025", ("ours",))
+    with LoopbackServer(Behaviour(chat=lambda _: chat_reply("<summary>zarn</summary>"))) as server:
+        with (folder / "edition.toml").open("a") as config:
+            config.write(f'[models.served]\nmodel = "{server.url}#toy"\n')
+        assert goldless("gre", "collect", folder).code == 0
+        assert goldless("gre", "review", folder).code == 0
+    ended = goldless("gre", "run", folder)
+    assert ended.code == 0, ended.err
+    assert "served" in ended.out
 
 
 def test_the_three_metrics_are_scored_by_default(goldless, configured, toy_scorer, script_file, tmp_path):

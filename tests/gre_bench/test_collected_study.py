@@ -8,7 +8,7 @@ from paper_listing import Listing
 
 from goldless import read_study
 from goldless.errors import UserError
-from goldless.gre_bench.collected_study import collected_study, write_collected
+from goldless.gre_bench.collected_study import collected_study, fields_beside_reviews, write_collected
 from goldless.gre_bench.draw import Draw, draw_papers
 from goldless.gre_bench.paper_folder import PaperFolder
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, reference_agents
@@ -75,6 +75,13 @@ def test_where_nothing_was_left_out_there_is_no_such_table(tmp_path):
     study = read_study(write_collected(a_draw(a_paper("a")), tmp_path / "study"))
     assert study.table("left_out") is None
     assert study.table("draw")["papers_left_out"].item() == 0
+
+
+def test_fields_with_text_that_is_no_part_of_the_reviews_are_named(tmp_path):
+    held = {"code_of_conduct": "I have read and will follow the code.", "rating": "6: marginally above the threshold"}
+    reviews = tuple(replace(review, extra=held) for review in a_paper("a").reviews)
+    study = read_study(write_collected(a_draw(a_paper("a", reviews=reviews)), tmp_path / "study"))
+    assert fields_beside_reviews(study) == ["code_of_conduct"]
 
 
 def test_the_reviews_table_says_which_agent_is_which_review(tmp_path):

@@ -10,7 +10,7 @@ from reviewed_papers import PAPERS, PEOPLE, PROMPT_WORDS, TAGGED, folder, genera
 from toy_language import chat_tokens
 
 import goldless
-from goldless.errors import BudgetError, PrerequisiteError, UserError
+from goldless.errors import BudgetError, CallError, PrerequisiteError, UserError
 from goldless.gre_bench.generating import add_reviews
 from goldless.gre_bench.review_prompt import REVIEW_PROMPT
 from goldless.models.interface import Capabilities, ChatReply, ModelIdentity
@@ -21,6 +21,10 @@ from goldless.records import Agent, CallFailure
 __all__ = ["folder", "generate"]
 
 pytestmark = pytest.mark.anyio
+
+
+def contents(folder) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
 
 
 def causes(generated) -> list[tuple[str, str, str | None]]:
@@ -230,6 +234,23 @@ async def test_where_no_model_can_be_reached_nothing_is_written(folder, generate
         await generate(folder(), {"a": Unreachable(name="x"), "b": Unreachable(name="y")})
 
 
+async def test_a_model_whose_tokenizer_does_not_answer_is_left_open_and_the_others_go_on(folder, generate):
+    class Silent(ScriptedModel):
+        async def count_tokens(self, messages):
+            raise CallError(CallFailure("server_error", "the tokenizer answered 503"))
+
+    path, silent, said, seen = folder(), Silent(answers=read_as_review, name="x"), [], []
+    generated = await generate(path, {"silent": silent, "m": scripted()}, say=said.append, progress=seen.append)
+    assert causes(generated) == [
+        ("silent", "p1", "server_error"), ("silent", "p2", "server_error"), ("m", "p1", None), ("m", "p2", None),
+    ]  # fmt: skip
+    assert (generated.open, silent.calls) == (2, [])
+    assert any("the tokenizer answered 503" in line for line in said)
+    assert seen[-1].done == seen[-1].total == 2
+    with pytest.raises(CallError, match="the tokenizer answered 503"):
+        await generate(path, {"silent": silent})
+
+
 async def test_a_model_that_its_server_does_not_have_is_an_error_before_anything_is_asked(folder, generate):
     other = scripted()
     listed = [{"id": "toy", "object": "model"}]
@@ -308,6 +329,74 @@ async def test_a_budget_that_is_spent_leaves_calls_open_which_a_second_run_makes
         assert first.spending[0].cost_usd == pytest.approx(0.0029)
         second = await generate(path, models, max_tokens=1500, budget_usd=0.004, price=price)
         assert (second.incomplete, second.spending[0].calls, second.spending[0].reused) == (None, 1, 1)
+
+
+# --- what was asked before -----------------------------------------------------------------------------------------
+
+
+async def test_a_model_whose_reviews_are_all_there_is_not_reached_for(folder, generate):
+    path = folder()
+    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
+        models = {"done": f"{server.url}#toy"}
+        add_reviews(path, await generate(path, models, max_tokens=50))
+        before = len(server.asked)
+        again = await generate(path, models, max_tokens=50)
+        assert len(server.asked) == before
+    rows = contents(path)
+    # its server is off now, and so is that of the other
+    off = {**models, "away": Unreachable(name="x"), "m": scripted()}
+    later = await generate(path, off, max_tokens=50)
+    assert [r.text for r in again.reviews] == [text_of(paper) for paper in PAPERS]
+    assert causes(later) == [
+        ("done", "p1", None), ("done", "p2", None), ("away", "p1", "connection"), ("away", "p2", "connection"),
+        ("m", "p1", None), ("m", "p2", None),
+    ]  # fmt: skip
+    assert (again.open, len(again.spending), later.open) == (0, 0, 2)
+    add_reviews(path, again)
+    assert contents(path) == rows
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"max_tokens": 60},
+        {"temperature": 0.5},
+        {"seed": 1},
+        {"truncate": True},
+        {"cut": "keep"},
+        {"context_length": {"m": 9000}},
+    ],
+)
+async def test_other_settings_or_another_model_are_asked_for(folder, generate, other):
+    path = folder()
+    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
+        add_reviews(path, await generate(path, {"m": f"{server.url}#toy"}))
+        before = len(server.asked)
+        await generate(path, {"m": f"{server.url}#toy"}, **other)
+        assert len(server.asked) > before
+        before = len(server.asked)
+        await generate(path, {"m": f"{server.url}/#toy"})
+        assert len(server.asked) > before
+
+
+async def test_of_a_model_that_is_away_only_what_was_open_stays_open(folder, generate):
+    """Of three papers one is too long, which is known, and one was not answered."""
+    path = folder({"p1": "short", "p2": "long " * 20_000, "p3": "busy"})
+
+    def busy(body):
+        if body["messages"][-1]["content"] == "busy":
+            raise rejection(503, "busy")
+        return reviews_of_server(body)
+
+    options = {"context_length": {"toy": 10_000}}
+    with LoopbackServer(Behaviour(chat=busy)) as server:
+        models = {"toy": f"{server.url}#toy"}
+        first = await generate(path, models, **options)
+        add_reviews(path, first)
+    later = await generate(path, models, **options)
+    assert causes(later)[:2] == causes(first)[:2] == [("toy", "p1", None), ("toy", "p2", "too_long")]
+    assert (first.open, later.open) == (1, 1)
+    assert later.reviews[0].text == first.reviews[0].text
 
 
 # --- what is refused -----------------------------------------------------------------------------------------------

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 from edition_folders import QUICK, asking, edition, reviewed
 
+from goldless.gre_bench.edition import open_edition
 from goldless.gre_bench.making import Asking, score_edition
 
 __all__ = ["asking", "edition"]
@@ -59,6 +61,25 @@ async def test_more_metrics_with_the_old_ones_as_they_were_replace_them(scored, 
         "gem-raw",
         "rouge-l",
     }
+
+
+async def test_leaderboards_on_clean_papers_are_kept_where_a_cut_off_changes_them(edition, toy_scorer, asking):
+    stand_ins = {"scorer": toy_scorer()}
+    edition = await reviewed(edition, asking, one={"cutoff_date": "2024-02"})
+    await score_edition(edition, QUICK, stand_ins=stand_ins, asking=asking)
+    before = (edition.folder / "run" / "gre.json").read_bytes()
+    # p1 became public on 2024-03-01, p2 on 2024-09-01: the first change leaves both after the cut-off, the second one
+    for cutoff, count in (("2024-01", 1), ("2024-05", 2)):
+        config = edition.folder / "edition.toml"
+        config.write_text(re.sub(r'cutoff_date = ".*"', f'cutoff_date = "{cutoff}"', config.read_text()))
+        edition = open_edition(edition.folder)
+        last = (edition.folder / "run" / "gre.json").read_bytes()
+        await score_edition(edition, QUICK, stand_ins=stand_ins, asking=asking)
+        assert len(runs(edition)) == count
+    kept = edition.folder / hashed(edition) / "gre.json"
+    assert kept.read_bytes() == last
+    assert json.loads(before)["contamination"]["common"] == json.loads(last)["contamination"]["common"] == ["p1", "p2"]
+    assert json.loads((edition.folder / "run" / "gre.json").read_text())["contamination"]["common"] == ["p2"]
 
 
 async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, asking):

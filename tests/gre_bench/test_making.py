@@ -8,6 +8,7 @@ import re
 
 import pytest
 from edition_folders import QUICK, TAGS, asking, edition, reviewed, reviewer, write_rows
+from loopback import Behaviour, LoopbackServer, chat_reply
 
 from goldless.errors import UserError
 from goldless.gre_bench.boards import read_board
@@ -193,6 +194,8 @@ async def test_everything_that_is_written_and_printed_has_its_signature_and_both
     assert signature in written
     assert all(title in written for title in titles)
     report = (edition.folder / "run" / "report.html").read_text()
+    clean = {scope: scores.clock.scope_signatures["gem-raw"][scope] for scope in ("all", "common", "own")}
+    assert [scope for scope, line in clean.items() if line not in report or line not in written] == []
     assert "1 paper after everybody" in report
     assert re.search("each agent.{1,6}s own papers after its cut-off", report)
 
@@ -318,6 +321,76 @@ async def test_settings_that_did_not_work_are_not_kept(edition, toy_scorer, aski
     with pytest.raises(UserError):
         await score_edition(edition, {"metrics": ["gem-raw"], "scorer": "hf:no/such/folder"}, asking=asking)
     assert (edition.folder / "edition.toml").read_text() == before
+
+
+@pytest.fixture
+def server():
+    """Reviews any paper."""
+    with LoopbackServer(Behaviour(chat=lambda _: chat_reply(TAGS.format("zarn")))) as running:
+        yield running
+
+
+def asked_for(server) -> int:
+    return len(server.bodies("/v1/chat/completions"))
+
+
+async def test_what_the_study_could_not_take_is_refused_before_anything_is_asked_or_stored(edition, asking, server):
+    (edition.study_folder / "notes.txt").write_text("mine")
+    before = (edition.folder / "edition.toml").read_text()
+    with pytest.raises(UserError, match=r"notes\.txt"):
+        await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, asking=asking)
+    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (0, before)
+    (edition.study_folder / "notes.txt").rename(edition.study_folder / ".notes")
+    await review_edition(edition, {}, models={"m": {"model": f"{server.url}#toy"}}, asking=asking)
+    assert edition.study().response("p1", "m") is not None
+    assert (edition.study_folder / ".notes").read_text() == "mine"
+
+
+async def test_reviews_with_labels_are_not_asked_for_in_another_way(edition, asking, server):
+    models = {"m": {"model": f"{server.url}#toy"}}
+    edition, _ = await review_edition(edition, {}, models=models, asking=asking)
+    label = {"task": "p1", "agent": "m", "rater": "ann", "score": 1}
+    write_rows(edition.study_folder / "labels.jsonl", [label])
+    before, config = asked_for(server), (edition.folder / "edition.toml").read_text()
+    with pytest.raises(UserError, match="1 rows of the table labels are about reviews of m that would be replaced"):
+        await review_edition(edition, {"max_tokens": 50}, asking=asking)
+    assert (asked_for(server), (edition.folder / "edition.toml").read_text()) == (before, config)
+    # the same again, another model, and what changes no review that is there go on
+    await review_edition(edition, {}, asking=asking)
+    await review_edition(edition, {"cut": "keep", "truncate": True}, asking=asking)
+    await review_edition(edition, {}, models={"n": {"model": f"{server.url}/#toy"}}, asking=asking)
+    assert edition.study().response("p1", "n") is not None
+
+
+async def test_a_finished_model_on_a_server_needs_no_key(edition, asking, server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
+    edition, _ = await review_edition(edition, {}, models={"m": {"model": "openai:toy"}}, asking=asking)
+    monkeypatch.delenv("OPENAI_API_KEY")
+    before = len(server.asked)
+    _, generated = await review_edition(edition, {}, asking=asking)
+    assert [review.failure for review in generated.reviews] == [None, None]
+    assert len(server.asked) == before
+
+
+async def test_a_model_on_this_machine_is_asked_again_since_its_files_may_be_others(edition, asking, tmp_path):
+    study, script = edition.study(), tmp_path / "script.jsonl"
+    models = {"m": {"model": f"scripted:{script}"}}
+    for word in ("zarn", "vors"):
+        write_rows(script, [{"prompt": study.task(t).prompt, "answer": TAGS.format(word)} for t in study.tasks])
+        edition, generated = await review_edition(edition, {}, models=models, asking=asking)
+        assert [word in review.text for review in generated.reviews] == [True, True]
+
+
+async def test_the_run_called_run_is_the_edition_s_own(edition, toy_scorer, asking):
+    settings = {**QUICK, "seed": 7}
+    edition, _ = await score_edition(edition, settings, run="run", stand_ins={"scorer": toy_scorer()}, asking=asking)
+    assert open_edition(edition.folder).config.score.seed == 7
+
+
+def test_a_run_is_not_a_file_of_the_edition(edition):
+    with pytest.raises(UserError, match=r"edition\.toml is a file.*with --run"):
+        edition.run_folder("edition.toml")
 
 
 async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_scorer, asking):

@@ -8,16 +8,19 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf
+from openreview_server import TOKEN, OpenReviewServer, Submitted, paper_pdf, rate_limit
 
 from goldless.errors import PrerequisiteError, UserError
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
@@ -296,6 +299,18 @@ def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_
     assert open_venue().papers() == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("kind", "page"),
+    [("text/html", b"\n<!DOCTYPE html><html>Just a moment...</html>"), ("application/json", b'{"error": "try later"}')],
+)
+def test_a_page_in_place_of_a_pdf_is_no_answer_and_says_nothing_of_the_paper(server, open_venue, kind, page):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (200, {"Content-Type": kind}, page))]
+    with pytest.raises(UnansweredError, match="in place of the PDF of a"):
+        collect(open_venue())
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
 def test_a_cache_that_cannot_be_written_is_a_clear_error(server, open_venue, tmp_path):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     (tmp_path / "file").write_text("")
@@ -341,6 +356,56 @@ def test_a_pause_longer_than_anybody_waits_ends_at_once(server, open_venue):
     server.faults = [("/groups", (429, {"Retry-After": "86400"}, b""))]
     with pytest.raises(UnansweredError, match="in 1 attempt: status 429, which asks for a pause of 86400 seconds"):
         open_venue().papers()
+
+
+def test_the_time_from_which_openreview_answers_again_is_waited_for(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", rate_limit(1.0))]
+    said: list[str] = []
+    before = time.monotonic()
+    assert isinstance(collect(open_venue(say=said.append))["a"], Paper)
+    pdfs = [when for one, when in zip(server.asked, server.times, strict=True) if "/pdf" in one]
+    assert pdfs[1] - before >= 0.9  # a second from when the answer was written, in whole thousandths
+    (waited,) = [line for line in said if "waiting" in line]
+    assert "Please try again in 0 minutes and 1 seconds" in waited
+
+
+def test_a_time_too_far_away_ends_at_once_with_when_to_come_back(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    soonest = datetime.now(UTC) + timedelta(seconds=3612)
+    server.faults = [("/pdf", rate_limit(3613))]
+    with pytest.raises(UnansweredError, match=r"in 1 attempt: status 429, .*surpassing the limit of 36") as caught:
+        collect(open_venue())
+    written = re.search(r"run the same again after ([\d-]+ [\d:]+) UTC", str(caught.value))
+    back = datetime.fromisoformat(f"{written[1]}+00:00")
+    assert soonest - timedelta(seconds=1) <= back <= datetime.now(UTC) + timedelta(seconds=3614)
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[]", b'{"details": []}', b'{"details": {"resetTime": 5}}', b'{"details": {"resetTime": "soon"}}',
+     b'{"details": {"resetTime": "2001-01-01T00:00:00"}}'],
+)  # fmt: skip
+def test_a_limit_that_gives_no_time_to_wait_for_is_tried_again_as_a_busy_server(server, open_venue, body):
+    server.add(VENUE, [Submitted("a", THREE)], api=2)
+    server.faults = [("/pdf", (429, {}, body))]
+    assert isinstance(collect(open_venue())["a"], Paper)
+
+
+def test_an_endless_pause_is_not_waited_for(server, open_venue):
+    server.faults = [("/groups", (429, {"Retry-After": "1e300"}, b""))]
+    with pytest.raises(UnansweredError, match=r"in 1 attempt: .*run the same again later"):
+        open_venue().papers()
+
+
+def test_a_server_too_busy_for_a_login_does_not_get_its_words_shown(server, open_venue, monkeypatch):
+    monkeypatch.setenv("OPENREVIEW_USERNAME", "ann@example.org")
+    monkeypatch.setenv("OPENREVIEW_PASSWORD", "secret-word")
+    server.faults = [("/login", (429, {"Retry-After": "86400"}, b'{"message": "You sent secret-word"}'))]
+    with pytest.raises(UnansweredError, match="/login gave no answer in 1 attempt: status 429") as caught:
+        open_venue().papers()
+    assert "secret-word" not in str(caught.value)
 
 
 def test_every_request_names_goldless_and_the_client_library(server, open_venue):

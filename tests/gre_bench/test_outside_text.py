@@ -48,6 +48,24 @@ def test_a_line_that_says_something_of_the_paper_is_kept(line):
     assert (found.kept, found.courtesy) == (line, True)
 
 
+@pytest.mark.parametrize(
+    ("text", "kept"),
+    [
+        ("<review>\n\n</review>", ""),
+        ('<output lang="en">\n<br/>\n</output>', ""),
+        ("<!-- review -->\nIt is weak.\n<!-- end\nof it -->", "It is weak."),
+        ("<rating>6</rating><confidence> 4 </confidence>", ""),
+        ("<rating>\n6: weak accept\n</rating>\nIt is weak.", "It is weak."),
+        ("<limits>They do not say how old they were.</limits></review>", "They do not say how old they were."),
+        ("<limits>\nThey do not say how old they were.\n</limits>", "They do not say how old they were."),
+        ("The <b>main</b> claim is wrong.", "The <b>main</b> claim is wrong."),
+        ("It holds for a<b and c>d only.", "It holds for a<b and c>d only."),
+    ],
+)
+def test_tags_around_a_review_and_ratings_between_tags_are_no_words_of_it(text, kept):
+    assert outside_text(text).kept == kept
+
+
 def test_lines_without_words_and_marks_of_code_blocks_go_and_paragraphs_stay():
     found = outside_text("---\n```xml\n\nOne.\n\n\n\nTwo.\n```\n***\n")
     assert (found.kept, found.courtesy) == ("One.\n\nTwo.", False)

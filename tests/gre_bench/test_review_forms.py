@@ -91,6 +91,44 @@ def test_in_an_unknown_form_more_than_a_few_words_are_prose_unless_they_are_a_ch
     assert (bool(sections), bool(extra)) == (prose, not prose)
 
 
+LEAKS = "The construction is sound, but the split by author leaks into the test set."
+LEANS = "I lean to accept, since the hardware experiments are thorough."
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "prose"),
+    [
+        # free text at some venues, a rating at others
+        ("correctness", LEAKS, True),
+        ("correctness", "3: Some of the claims have minor issues. A few statements are not well-supported.", False),
+        ("clarity", "Section 3 is hard to follow, as the sampling is told in the appendix only.", True),
+        ("clarity", "good", False),
+        ("novelty", "1. It joins A and B.\n2. Each was known from Smith 2019.", True),
+        ("novelty", "1: It joins A and B in a way.\n2: Each was known from Smith 2019.", True),
+        ("summary_of_recommendation", LEANS, True),
+        ("recommendation", "Weak Accept", False),
+        ("recommendation", "Accept as a poster, top half of all papers", False),
+        ("Q6 Overall score (post-rebuttal)", "7: accept after discussion with others", False),
+        ("justification_of_rating", LEANS, True),
+        ("reproducibility", "4 = They could mostly reproduce the results, give or take some variation.", False),
+        # prose at some venues, a choice at others
+        ("claims_and_evidence", "Yes", False),
+        ("claims_and_evidence", "no.", False),
+        ("claims_and_evidence", "Yes, by the proof in Section 2.", True),
+        ("limitations", "yes\n", False),
+        ("limitations", "None.", True),
+        ("summary", "3: good", False),
+        ("strengths", "1: it is new, and it works on every plant", True),
+        # promises and words about the reviewer, however long
+        ("experience_assessment", "I have published in this field for several years.", False),
+        ("final_justification", LEANS, False),
+    ],
+)
+def test_where_forms_differ_the_text_decides_what_is_prose(field, value, prose):
+    sections, extra = sections_and_extra({field: value})
+    assert (list(sections.values()), list(extra)) == (([value], []) if prose else ([], [field]))
+
+
 @pytest.mark.parametrize("text", ["", "  \n", "-", "---\n*", None])
 def test_a_review_without_a_letter_says_nothing(text):
     assert not says_something(sections_and_extra({"summary": text, "rating": "5: fine"})[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -55,6 +56,10 @@ def test_the_tags_that_are_parsed_are_those_that_the_prompt_asks_for():
         (TAGGED.replace("ths>B", 'ths lang="en" class=long>B'), ()),
         (f"Here is my review:\n```xml\n{TAGGED}\n```", ("courtesy",)),
         (f"{TAGGED}\n</summary>\n---\n<questions/>", ()),
+        (f"<review>\n{TAGGED}\n</review>", ()),
+        (f"<output>{TAGGED}</output>", ()),
+        (f"<!-- review -->\n{TAGGED}\n<!-- end\nof it -->", ()),
+        (f"{TAGGED}\n<rating>6</rating> <confidence>4</confidence>", ()),
         (TAGGED.replace("</strengths>", ""), ("unclosed:strengths",)),
         (TAGGED.replace("</questions>", ""), ("unclosed:questions",)),
         ("<summary>A <strengths>B <weaknesses>C <questions>D", tuple(f"unclosed:{name}" for name in SECTIONS)),
@@ -192,6 +197,60 @@ def test_an_end_of_thought_quoted_in_a_review_does_not_swallow_what_is_before():
     quoted = "Their model writes </think> first."
     found = parse_review(TAGGED.replace("D", quoted))
     assert (dict(found.sections), found.flags) == ({**ALL, "Questions": quoted}, ())
+
+
+QUOTE = "Reasoning stands between <think> and </think> tokens."
+HEADED = "## Summary\nA\n## Strengths\nB\n## Weaknesses\nC\n## Questions\nD"
+
+
+@pytest.mark.parametrize("place", ALL)
+@pytest.mark.parametrize(
+    ("written", "flags"),
+    [
+        (TAGGED, ()),
+        (TAGGED.replace("\n", ""), ()),
+        (f"Here is my review: {TAGGED}", ("courtesy",)),
+        (re.sub("</.*?>", "", TAGGED), tuple(f"unclosed:{name}" for name in SECTIONS)),
+        (HEADED, ("headings",)),
+        (re.sub(r"## (\w+)\n", r"**\1:** ", HEADED), ("headings",)),
+    ],
+)
+def test_marks_of_thoughts_may_be_quoted_in_every_section(written, flags, place):
+    found = parse_review(re.sub(rf"\b{ALL[place]}\b", QUOTE, written))
+    assert (dict(found.sections), found.flags) == ({**ALL, place: QUOTE}, flags)
+
+
+@pytest.mark.parametrize("review", [TAGGED, HEADED])
+@pytest.mark.parametrize("gap", ["", " ", "\n\n"])
+@pytest.mark.parametrize(
+    "thought",
+    [
+        "Plants. I like them.\n",
+        "I will use <summary>, <strengths>, <weaknesses> and <questions> tags.",
+        "So I begin with\n<summary>\nand so on.\n",
+        "1. <summary>: short\n2. <questions>: many\n",
+        TAGGED.replace("A", "X").replace("D", "Y") + "\nThat is too short.\n",
+        TAGGED.replace("A", f"X {QUOTE}") + "\nThat is too long.\n",
+        "Summary: plants.\nQuestions: why plants?\n",
+        HEADED.replace("A", "X"),
+    ],
+)
+def test_thoughts_that_were_not_opened_are_left_out_with_what_they_draft(thought, gap, review):
+    found = parse_review(f"{thought}</think>{gap}{review}")
+    assert (dict(found.sections), found.flags[0]) == (ALL, "thinking")
+
+
+def test_thoughts_about_sections_that_the_review_lacks_are_left_out():
+    kept = "<summary>A</summary>\n<strengths>B</strengths>"
+    for thought in ("I will ask <questions> too.", "Questions:\n- why plants?\n"):
+        assert dict(parse_review(f"{thought}</think>\n{kept}").sections) == {"Summary": "A", "Strengths": "B"}
+    assert dict(parse_review("Questions: why?\n</think>\nFine.").sections) == {"Review": "Fine."}
+
+
+def test_a_reply_of_nothing_but_marks_of_thoughts_is_soon_read():
+    began = time.monotonic()
+    parse_review("<summary>" + "</think>" * 5000)
+    assert time.monotonic() - began < 5  # half a minute, were each of them weighed
 
 
 def test_a_heading_quoted_inside_a_tagged_section_stays_there():

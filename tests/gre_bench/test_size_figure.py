@@ -118,9 +118,8 @@ def test_agents_without_a_size_are_named_below_and_those_without_a_family_are_no
 
 def test_a_heading_too_long_for_one_panel_is_wrapped_and_everything_below_moves_down():
     agents, scores = [Agent("a", None, 1e9)], {"a": BoardScore(1.0)}
-    short, long = (
-        replace(board(agents, scores), name=name) for name in ("b", "of the winter school on lakes and rivers")
-    )
+    name = "of the winter school on lakes and rivers"
+    short, long = board(agents, scores), replace(board(agents, scores), name=name)
     assert " ".join(texts(size_figure(long), "heading")) == f"GRE-bench {name}: score against model size"
     tall = [float(ET.fromstring(size_figure(one)).get("viewBox").split()[3]) for one in (short, long)]
     lines = [len(texts(size_figure(one), "heading")) for one in (short, long)]

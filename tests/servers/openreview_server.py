@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Literal, Self
 from urllib.parse import parse_qs, urlsplit
@@ -39,6 +40,19 @@ def paper_pdf(*lines: str) -> bytes:
     start = len(out)
     out += b"xref\n0 6\n0000000000 65535 f \n" + b"".join(b"%010d 00000 n \n" % offset for offset in offsets)
     return out + b"trailer\n<< /Size 6 /Root 1 0 R >>\nstartxref\n%d\n%%%%EOF\n" % start
+
+
+def rate_limit(seconds: float) -> Fault:
+    """What OpenReview answers to one who asked too often, who may ask again in so many seconds: a body, no header."""
+    reset = (datetime.now(UTC) + timedelta(seconds=seconds)).isoformat(timespec="milliseconds")
+    minutes, rest = divmod(round(seconds), 60)
+    said = (
+        "Too many requests: You have made 37 requests, surpassing the limit of 36 requests. "
+        f"Please try again in {minutes} minutes and {rest} seconds (2026-08-31-4689127)"
+    )
+    details = {"limit": 36, "remaining": 0, "resetTime": reset.replace("+00:00", "Z"), "used": 37, "current": 37}
+    body = {"name": "RateLimitError", "message": said, "status": 429, "details": details}
+    return 429, {"Content-Type": "application/json; charset=utf-8"}, json.dumps(body).encode()
 
 
 PDF = paper_pdf(

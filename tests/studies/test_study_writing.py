@@ -143,6 +143,18 @@ def test_a_folder_that_holds_more_than_a_study_is_never_overwritten(folder):
     assert (home / "thesis.tex").read_text() == "years of work"
 
 
+def test_hidden_files_do_not_disturb_and_stay(folder):
+    study = read_study(folder(responses=[{"task": "t", "agent": "a", "text": "new"}]))
+    home = folder(name="home", responses=[{"task": "t", "agent": "a", "text": "old"}])
+    (home / ".DS_Store").write_text("places of icons")
+    (home / ".git").mkdir()
+    (home / ".git" / "HEAD").write_text("ref")
+    write_study(study, home, overwrite=True)
+    assert read_study(home).response("t", "a").text == "new"
+    assert (home / ".DS_Store").read_text() == "places of icons"
+    assert (home / ".git" / "HEAD").read_text() == "ref"
+
+
 def test_a_file_in_the_way_and_an_unknown_format_are_errors(folder, tmp_path):
     study = read_study(folder(responses=[{"task": "t", "agent": "a", "text": "x"}]))
     (tmp_path / "file").write_text("x")

@@ -19,7 +19,7 @@ from goldless.records import Agent, Rating
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.studies import Study, frames, read_study, write_study
 from goldless.studies.tables import is_table
-from goldless.studies.writing import Format
+from goldless.studies.writing import Format, check_target
 
 GENERATIONS = "generations"
 """The table that says of each review how it was made."""
@@ -27,7 +27,7 @@ FORMATS: Mapping[str, Format] = {".jsonl": "jsonl", ".csv": "csv", ".parquet": "
 OWN_ITEMS = frozenset({GENERATIONS, "exams"})
 """Tables whose rows are not about the responses of a study."""
 
-_Pairs = frozenset[tuple[str, str]]
+Pairs = frozenset[tuple[str, str]]
 """Tasks and agents."""
 
 
@@ -50,6 +50,13 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
         return write_study(read_study(fresh), study_folder, format=_format(study_folder), overwrite=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
+
+
+def check_before_asking(study_folder: Path, study: Study, replaced: Pairs) -> None:
+    """Refuse what could not be added afterwards, before anything is paid for. ``replaced``: reviews that would go."""
+    check_target(study_folder, overwrite=True)
+    if wrong := list(_rests_on(study, replaced)):
+        raise UserError("\n".join(wrong))
 
 
 def _without_open(study: Study, generated: Generated) -> Generated:
@@ -80,18 +87,22 @@ def _check(study: Study, generated: Generated) -> None:
         wrong.append(
             f"{study.name} has no tasks of the names {', '.join(map(repr, strange[:10]))}: is it another study?"
         )
-    changed = _changed(study, generated)
-    for table, rows in _rows_about(study, changed).items():
-        agents = ", ".join(sorted({agent for _, agent in changed}))
-        wrong.append(
-            f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced; remove them, or "
-            "add the new reviews under another name"
-        )
+    wrong += _rests_on(study, _changed(study, generated))
     if wrong:
         raise UserError("\n".join(wrong))
 
 
-def _changed(study: Study, generated: Generated) -> _Pairs:
+def _rests_on(study: Study, replaced: Pairs) -> Iterator[str]:
+    """What of the study is about reviews that would be replaced."""
+    for table, rows in _rows_about(study, replaced).items():
+        agents = ", ".join(sorted({agent for _, agent in replaced}))
+        yield (
+            f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced; remove them, or "
+            "add the new reviews under another name"
+        )
+
+
+def _changed(study: Study, generated: Generated) -> Pairs:
     """Responses of the study that would not stay as they are."""
     there = {agent.agent for agent in study.agents}
     known = set(study.tasks)
@@ -103,7 +114,7 @@ def _changed(study: Study, generated: Generated) -> _Pairs:
     return frozenset(found)
 
 
-def _rows_about(study: Study, pairs: _Pairs) -> dict[str, int]:
+def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
     """How many labels and rows of recorded evidence are about these responses, by table."""
     if not pairs:
         return {}

@@ -11,8 +11,9 @@ import orjson
 
 from goldless.gre_bench.draw import Draw, DrawnPaper
 from goldless.gre_bench.papers import HUMAN, REFERENCE, HumanReview, reference_agents
+from goldless.gre_bench.review_forms import reads_as_text
 from goldless.gre_bench.text_mending import storable_value
-from goldless.studies import read_study, write_study
+from goldless.studies import Study, read_study, write_study
 
 TASK_COLUMNS = ("task", "prompt", "reference", "title", "public_date", "source")
 REVIEW_COLUMNS = ("task", "agent", "review", "sections")
@@ -52,6 +53,14 @@ def write_collected(draw: Draw, folder: Path) -> Path:
         for table, rows in collected_study(draw).items():
             _write_lines(Path(aside) / f"{table}.jsonl", rows)
         return write_study(read_study(aside), folder)
+
+
+def fields_beside_reviews(study: Study) -> list[str]:
+    """Fields of the review form that hold text which no review's sections have, in the order of the table."""
+    table = study.table("reviews")
+    rows = [] if table is None else table.to_dicts()
+    held = (field for row in rows for field, value in row.items() if reads_as_text(value))
+    return [field for field in dict.fromkeys(held) if field not in REVIEW_COLUMNS]
 
 
 def _task(drawn: DrawnPaper, source: str) -> Row:

@@ -45,7 +45,10 @@ class Edition:
             raise UserError(f"a run is named by letters, digits, '.', '_' and '-', not {name!r}")
         if name in {STUDY, COLLECTED}:
             raise UserError(f"{name} is another folder of the edition; name the run otherwise")
-        return self.folder / (name or RUN)
+        folder = self.folder / (name or RUN)
+        if folder.exists() and not folder.is_dir():
+            raise UserError(f"{folder} is a file, and a run is a folder; name the run otherwise with --run")
+        return folder
 
     @property
     def collected(self) -> bool:

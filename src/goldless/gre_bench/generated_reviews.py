@@ -40,6 +40,8 @@ class GeneratedReview:
     """How it was made, as one line."""
     parsed: ParsedReview | None = None
     """None: nothing came that can be used."""
+    asked: str | None = None
+    """In which way, as it is known before a model is reached; None: a model itself was given."""
 
     @property
     def task(self) -> str:
@@ -79,6 +81,7 @@ class GeneratedReview:
             "input_tokens": evidence.input_tokens,
             "output_tokens": evidence.output_tokens,
             "settings": self.settings,
+            "asked": self.asked,
         }
 
 
@@ -161,7 +164,9 @@ class Generated:
         return rows
 
 
-def generated_review(agent: str, evidence: GenerationEvidence, settings: str) -> GeneratedReview:
+def generated_review(
+    agent: str, evidence: GenerationEvidence, settings: str, *, asked: str | None = None
+) -> GeneratedReview:
     """The review that a reply holds."""
     parsed = None if evidence.text is None else parse_review(evidence.text)
-    return GeneratedReview(agent, evidence, settings, parsed)
+    return GeneratedReview(agent, evidence, settings, parsed, asked)

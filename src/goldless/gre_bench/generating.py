@@ -14,6 +14,7 @@ from goldless.errors import CallError, GoldlessError, UserError, nearest
 from goldless.evidence import GenerationEvidence
 from goldless.generation import MOST_TOKENS, Cut, GenerationStage
 from goldless.gre_bench.adding import add_reviews, refused_names
+from goldless.gre_bench.asked_before import finished_models, settled_reviews, way_of_asking
 from goldless.gre_bench.generated_reviews import Generated, GeneratedReview, generated_review
 from goldless.gre_bench.review_prompt import NAME, REVIEW_PROMPT
 from goldless.models.cache import default_journal
@@ -72,29 +73,48 @@ class GenerationOptions:
             "cut": "kept" if self.cut == "keep" else "missing",
         }
 
+    @property
+    def ways(self) -> dict[str, str]:
+        """In which way each model is asked, by agent; not of models that are given themselves."""
+        named = named_reviewers(self.models)
+        lengths = {name: self.context_length.get(name) for name in named}
+        return {n: way_of_asking(m, self.settings, lengths[n]) for n, m in named.items() if isinstance(m, str)}
+
 
 async def generate_reviews(study: Study, options: GenerationOptions) -> Generated:
     """Each model's review of each paper, where the paper is a task's prompt.
 
-    Replies come from the journal where they are there already. What failed, does not fit or was not paid for is
-    missing, with its cause; so are all reviews of a model that cannot be reached, as long as another can. Raises
-    UserError for what can be known to be wrong before anything is asked.
+    A server whose reviews the study has, asked in the same way, is not reached for. Replies come from the journal where
+    they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
+    open of a model that cannot be reached, as long as there is anything else. Raises UserError for what can be known
+    to be wrong before anything is asked.
     """
     named = named_reviewers(options.models)
     _check(study, options, named)
+    settled = settled_reviews(study, options.ways)
+    finished = finished_models(study, named, settled)
+    if finished:
+        options.say(f"not asked again, since all their reviews are there: {', '.join(sorted(finished))}")
     opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
     journal = Journal(options.journal or default_journal())
-    parts = [Part(name, given, "chat") for name, given in named.items()]
+    parts = [Part(name, given, "chat") for name, given in named.items() if name not in finished]
     lost: dict[str, GoldlessError] = {}
     try:
         async with open_models(parts, opening, journal, lost=lost) as opened:
-            writing = _Writing(study, options, {name: _stage(opened[name], name, options) for name in opened}, opened)
-            written = await writing.reviews(await writing.checked_lengths())
-            unwritten = {name: _open_reviews(name, named[name], study, options, cause) for name, cause in lost.items()}
+            stages = {name: _stage(opened[name], name, options) for name in opened}
+            lengths = await _checked_lengths(stages, options, lost)
+            if lost and not lengths and not any(settled.values()):
+                raise next(iter(lost.values()))
+            found = await _Writing(study, options, {name: stages[name] for name in lengths}, opened).reviews(lengths)
+            found |= {name: [settled[name][task] for task in study.tasks] for name in finished}
+            for name, cause in lost.items():
+                found[name] = _lost_reviews(
+                    name, named[name], study, options, cause=cause, settled=settled.get(name, {})
+                )
             return Generated(
                 tasks=tuple(study.tasks),
                 agents=tuple(_agent(name, options) for name in named),
-                reviews=tuple(r for name in named for r in (written if name in opened else unwritten)[name]),
+                reviews=tuple(review for name in named for review in found[name]),
                 settings=options.settings,
                 spending=tuple(opened[name].spending for name in named if name in opened),
             )
@@ -117,17 +137,58 @@ def _stage(model: OpenModel, name: str, options: GenerationOptions) -> Generatio
     )
 
 
-def _open_reviews(
-    name: str, given: object, study: Study, options: GenerationOptions, cause: GoldlessError
+def _lost_reviews(
+    name: str,
+    given: object,
+    study: Study,
+    options: GenerationOptions,
+    *,
+    cause: GoldlessError,
+    settled: Mapping[str, GeneratedReview],
 ) -> list[GeneratedReview]:
-    """The reviews of a model that could not be reached: all open."""
+    """The reviews of a model that could not be reached: open, but for those that are settled."""
     failure = CallFailure("connection", str(cause).splitlines()[0])
     if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS:
         failure = cause.failure
-    options.say(f"{name}: cannot be asked now, so its reviews are left open ({failure.message})")
+    options.say(f"{name}: cannot be asked now, so its missing reviews are left open ({failure.message})")
     writer = given if isinstance(given, str) else name
     settings = str(Signature("review", {"model": writer, **options.settings}))
-    return [GeneratedReview(name, GenerationEvidence(writer, task, failure=failure), settings) for task in study.tasks]
+    return [
+        settled.get(task) or GeneratedReview(name, GenerationEvidence(writer, task, failure=failure), settings)
+        for task in study.tasks
+    ]
+
+
+async def _checked_lengths(
+    stages: Mapping[str, GenerationStage], options: GenerationOptions, lost: dict[str, GoldlessError]
+) -> dict[str, RequestLength]:
+    """How long a request without a paper is, by agent; says how lengths are known.
+
+    ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
+    """
+    wrong, lengths = [], {}
+    for name, stage in stages.items():
+        try:
+            limit, least = stage.limit, await stage.least_length()
+        except CallError as error:
+            lost[name] = error
+            continue
+        lengths[name] = least
+        if limit is None:
+            options.say(
+                f"{name}: its context length is not known, so its server decides what is too long, and some cut "
+                "papers without a word; give it as context_length under its [models] table in edition.toml"
+            )
+        elif least.tokens + stage.max_tokens >= limit:
+            wrong.append(
+                f"{name}: the prompt has {least} and the review may have {stage.max_tokens:,}, which leaves no "
+                f"room for a paper in a context of {limit:,}; lower max_tokens, or leave this model out"
+            )
+        elif not least.exact:
+            options.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
+    if wrong:
+        raise UserError("\n".join(wrong))
+    return lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,44 +202,20 @@ class _Writing:
     models: Mapping[str, OpenModel]
     """By agent."""
 
-    async def checked_lengths(self) -> dict[str, RequestLength]:
-        """How long a request without a paper is, by agent; says how lengths are known.
-
-        Raises UserError where a model has no room for a paper at all.
-        """
-        wrong, lengths = [], {}
-        for name, stage in self.stages.items():
-            limit, least = stage.limit, await stage.least_length()
-            lengths[name] = least
-            if limit is None:
-                self.options.say(
-                    f"{name}: its context length is not known, so its server decides what is too long, and some cut "
-                    "papers without a word; give it as context_length under its [models] table in edition.toml"
-                )
-            elif least.tokens + stage.max_tokens >= limit:
-                wrong.append(
-                    f"{name}: the prompt has {least} and the review may have {stage.max_tokens:,}, which leaves no "
-                    f"room for a paper in a context of {limit:,}; lower max_tokens, or leave this model out"
-                )
-            elif not least.exact:
-                self.options.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
-        if wrong:
-            raise UserError("\n".join(wrong))
-        return lengths
-
     async def reviews(self, lengths: Mapping[str, RequestLength]) -> dict[str, list[GeneratedReview]]:
         """All reviews by agent, in the order of the papers; the agents work at the same time."""
         found: dict[tuple[str, str], GeneratedReview] = {}
         settings = {name: self._signature(name, exact=length.exact) for name, length in lengths.items()}
-        await at_once(len(self.stages), [partial(self._one_model, name, settings[name], found) for name in self.stages])
+        asking = [partial(self._one_model, name, settings[name], found) for name in self.stages]
+        await at_once(max(1, len(asking)), asking)
         return {name: [found[name, task] for task in self.study.tasks] for name in self.stages}
 
     async def _one_model(self, name: str, settings: str, found: dict[tuple[str, str], GeneratedReview]) -> None:
-        stage, model = self.stages[name], self.models[name]
+        stage, model, asked = self.stages[name], self.models[name], self.options.ways.get(name)
 
         async def one(task: str) -> None:
             evidence = await stage.write(self.study.task(task))
-            found[name, task] = generated_review(name, evidence, settings)
+            found[name, task] = generated_review(name, evidence, settings, asked=asked)
             self._report(len(found))
 
         await at_once(1 if model.local else CALLS_AT_ONCE, [partial(one, task) for task in self.study.tasks])

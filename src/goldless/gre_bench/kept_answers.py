@@ -8,9 +8,11 @@ back is kept: no header that was sent, no cookie, no token.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import re
 import tempfile
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -36,14 +38,18 @@ class KeptAnswer:
 class KeptAnswers:
     """A folder of answers, found by their addresses. Delete the folder, or one file, to have it asked for anew."""
 
-    def __init__(self, folder: Path) -> None:
-        """Use a folder; it is made when the first answer comes."""
+    def __init__(self, folder: Path, *, oldest_seconds: float = math.inf) -> None:
+        """Use a folder; it is made when the first answer comes. An answer that is older counts as none."""
         self.folder = folder
+        self._oldest_seconds = oldest_seconds
 
     def read(self, address: str) -> KeptAnswer | None:
-        """The answer kept for an address; none where there is none, or only a damaged file."""
+        """The answer kept for an address; none where there is none, or only a damaged file or one that is too old."""
+        path = self._path(address)
         try:
-            head, found, body = self._path(address).read_bytes().partition(b"\n")
+            if time.time() - path.stat().st_mtime > self._oldest_seconds:
+                return None
+            head, found, body = path.read_bytes().partition(b"\n")
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -3,34 +3,55 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from goldless.runs.evaluation import Evaluation
+from goldless.gre_bench.edition_scores import EditionScores
 from goldless.runs.store import noted_fingerprint
 
 BOARD = "leaderboard.json"
+CLEAN = "gre.json"
+"""Where the leaderboards on clean papers stand."""
 
 
-def would_lose(folder: Path, evaluation: Evaluation) -> bool:
+def would_lose(folder: Path, scores: EditionScores) -> bool:
     """Whether the run folder holds results that would be gone if these were written into it.
 
-    They are there again where every metric of before comes with the same signature; a leaderboard that cannot be read
-    is kept as well.
+    They are there again where every leaderboard of before comes with the same signature, on all papers as on clean
+    ones; a file of leaderboards that cannot be read is kept as well.
     """
+    evaluation = scores.evaluation
     before = noted_fingerprint(folder)
     if before is not None and before != evaluation.fingerprint:
         return True
     try:
-        found = json.loads((folder / BOARD).read_text(encoding="utf-8"))
-        old = {str(metric): str(board["signature"]) for metric, board in found["metrics"].items()}
-    except FileNotFoundError:
-        return False
+        old = {*_signatures(folder / BOARD), *_clean_signatures(folder / CLEAN)}
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return True
-    new = {name: outcome.signature for name, outcome in evaluation.outcomes.items()}
+    new = {outcome.signature for outcome in evaluation.outcomes.values()}
     if evaluation.raters is not None:
-        new[evaluation.raters.metric] = evaluation.raters.signature
-    return any(new.get(metric) != signature for metric, signature in old.items())
+        new.add(evaluation.raters.signature)
+    if scores.clock is not None:
+        new.update(line for lines in scores.clock.scope_signatures.values() for line in lines.values())
+    return not old <= new
+
+
+def _signatures(path: Path) -> Iterator[str]:
+    """Of the leaderboards of all metrics; each begins with its metric's name."""
+    if path.exists():
+        yield from (str(board["signature"]) for board in _read(path)["metrics"].values())
+
+
+def _clean_signatures(path: Path) -> Iterator[str]:
+    """Of the leaderboards by papers that have any row."""
+    if path.exists() and (clock := _read(path)["contamination"]):
+        there = {(row["metric"], row["scope"]) for row in clock["scores"]}
+        yield from (str(clock["scope_signatures"][metric][scope]) for metric, scope in there)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def free_name(folder: Path) -> Path:

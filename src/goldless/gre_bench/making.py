@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
+from goldless.gre_bench.adding import check_before_asking
+from goldless.gre_bench.asked_before import finished_models, replaced_reviews, settled_reviews
 from goldless.gre_bench.collected_study import write_collected
 from goldless.gre_bench.config import CollectConfig, ModelConfig
 from goldless.gre_bench.draw import TooFewPapersError, draw_papers
-from goldless.gre_bench.edition import Edition
+from goldless.gre_bench.edition import RUN, Edition
 from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told, save_scores
 from goldless.gre_bench.generating import Generated, GenerationOptions, add_reviews, generate_reviews
 from goldless.gre_bench.kept_runs import free_name, would_lose
@@ -168,7 +170,6 @@ async def review_edition(
     chosen = _chosen(planned, only)
     specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
     named: dict[str, str | ChatModel] = {**specs, **(stand_ins or {})}
-    check_models((model, "chat") for model in named.values())
     review, asking = planned.config.review, asking or Asking()
     options = GenerationOptions(
         models={name: named[name] for name in chosen},
@@ -185,10 +186,12 @@ async def review_edition(
         progress=asking.progress,
         say=asking.say,
     )
+    finished = finished_models(study, named, settled_reviews(study, options.ways))
+    check_models((model, "chat") for name, model in named.items() if name not in finished)
+    check_before_asking(edition.study_folder, study, replaced_reviews(study, options.ways))
     generated = await generate_reviews(study, options)
-    edition = edition.with_settings(asked)
-    add_reviews(edition.study_folder, generated, facts=edition.models)
-    return edition, generated
+    add_reviews(edition.study_folder, generated, facts=planned.models)
+    return edition.with_settings(asked), generated
 
 
 def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any]]) -> None:
@@ -239,13 +242,13 @@ async def score_edition(
     check_writable(folder)
     spare = free_name(folder)
     evaluation = await evaluate_study(study, options)
-    if run is None:
+    if run in {None, RUN}:
         edition = edition.with_settings({"score": settings})
-    if would_lose(folder, evaluation):
-        folder.rename(spare)
-        asking.say(f"{folder}: held results of other settings or of other reviews, which are kept in {spare}")
-    save_run(evaluation, folder)
     scores = edition_scores(planned, study, evaluation)
+    if would_lose(folder, scores):
+        folder.rename(spare)
+        asking.say(f"{folder}: held results of other settings, cut-offs or reviews, which are kept in {spare}")
+    save_run(evaluation, folder)
     save_scores(scores, folder)
     return edition, scores
 

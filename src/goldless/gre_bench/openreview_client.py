@@ -89,6 +89,11 @@ class OpenReviewApi:
             if _is_private(refusal):
                 return "OpenReview does not show its PDF to us (status 403)"
             raise
+        if b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}:
+            raise UnansweredError(
+                f"{self.base} answered with a web page or a message in place of the PDF of {note}. "
+                f"Check whether a proxy answers in its place. {self._advice()}"
+            )
         return bytes(data) or "OpenReview gave an empty file"
 
     def forget(self) -> None:

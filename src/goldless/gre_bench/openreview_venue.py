@@ -3,7 +3,7 @@
 Venues live on one of two APIs: ICLR 2023 and earlier on v1, ICLR 2024 and later on v2. Submissions are listed once;
 reviews and PDF of a paper are fetched when the paper is asked for. Whatever came is kept, so a collection that was
 interrupted goes on where it stopped, and one made again is the same. Only the replies to a paper with too few reviews
-are asked for again by another run: its reviews may not have been public yet.
+are asked for again, by a run a day later or after a draw that failed: its reviews may not have been public yet.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
 """What API v1 venues call their submissions: double blind, single blind, and until 2017."""
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
 """Where API v1 venues put submissions that are no longer under review."""
+DAY_SECONDS = 24 * 60 * 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +37,8 @@ class _Listing:
     """What a venue has."""
 
     api: OpenReviewApi
+    api_of_today: OpenReviewApi
+    """The same, asked again for what was answered more than a day ago."""
     submissions: Mapping[str, Posting]
     review_name: str = "Official_Review"
 
@@ -66,6 +69,7 @@ class OpenReviewVenue:
         self._venue = venue
         self._few: set[str] = set()
         self._answers = KeptAnswers(cache)
+        self._answers_of_today = KeptAnswers(cache, oldest_seconds=DAY_SECONDS)
         self._bases: Mapping[Api, str] = {1: api1, 2: api2}
         self._pace = Pace(seconds_between_requests)
         self._patience = patience or Patience()
@@ -92,7 +96,9 @@ class OpenReviewVenue:
         left = _without_asking(submission)
         if left is not None:
             return left
-        written, empty = self._reviews(listing, submission)
+        written, empty = self._reviews(listing, listing.api, submission)
+        if len(written) < reviews:
+            written, empty = self._reviews(listing, listing.api_of_today, submission)
         if len(written) < reviews:
             detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
             self._few.add(name)
@@ -115,12 +121,14 @@ class OpenReviewVenue:
 
     def forget_unreviewed(self) -> None:
         """Ask anew, next time, about papers that had too few reviews: they may have been looked at too early."""
+        listing = self._listing()
         for name in sorted(self._few):
-            self._listing().api.forget_replies(name)
+            for api in (listing.api, listing.api_of_today):
+                api.forget_replies(name)
 
-    def _reviews(self, listing: _Listing, submission: Posting) -> tuple[list[HumanReview], int]:
+    def _reviews(self, listing: _Listing, api: OpenReviewApi, submission: Posting) -> tuple[list[HumanReview], int]:
         """The reviews that have any text, oldest first, and how many have none."""
-        replies = [reply for page in listing.api.pages(forum=submission.id) for reply in page]
+        replies = [reply for page in api.pages(forum=submission.id) for reply in page]
         found = [
             reply
             for reply in replies
@@ -146,20 +154,22 @@ class OpenReviewVenue:
 
     def _list(self) -> _Listing:
         """The submissions, from API v2 where the venue lives there, else from v1. Raises UserError if it has none."""
-        second = self._api(2)
+        second = self._api(2, self._answers)
         group2 = second.group(self._venue)
         if group2 is not None and any(group2.values()):
             usual = f"{self._venue}/-/{_word(group2, 'submission_name', 'Submission')}"
             found = self._all(second, [_word(group2, "submission_id", usual)])
             if found:
-                return _Listing(second, found, _word(group2, "review_name", "Official_Review"))
-        first = self._api(1)
+                reviews = _word(group2, "review_name", "Official_Review")
+                return _Listing(second, self._api(2, self._answers_of_today), found, reviews)
+        first = self._api(1, self._answers)
         group1 = first.group(self._venue)
         if group1 is not None or group2 is not None:
             for word in SUBMISSIONS_V1:
                 found = self._all(first, [f"{self._venue}/-/{word}"])
                 if found:
-                    return _Listing(first, found | self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1]))
+                    found |= self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1])
+                    return _Listing(first, self._api(1, self._answers_of_today), found)
         for api in (first, second):  # papers may become public later
             api.forget()
         raise UserError(self._nothing(known=group1 is not None or group2 is not None))
@@ -172,11 +182,11 @@ class OpenReviewVenue:
                 self._say(f"{invitation}: {len(page)} more, {len(found)} in all")
         return found
 
-    def _api(self, api: Api) -> OpenReviewApi:
+    def _api(self, api: Api, answers: KeptAnswers) -> OpenReviewApi:
         return OpenReviewApi(
             api,
             self._bases[api],
-            answers=self._answers,
+            answers=answers,
             pace=self._pace,
             patience=self._patience,
             say=self._say,

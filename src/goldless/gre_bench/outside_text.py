@@ -8,6 +8,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from goldless.gre_bench.review_forms import FEW_WORDS
+
+_COMMENT = re.compile(r"<!--.{0,2000}?-->", re.DOTALL)
+_NAME = r"[a-z][\w.-]{0,40}"
+_ATTRIBUTES = r"(?:[ \t][^<>\n]{0,200})?"
+_ELEMENT = re.compile(
+    rf"(?:^|(?<=>))[ \t]*<({_NAME}){_ATTRIBUTES}>([^<]*)</\1>(?=[ \t]*(?:<|$))", re.IGNORECASE | re.MULTILINE
+)
+"""A section of a model's own making, such as ``<rating>6</rating>``."""
+_TAGS_ALONE = re.compile(rf"\s*(?:</?{_NAME}{_ATTRIBUTES}/?>\s*)+", re.IGNORECASE)
 _FENCE = re.compile(r"\s*```[\w-]{0,20}\s*")
 _MARKS = " \t*_#`>~-"
 _WORDS = r"[^.:;!?\n]{0,120}"
@@ -47,10 +57,15 @@ class OutsideText:
 
 
 def outside_text(text: str) -> OutsideText:
-    """The text without courtesies, lines that hold no word at its ends, and marks of code blocks."""
+    """The text without courtesies, lines that hold no word at its ends, and marks of code blocks.
+
+    Comments and tags that stand alone, such as ``<review>`` around it all, go too. So do few words between tags, a
+    rating or a choice, as in a person's review.
+    """
+    text = _ELEMENT.sub(_own_words, _COMMENT.sub("", text))
     lines, courtesy = [], False
     for line in text.split("\n"):
-        if _FENCE.fullmatch(line):
+        if _FENCE.fullmatch(line) or _TAGS_ALONE.fullmatch(line):
             continue
         if _COURTESY.fullmatch(line.strip(_MARKS)):
             courtesy = True
@@ -61,3 +76,7 @@ def outside_text(text: str) -> OutsideText:
     while lines and not re.search(r"\w", lines[-1]):
         del lines[-1]
     return OutsideText(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), courtesy)
+
+
+def _own_words(element: re.Match[str]) -> str:
+    return f"\n{element[2]}\n" if len(element[2].split()) > FEW_WORDS else "\n"

@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import orjson
@@ -178,7 +179,7 @@ class PoliteSession:
             made = f"{len(tried)} attempt{'s' * (len(tried) != 1)}"
             raise UnansweredError(
                 f"{_shown(address)} gave no answer in {made}: {last}. "
-                "What came before is kept: run the same again later, and it goes on from there."
+                f"What came before is kept: run the same again {_when(last.retry_after)}, and it goes on from there."
             ) from last
         raise AssertionError("stamina neither returned nor raised")  # pragma: no cover
 
@@ -203,7 +204,13 @@ class PoliteSession:
             raise UserError(f"{_shown(address)} cannot be asked: {error}") from error
         if response.status_code in BUSY:
             after = retry_after_seconds(response.headers.get("Retry-After"))
-            raise _BusyError(f"status {response.status_code}{_pause(after)}", retry_after=after)
+            if after is None:
+                after = _until_reset(response.content)
+            # What answers a login may repeat the password.
+            said = self._message(response.content)[1] if method == "GET" else ""
+            raise _BusyError(
+                f"status {response.status_code}{_pause(after)}{f' ({said})' if said else ''}", retry_after=after
+            )
         return response
 
     def _wait(self, error: Exception, made: int) -> bool | float:
@@ -238,26 +245,58 @@ class PoliteSession:
 
     def _refusal(self, kept: KeptAnswer) -> RefusedError:
         """The error that a status of 400 and above stands for, in the server's own words."""
-        name, said = "", ""
-        try:
-            data = orjson.loads(kept.body)
-        except orjson.JSONDecodeError:
-            data = None
-        if isinstance(data, dict):
-            name, said = str(data.get("name") or ""), str(data.get("message") or "")
-        said = " ".join((said or kept.body.decode(errors="replace")).split())
-        for token in self._tokens():
-            said = said.replace(token, "…")
+        name, said = self._message(kept.body)
+        said = said or self._short(kept.body.decode(errors="replace"))
         return RefusedError(
-            f"{_shown(kept.address)} answered {kept.status}{f' {name[:60]}' if name else ''}: "
-            f"{said[:300] or 'nothing more'}",
+            f"{_shown(kept.address)} answered {kept.status}{f' {name[:60]}' if name else ''}: {said or 'nothing more'}",
             status=kept.status,
             name=name,
         )
 
+    def _message(self, body: bytes) -> tuple[str, str]:
+        """What a server calls an error and says of it; empty where it does not."""
+        data = _fields(body)
+        return str(data.get("name") or ""), self._short(str(data.get("message") or ""))
+
+    def _short(self, said: str) -> str:
+        """One line that may be shown."""
+        said = " ".join(said.split())
+        for token in self._tokens():
+            said = said.replace(token, "…")
+        return said[:300]
+
+
+def _fields(body: bytes) -> Mapping[str, Any]:
+    """The fields of a JSON object; none where it is something else."""
+    try:
+        data = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def _until_reset(body: bytes) -> float | None:
+    """Seconds to the time from which OpenReview answers again, as it tells those who asked too often."""
+    try:
+        then = datetime.fromisoformat(_fields(body)["details"]["resetTime"])
+    except (KeyError, TypeError, ValueError):
+        return None
+    if then.tzinfo is None:
+        then = then.replace(tzinfo=UTC)
+    return max(0.0, (then - datetime.now(UTC)).total_seconds())
+
 
 def _pause(after: float | None) -> str:
-    return "" if after is None else f", which asks for a pause of {after:g} seconds"
+    return "" if after is None else f", which asks for a pause of {round(after, 1):g} seconds"
+
+
+def _when(after: float | None) -> str:
+    """From when on a server may be asked again."""
+    try:
+        then = datetime.now(UTC) + timedelta(seconds=after or 0.0)
+    except OverflowError:
+        return "later"
+    return f"after {then:%Y-%m-%d %H:%M:%S} UTC" if after else "later"
 
 
 def _shown(address: str) -> str:

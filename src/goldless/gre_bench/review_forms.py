@@ -2,6 +2,7 @@
 
 Venues change their forms from year to year. The fields of the forms in wide use are listed here; in any other form a
 field counts as prose when it holds more than a few words and neither its name nor its text says that it is a choice.
+What is called clarity or recommendation is a rating at one venue and prose at another: there the text decides.
 """
 
 from __future__ import annotations
@@ -42,37 +43,28 @@ PROSE = (
     "additional_comments",
     "summary_of_the_review",  # ICLR 2022 and 2023
 )
-"""Fields that are prose however short, in the order in which forms ask for them."""
+"""Fields that are prose however short, a bare "Yes" apart, in the order in which forms ask for them."""
 
 NOT_PROSE = frozenset(
     {
-        "clarity",
-        "contribution",
-        "correctness",
-        "empirical_novelty_and_significance",
-        "excitement",
         "final_justification",  # written after the authors' reply, so no part of the review they replied to
         "first_time_reviewer",
-        "novelty",
-        "originality",
-        "presentation",
-        "quality",
-        "reproducibility",
-        "significance",
-        "soundness",
-        "technical_novelty_and_significance",
         "title",
     }
 )
-"""Fields that are a rating or a choice even where their text is long."""
+"""Fields that are no part of the review even where their text is long."""
 
 _NOT_PROSE_WORDS = re.compile(
     r"acknowledg|agree|assessment|certif|conduct|confidence|confirm|consent|ethic|experience|expertise|policy|policies|"
-    r"rating|recommendation|score|signature"
+    r"signature"
 )
-"""Words in the names of fields that are a rating, a choice or a promise in every form known."""
-_SCALE_POINT = re.compile(r"-?\d+(\.\d+)?\s*:\s")
-"""How a rating reads: ``8: accept, good paper``."""
+"""Words in the names of fields that are a choice or a promise in every form known."""
+_RATING_WORDS = re.compile(r"rating|recommendation|score")
+"""Words in the names of ratings and of their reasons: only sentences are reasons."""
+_SENTENCE_END = re.compile(r"[.!?][\"')\]]*(\s|\Z)")
+_SCALE_POINT = re.compile(r"\s*-?\d+(\.\d+)?\s*[:=]\s.*\s*")
+"""How a rating reads: ``8: accept, good paper``, in one line."""
+_YES_OR_NO = re.compile(r"\s*(yes|no)[.!]?\s*", re.IGNORECASE)
 FEW_WORDS = 5
 """A text of an unknown field with no more words than this is taken for a choice."""
 
@@ -97,11 +89,20 @@ def says_something(sections: Mapping[str, str]) -> bool:
     return any(letter.isalnum() for text in sections.values() for letter in text)
 
 
+def reads_as_text(value: Any) -> bool:
+    """Whether a value is more than a rating or a choice, by itself: more than few words, and no point of a scale."""
+    return isinstance(value, str) and _holds_more_than_few_words(value) and not _SCALE_POINT.fullmatch(value)
+
+
+def _holds_more_than_few_words(value: str) -> bool:
+    return len(value.split()) > FEW_WORDS
+
+
 def _is_prose(field: str, value: Any) -> bool:
     if not isinstance(value, str) or not value.strip():
         return False
     if field in PROSE:
-        return True
-    if field in NOT_PROSE or _NOT_PROSE_WORDS.search(field.lower()):
+        return _holds_more_than_few_words(value) or not (_YES_OR_NO.fullmatch(value) or _SCALE_POINT.fullmatch(value))
+    if field in NOT_PROSE or _NOT_PROSE_WORDS.search(field.lower()) or not reads_as_text(value):
         return False
-    return len(value.split()) > FEW_WORDS and not _SCALE_POINT.match(value.strip())
+    return not _RATING_WORDS.search(field.lower()) or _SENTENCE_END.search(value) is not None

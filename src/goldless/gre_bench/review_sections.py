@@ -11,7 +11,7 @@ that a quoted tag does not end or begin a section by accident:
 
 Where there are no tags, headings such as ``## Strengths`` or ``**Weaknesses:**`` take their place. Words outside of all
 sections are a section of their own, as nothing of a person's review is left out either; a courtesy alone, such as "Here
-is my review:", is.
+is my review:", is, and so are other tags with no more than few words between them, such as ``<rating>6</rating>``.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ _TAG = re.compile(rf"<{_BLANK}(/?){_BLANK}{_NAMED}>", re.IGNORECASE)
 _STRAY = re.compile(rf"<{_BLANK}/{_BLANK}{_NAMED}>|<{_BLANK}{_NAMED}/{_BLANK}>", re.IGNORECASE)
 """A tag that marks nothing: one that closes what was never opened, or that opens and closes at once."""
 _THINK = re.compile(rf"<{_BLANK}(/?){_BLANK}think(?:ing)?{_BLANK}>", re.IGNORECASE)
+_MOST_ENDS = 20
+"""Among so many closing tags of thoughts their end is looked for; a reply of nothing else must not take minutes."""
 _NUMBER = r"(?:\d[.)][ \t]?)?"
 _LINE_START = re.compile(rf"[ \t*_#`]{{0,12}}{_NUMBER}[*_`]{{0,3}}")
 _LONGEST_START = 24
@@ -150,22 +152,38 @@ def _flags(found: list[_Section], texts: Mapping[str, str]) -> Iterator[Flag]:
 def _without_thoughts(text: str) -> tuple[str, list[Flag]]:
     """The text after what the model thought first.
 
-    Some servers give the thoughts without their opening tag: what stands before a lone closing one is thought, unless
-    more sections stand there than after it, for then it is a quotation.
+    Some servers give the thoughts without their opening tag: then they end at the first closing one that is no
+    quotation in the review itself.
     """
     marks = list(_THINK.finditer(text))
     begins = bool(marks) and not marks[0][1] and not text[: marks[0].start()].strip()
     ends = [mark for mark in marks if mark[1]]
-    if not begins and (not ends or _kinds(text[: ends[0].start()]) > _kinds(text[ends[0].end() :])):
-        return text, []
-    if not ends:
+    if begins and not ends:
         return text[marks[0].end() :], ["unclosed:think"]
-    return text[ends[0].end() :], ["thinking"]
+    end = ends[0] if begins else next((one for one in ends[:_MOST_ENDS] if not _is_quoted(text, one)), None)
+    return (text, []) if end is None else (text[end.end() :], ["thinking"])
 
 
-def _kinds(text: str) -> int:
-    """How many sections the text opens."""
-    return len({_name(tag[2]) for tag in _TAG.finditer(text) if not tag[1]})
+def _is_quoted(text: str, mark: re.Match[str]) -> bool:
+    """Whether a mark of thoughts is a word of the review, not their end.
+
+    It is where it stands in a section that is closed later, or where a section before it does not come again after it:
+    a review that was drafted in thoughts stands there whole once more. Words such as "Questions:" begin many a line of
+    thought, so headings count where no tags follow and the line of the mark goes on.
+    """
+    for section in _tagged(text):
+        if section.closed and section.begin < mark.start() < section.end:
+            reopened = any(
+                tag.name == section.name and not tag.closing for tag in _tags(text[mark.end() : section.end])
+            )
+            if not reopened:
+                return True
+    before, after = text[: mark.start()], text[mark.end() :]
+    later = {section.name for section in _tagged(after)}
+    earlier = {tag.name for tag in _tags(before) if not tag.closing and not tag.in_sentence}
+    if not later and after.partition("\n")[0].strip():
+        earlier |= {section.name for section in _headed(before)}
+    return not earlier <= later | {section.name for section in _headed(after)}
 
 
 # --- tags ----------------------------------------------------------------------------------------------------------
@@ -175,6 +193,8 @@ class _Tag(NamedTuple):
     name: str
     closing: bool
     begins_line: bool
+    in_sentence: bool
+    """Words stand before it on its line, after any other tag."""
     start: int
     end: int
 
@@ -185,11 +205,12 @@ def _name(written: str) -> str:
 
 
 def _tags(text: str) -> list[_Tag]:
-    found = []
+    found: list[_Tag] = []
     for tag in _TAG.finditer(text):
         line = text.rfind("\n", 0, tag.start()) + 1
         begins = tag.start() - line <= _LONGEST_START and _LINE_START.fullmatch(text, line, tag.start()) is not None
-        found.append(_Tag(_name(tag[2]), bool(tag[1]), begins, tag.start(), tag.end()))
+        in_sentence = not begins and bool(text[found[-1].end if found else 0 : tag.start()].strip())
+        found.append(_Tag(_name(tag[2]), bool(tag[1]), begins, in_sentence, tag.start(), tag.end()))
     return found
 
 
@@ -200,9 +221,7 @@ def _tagged(text: str) -> Iterator[_Section]:
     place = 0
     while place < len(tags):
         tag = tags[place]
-        before = tags[place - 1].end if place else 0
-        in_sentence = not tag.begins_line and bool(text[before : tag.start].strip())
-        if tag.closing or (in_sentence and last.get(tag.name, -1) > place):
+        if tag.closing or (tag.in_sentence and last.get(tag.name, -1) > place):
             place += 1  # it closes nothing, or is a word about tags
             continue
         end = _end(tags, place)

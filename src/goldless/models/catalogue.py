@@ -46,7 +46,7 @@ KINDS = (
 
 def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Model:
     """The model a specification names. Nothing is loaded or sent before its ``prepare``."""
-    if spec.startswith(("http://", "https://", "openai:")):
+    if is_server(spec):
         return _server_model(spec, use)
     prefix, colon, rest = spec.partition(":")
     if spec == "embedded":
@@ -61,6 +61,11 @@ def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Mo
         hint = nearest(prefix, ["embedded", "openai", *makers])
         raise ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{forms}")
     return makers[prefix]()
+
+
+def is_server(spec: str) -> bool:
+    """Whether a specification names a model that others run, or that runs in a process of its own."""
+    return spec.startswith(("http://", "https://", "openai:"))
 
 
 def _server_model(spec: str, use: Use) -> Model:

@@ -81,7 +81,7 @@ async def open_models(
     """The models by part, loaded or connected; those that were opened here are closed afterwards.
 
     ``lost``: takes the parts whose model cannot be reached or loaded now, with the cause, and the others go on; where
-    it is not given, or nobody is left, the first such cause is raised.
+    it is not given, the first such cause is raised.
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
@@ -98,7 +98,7 @@ async def open_models(
             try:
                 await model.prepare()
             except (CallError, PrerequisiteError) as error:
-                if lost is None or len(lost) + len(played) == len(parts):
+                if lost is None:
                     raise
                 lost |= {part.name: error for part in played}
                 continue

@@ -42,7 +42,7 @@ def write_study(
     path = Path(path)
     if format not in ("jsonl", "csv", "parquet"):
         raise UserError(f"no format {format!r}; a study is written as 'jsonl', 'csv' or 'parquet'")
-    _check_target(path, overwrite=overwrite)
+    check_target(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     fresh.mkdir()
@@ -72,10 +72,11 @@ def write_texts(study: Study, folder: Path) -> None:
             aside.unlink(missing_ok=True)
 
 
-def _check_target(path: Path, *, overwrite: bool) -> None:
+def check_target(path: Path, *, overwrite: bool) -> None:
+    """Refuse a place that a study cannot be written to; hidden files in it do not matter, they stay."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file; a study is written as a folder")
-    held = sorted(path.iterdir()) if path.exists() else []
+    held = sorted(file for file in path.iterdir() if not file.name.startswith(".")) if path.exists() else []
     if held and not overwrite:
         raise UserError(f"{path} is not empty; name another folder, or allow overwriting")
     # Overwriting replaces the folder, so it must hold nothing but a study.
@@ -84,7 +85,7 @@ def _check_target(path: Path, *, overwrite: bool) -> None:
 
 
 def _put(fresh: Path, path: Path) -> None:
-    """Rename the new folder into place; the old one goes last."""
+    """Rename the new folder into place; the old one goes last, and its hidden files stay."""
     if not path.exists():
         fresh.rename(path)
         return
@@ -95,6 +96,8 @@ def _put(fresh: Path, path: Path) -> None:
     except OSError:
         old.rename(path)
         raise
+    for hidden in old.glob(".*"):
+        hidden.rename(path / hidden.name)
     shutil.rmtree(old)
 
 

@@ -36,8 +36,8 @@ def review(
         list[str] | None,
         typer.Option(
             metavar="[NAME=]MODEL",
-            help="Models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, … Repeat it or separate by commas. "
-            "All of edition.toml by default.",
+            help="Models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or a name of edition.toml. Repeat "
+            "it or separate by commas. All of edition.toml by default.",
             show_default=False,
             rich_help_panel=ASKED,
         ),
@@ -104,7 +104,9 @@ def review(
         truncate=truncate,
         cut=None if keep_cut is None else "keep" if keep_cut else "missing",
     )
-    added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in chosen.items()}
+    # a bare name of the config means the model that has it there
+    new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
+    added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
     for name, known in facts.items():
         if name not in unknown:
             added.setdefault(name, {}).update(known)

@@ -113,7 +113,6 @@ def print_scores(scores: EditionScores, shown_as: Format) -> None:
         scores.tables(),
         shown_as,
         as_json=lambda: {**scores.as_json(), "scores": as_json(scores.evaluation)},
-        signatures=list(scores.signatures.values()),
     )
 
 

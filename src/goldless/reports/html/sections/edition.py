@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldless.reports.html.blocks import Block, Column, Fold, Section, Table, note, sentence, words
+from goldless.reports.html.blocks import Block, Code, Column, Fold, Section, Table, note, sentence, words
 from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import number, percent, plural
 
@@ -84,8 +84,13 @@ def _clock(clock: Row) -> Iterator[Block]:
         if rows:
             whose = _whose(scope, clock)
             table = Table((f"Scores on {whose}",), _columns(scope, clock), rows)
-            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope)))
+            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope), *_signatures(scope, clock)))
     yield from (note(sentence(text)) for text in clock.get("notes") or ())
+
+
+def _signatures(scope: str, clock: Row) -> Iterator[Block]:
+    lines = (of_metric.get(scope) for of_metric in (clock.get("scope_signatures") or {}).values())
+    yield from (Code(str(line)) for line in lines if line)
 
 
 def _whose(scope: str, clock: Row) -> str:

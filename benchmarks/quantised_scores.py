@@ -116,15 +116,8 @@ def model_of(base: str, way: str, own: str) -> HfModel:
 
 def weight_bytes(model: HfModel) -> int:
     """What the weights take in memory."""
-    network: Any = model.engine._network._model  # type: ignore[attr-defined]  # noqa: SLF001
-    return sum(tensor_bytes(tensor) for tensor in (*network.parameters(), *network.buffers()))
-
-
-def tensor_bytes(tensor: Any) -> int:
-    """What a tensor takes; one that is packed is asked for its parts."""
-    if hasattr(tensor, "__tensor_flatten__"):
-        return sum(tensor_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
-    return int(tensor.numel() * tensor.element_size())
+    network: Any = model.engine._network  # type: ignore[attr-defined]  # noqa: SLF001
+    return int(network.weight_bytes)
 
 
 def unpacked_embedded(folder: Path) -> Path:

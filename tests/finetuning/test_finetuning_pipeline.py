@@ -149,6 +149,7 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
     ("changed", "named"),
     [
         ({"recipe": replace(RECIPE, rank=8)}, "recipe rank"),
+        ({"dtype": "bfloat16"}, "base settings dtype"),
         ({"template": "plain"}, "template name"),
         ({"held_out": 0.5}, "held_out"),
     ],
@@ -156,6 +157,8 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
 def test_another_plan_in_the_same_folder_is_refused_with_what_differs(tuned, changed, named):
     _, options, _ = tuned
     before = (options.out / "plan.json").read_bytes()
+    if "dtype" in changed:
+        changed = {"base": f"{options.base}?dtype={changed['dtype']}"}
     with pytest.raises(UserError, match=rf"another plan; other are: .*{named}"):
         anyio.run(finetune_study, toy_study(), replace(options, **changed))
     assert (options.out / "plan.json").read_bytes() == before
@@ -236,17 +239,79 @@ def test_checkpoints_of_another_plan_are_refused_before_anything_is_computed(tun
 
     with pytest.raises(KilledError):
         anyio.run(finetune_study, toy_study(), replace(asked, progress=kill))
-    (tmp_path / "out" / "plan.json").unlink()
+    plan = tmp_path / "out" / "plan.json"
+    written = plan.read_text(encoding="utf-8")
     stages: set[str] = set()
     other = replace(asked, recipe=replace(RECIPE, seed=7), progress=lambda progress: stages.add(progress.stage))
+    # the plan of another run is put beside them
+    elsewhere = replace(other, out=tmp_path / "elsewhere", progress=_stop_before_training)
+    with pytest.raises(KilledError):
+        anyio.run(finetune_study, toy_study(), elsewhere)
+    plan.write_bytes((tmp_path / "elsewhere" / "plan.json").read_bytes())
     with pytest.raises(UserError, match=r"holds checkpoints of another plan .* Give another folder, or remove"):
         anyio.run(finetune_study, toy_study(), other)
-    assert not (tmp_path / "out" / "plan.json").exists()
     assert stages == {"building examples"}
-    # the same plan goes on from them, and comes to what a run in one go comes to
-    again = anyio.run(finetune_study, toy_study(), asked)
+    # without any plan nobody knows whose they are
+    plan.unlink()
+    with pytest.raises(UserError, match=r"holds checkpoints, but no plan\.json.*Give another folder"):
+        anyio.run(finetune_study, toy_study(), asked)
+    # the same plan goes on from them, scored in another way too, and comes to what a run in one go comes to
+    plan.write_text(written, encoding="utf-8")
+    again = anyio.run(finetune_study, toy_study(), replace(asked, base=f"{asked.base}?sharing=packed"))
     assert again.resumed_at == 4
     assert again.losses == tuned[0].losses
+    assert again.scorer.settings["sharing"] == "packed prefix tree"
+    assert not (tmp_path / "out" / "checkpoints").exists()
+
+
+def _stop_before_training(progress) -> None:
+    if progress.stage == "held-out tasks before":
+        raise KilledError
+
+
+@pytest.mark.parametrize("name", ["adapter", ".adapter", "checkpoints", "finetune.json", "training.json"])
+def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_stays(tuned, tmp_path: Path, name: str):
+    _, options, _ = tuned
+    mine = tmp_path / "out" / name if "." in name[1:] else tmp_path / "out" / name / "model.bin"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("weeks of work", encoding="utf-8")
+    said = rf"holds {name}, but no plan\.json.* would be replaced\. Give another folder"
+    with pytest.raises(UserError, match=said):
+        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "out", base="hf:./no/such/folder"))
+    assert mine.read_text(encoding="utf-8") == "weeks of work"
+    assert not (tmp_path / "out" / "plan.json").exists()
+
+
+@pytest.mark.parametrize("out", ["file", "file/within"])
+def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_loaded(tuned, tmp_path: Path, out: str):
+    _, options, _ = tuned
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match=r"cannot be written to \(.*file is not a folder to write in\)"):
+        anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / out, base="hf:./no/such/folder"))
+
+
+def test_several_cards_are_refused_before_anything_is_loaded_unless_the_training_is_finished(
+    tuned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    _, options, _ = tuned
+    nowhere = replace(options, base="hf:./no/such/folder")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(PrerequisiteError, match=r"one graphics card, and 2 are to be seen: set CUDA_VISIBLE_DEVICES=0"):
+        anyio.run(finetune_study, toy_study(), replace(nowhere, out=tmp_path / "new"))
+    with pytest.raises(PrerequisiteError, match="there is no such folder"):
+        anyio.run(finetune_study, toy_study(), nowhere)
+
+
+@pytest.mark.parametrize("rank", [33, 10**8, 10**25])
+def test_a_rank_that_no_matrix_of_the_base_has_is_refused_before_anything_is_written(tuned, tmp_path: Path, rank: int):
+    _, options, _ = tuned
+    # every matrix has the width of the model, 32, on one of its sides
+    with pytest.raises(UserError, match=rf"rank {rank}: no layer of .* has a rank above 32; give at most that"):
+        anyio.run(
+            finetune_study, toy_study(), replace(options, out=tmp_path / "new", recipe=replace(RECIPE, rank=rank))
+        )
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_base_that_does_not_read_its_context_is_refused_before_anything_is_written(tuned, tmp_path: Path):
@@ -294,7 +359,9 @@ def test_a_base_and_an_adapter_that_read_their_context_pass_and_the_noise_is_sho
     assert found.canaries.refused is None
     # what was asked of the base holds for base, training and adapter alike
     assert found.specification == f"hf:{reader}+{tmp_path / 'out'}?dtype=float32&device=cpu&sharing=cached"
-    assert found.plan.base.settings["sharing"] == found.scorer.settings["sharing"]
+    assert found.scorer.settings["sharing"] == "prefix tree"
+    # how it scores is no part of what is trained
+    assert found.plan.base.settings == {"device": "cpu", "dtype": "float32"}
     noise = found.canaries.adapter.noise_nats
     assert found.tables()[-1].notes == (f"Numeric noise of a sum, with the adapter: {noise:.1e} nats.",)
 

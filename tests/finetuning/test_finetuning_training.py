@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from goldless.errors import CapabilityError, ModelError, UserError
-from goldless.finetuning.checkpoints import last_checkpoint
+from goldless.finetuning.checkpoints import last_checkpoint, remove_checkpoints
 from goldless.finetuning.examples import Example, build_examples, scoring_stages
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.splitting import TaskTexts
@@ -149,6 +149,20 @@ def test_a_checkpoint_that_does_not_say_its_plan_is_not_gone_on_from(base: Path,
     for folder in (killed / "checkpoints").iterdir():
         (folder / "goldless_checkpoint.json").unlink()
     assert train(base, examples, killed).resumed_at == 0
+
+
+def test_only_sealed_checkpoints_of_the_plan_are_removed(killed: Path):
+    folder = killed / "checkpoints"
+    (folder / "checkpoint-9").mkdir()
+    (folder / "checkpoint-9" / "model.bin").touch()
+    remove_checkpoints(folder, "another plan")
+    assert {path.name for path in folder.iterdir()} == {"checkpoint-2", "checkpoint-4", "checkpoint-9"}
+    remove_checkpoints(folder, "plan")
+    assert [path.name for path in folder.rglob("*")] == ["checkpoint-9", "model.bin"]
+    (folder / "checkpoint-9" / "model.bin").unlink()
+    (folder / "checkpoint-9").rmdir()
+    remove_checkpoints(folder, "plan")
+    assert not folder.exists()
 
 
 def test_a_training_of_many_steps_notes_the_same_losses_wherever_it_was_killed(

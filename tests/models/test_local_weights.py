@@ -430,6 +430,24 @@ async def test_an_unavailable_device_is_a_missing_prerequisite(llama: Path):
     if not torch.cuda.is_available():
         with pytest.raises(PrerequisiteError, match="no CUDA device"):
             await HfModel(str(llama), device="cuda").prepare()
+    with pytest.raises(PrerequisiteError, match="'cpu:3': only cuda has a number; use cpu"):
+        await HfModel(str(llama), device="cpu:3").prepare()
+
+
+@pytest.mark.parametrize("number", [2, 7, 256])
+async def test_a_card_that_is_not_there_is_a_missing_prerequisite(
+    llama: Path, monkeypatch: pytest.MonkeyPatch, number: int
+):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    with pytest.raises(PrerequisiteError, match=f"'cuda:{number}' is not there; torch sees cuda:0, cuda:1"):
+        await HfModel(str(llama), device=f"cuda:{number}").prepare()
+
+
+async def test_a_processor_short_of_memory_while_loading_is_told_as_such(llama: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(transformers.AutoModelForCausalLM, "from_pretrained", lambda *_, **__: torch.empty(2**60))
+    with pytest.raises(PrerequisiteError, match="this machine's memory does not suffice"):
+        await HfModel(str(llama), device="cpu").prepare()
 
 
 async def test_options_behind_the_name_are_those_of_the_model(llama: Path):

@@ -20,7 +20,7 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 
 from goldless.models.local_weights import packed_network, packed_scoring  # noqa: E402
 from goldless.models.local_weights.engine import TorchEngine, open_engine  # noqa: E402
-from goldless.models.local_weights.network import Network, explained_memory  # noqa: E402
+from goldless.models.local_weights.network import Network, explained_memory, tensor_bytes  # noqa: E402
 from goldless.models.local_weights.packed_network import PackedNetwork, Refusal, open_packed  # noqa: E402
 from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
@@ -329,19 +329,91 @@ def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pyt
     assert "hf:NAME?device=cpu" in str(error.value)
 
 
-def test_the_length_of_sequences_is_planned_from_the_card_and_not_from_what_is_free(monkeypatch: pytest.MonkeyPatch):
+def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(packed_scoring, "free_memory", lambda device: 2_500_000_000)
+    scorer = PackedScorer(Narrow(opened().network, 512), Lengths(512, 128))
+    # the large one begins with the last token, so it stands last in the tree
+    pairs = [((i, *range(40)), (5,) * 10) for i in range(60)] + [((96,) * 600, (2,) * 10)]
+    with pytest.raises(PrerequisiteError, match="a text of 609 tokens"):
+        scored(scorer, pairs)
+    assert scorer.tally.packs == 0
+
+
+GB = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("total", "free", "longest"),
+    [
+        # nobody else uses the card: all is free but the weights (2 GB) and 0.5 GB of CUDA itself. 90 % of what the
+        # weights leave, less the logits (2048 rows of 97 in 6 bytes, 1.2 MB), in tokens of 0.1 MB
+        (10 * GB, 7.5 * GB, 65_536),
+        (9.2 * GB, 6.7 * GB, 32_768),
+        (2.1 * GB, 0.1 * GB, 1024),
+        # others hold some of it: 65,536 tokens need 6.56 GB, 16,384 tokens 1.64 GB
+        (10 * GB, 6.6 * GB, 65_536),
+        (10 * GB, 6.5 * GB, 32_768),
+        (10 * GB, 2 * GB, 16_384),
+        (10 * GB, 0.01 * GB, 1024),
+    ],
+)
+def test_the_length_of_sequences_is_planned_once_from_the_card_and_from_what_is_free_then(
+    monkeypatch: pytest.MonkeyPatch, total: float, free: float, longest: int
+):
     packed = opened().network
-    assert packed.lengths() == Lengths(1024)
     assert packed.settings["longest sequence"] == "1024 tokens"
-    packed._card = True
-    packed.token_bytes = 100_000
-    monkeypatch.setattr(Network, "weight_bytes", 2_000_000_000)
-    monkeypatch.setattr(packed_network, "free_memory", lambda device: 1_000_000)
-    # 90 % of what the weights leave, less the logits: 2048 rows of 97 in 6 bytes, 1.2 MB
-    for total, longest in ((10e9, 65_536), (9.2e9, 32_768), (3e9, 8192), (2.1e9, 1024)):
-        monkeypatch.setattr(packed_network, "total_memory", lambda device, total=total: int(total))
-        assert packed.lengths() == Lengths(longest, 1024)
-        assert packed.settings["longest sequence"] == f"{longest} tokens"
+    monkeypatch.setattr(Network, "weight_bytes", 2 * GB)
+    monkeypatch.setattr(packed_network, "total_memory", lambda device: int(total))
+    monkeypatch.setattr(packed_network, "free_memory", lambda device: int(free))
+    packed.plan_lengths(100_000)
+    # what is taken or given back later changes neither the identity nor the sequences
+    monkeypatch.setattr(packed_network, "free_memory", lambda device: int(1e6 if free > GB else 1e12))
+    assert packed.settings["longest sequence"] == f"{longest} tokens"
+    assert PackedScorer(packed).lengths == packed.lengths == Lengths(longest, 1024)
+
+
+@pytest.mark.parametrize("kind", ["llama", "gemma2", "mistral"])
+def test_the_path_of_a_card_gives_the_scores_of_each_pair_alone_before_it_is_compiled(
+    kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path
+):
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(torch, "compile", lambda function, **_: function)
+    model, pairs = random_model(kind), study()
+    network = Network(model, PROBE)
+    packed = PackedNetwork(network, packed_network._windows(network), compiled=True)
+    assert packed.settings["attention"] == "tree, block-sparse"
+    with warnings.catch_warnings():
+        # torch says that its attention is slow where it is not compiled
+        warnings.simplefilter("ignore")
+        found = scored(PackedScorer(packed), pairs)
+    for (context, target), values in zip(pairs, found, strict=True):
+        assert values == pytest.approx(plain(model, context, target), rel=1e-4, abs=1e-4)
+    # its layers are the model's own again
+    assert not any("forward" in vars(layer) for layer in model.model.layers)
+
+
+class InParts(torch.Tensor):
+    """A matrix of bf16 to look at, kept as whole numbers of 8 bits with a scale for each row."""
+
+    @staticmethod
+    def __new__(cls, numbers, _scales):
+        return torch.Tensor._make_wrapper_subclass(cls, numbers.shape, dtype=torch.bfloat16)
+
+    def __init__(self, numbers, scales) -> None:
+        self.numbers, self.scales = numbers, scales
+
+    def __tensor_flatten__(self):
+        return ["numbers", "scales"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, arguments=(), options=None):
+        return function(*arguments, **(options or {}))
+
+
+def test_weights_kept_in_parts_take_what_their_parts_take():
+    weight = InParts(torch.zeros(100, 50, dtype=torch.int8), torch.zeros(100, dtype=torch.bfloat16))
+    assert tensor_bytes(weight) == 100 * 50 + 2 * 100
+    assert tensor_bytes(torch.zeros(100, 50, dtype=torch.bfloat16)) == 2 * 100 * 50
 
 
 def test_the_memory_of_the_weights_is_that_of_the_model():
@@ -363,6 +435,19 @@ def test_short_memory_says_what_the_model_takes_and_what_is_free():
         assert part in str(error.value)
     with pytest.raises(PrerequisiteError, match="for this model: use a smaller"), explained_memory():
         raise torch.OutOfMemoryError
+
+
+def test_short_memory_of_the_processor_is_told_as_such_and_other_errors_are_left_alone():
+    with (
+        pytest.raises(PrerequisiteError, match=r"this machine's memory .*weights take 16\.1 GB"),
+        explained_memory(16_060_000_000),
+    ):
+        # 2 ** 60 numbers of 4 bytes
+        torch.empty(2**60)
+    with pytest.raises(PrerequisiteError, match=r"\(4611686018\.4 GB more were needed\)"), explained_memory():
+        torch.empty(2**60)
+    with pytest.raises(RuntimeError, match="something else"), explained_memory():
+        raise RuntimeError("something else")
 
 
 @needs_card

@@ -25,7 +25,8 @@ from goldless.cli.metric_options import (
 from goldless.cli.tables import print_tables
 from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.finetuning.pipeline import RESPONSES, finetune_study
-from goldless.finetuning.result import RESULT_FILE, Finetuned
+from goldless.finetuning.result import Finetuned
+from goldless.finetuning.training_record import RESULT_FILE
 from goldless.studies import as_study
 from goldless.templates import TEMPLATES
 

@@ -5,8 +5,10 @@ A training goes on only from a sealed checkpoint of the same plan whose files ar
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -46,6 +48,15 @@ def last_checkpoint(folder: Path, plan: str, say: Callable[[str], None] = lambda
             return path
         say(f"{path}: not used, since {', '.join(damaged)} changed or cannot be read since it was written")
     return None
+
+
+def remove_checkpoints(folder: Path, plan: str) -> None:
+    """Delete the sealed checkpoints of a plan, and their folder where it holds nothing else."""
+    for path in _by_step(folder):
+        if (seal := _seal(path)) and seal["plan"] == plan:
+            shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
 
 
 def checkpoint_step(path: Path | None) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import shutil
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -17,13 +16,14 @@ import anyio.to_thread
 from goldless._version import __version__
 from goldless.errors import CanaryError, PrerequisiteError, UserError, nearest
 from goldless.evidence import LogprobEvidence, RewriteEvidence
+from goldless.finetuning.checkpoints import remove_checkpoints
 from goldless.finetuning.examples import ExampleSet, build_examples, scoring_stages
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
-from goldless.finetuning.plan import TrainingPlan, optimizer_for, settle_plan
-from goldless.finetuning.result import RESULT_FILE, Canaries, Counts, Finetuned
+from goldless.finetuning.plan import TrainingPlan, check_folder, optimizer_for, settle_plan, trained_base
+from goldless.finetuning.result import Canaries, Counts, Finetuned
 from goldless.finetuning.splitting import Split, UsableTasks, split_tasks, usable_tasks
-from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, finished_training
+from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, RESULT_FILE, Training, finished_training
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
@@ -63,8 +63,10 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     check_finetune_options(options)
     specification = _base(options.base)
     material = _material(study, options)
+    check_folder(options.out)
     _require_extra()
-    async with _opened(_model(specification), options) as (model, journal):
+    _require_one_card(options)
+    async with _opened(HfModel.from_specification(specification), options) as (model, journal):
         _check_targets(specification, options)
         base = model.identity
         base_canaries = await check_scorer(model.model, journal) if options.check_base else None
@@ -75,7 +77,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
     training = await _trained(specification, plan, examples, options, begun=begun)
-    tuned = _model(replace(specification, adapter=str(options.out / ADAPTER)))
+    tuned = HfModel.from_specification(replace(specification, adapter=str(options.out / ADAPTER)))
     async with _opened(tuned, options) as (model, journal):
         canaries = await _adapter_canaries(base_canaries, model, journal)
         after = await _held_out(material, model, options, "after")
@@ -96,7 +98,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     write_text(
         options.out / RESULT_FILE, json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     )
-    shutil.rmtree(options.out / CHECKPOINTS, ignore_errors=True)
+    remove_checkpoints(options.out / CHECKPOINTS, plan.digest)
     return found
 
 
@@ -126,6 +128,17 @@ def _require_extra() -> None:
             raise PrerequisiteError(
                 f"fine-tuning needs {package}, which cannot be imported ({error}): {INSTALL}"
             ) from error
+
+
+def _require_one_card(options: FinetuneOptions) -> None:
+    """Refuse several graphics cards where there is still something to train."""
+    import torch  # noqa: PLC0415 - an extra, and slow to import
+
+    if finished_training(options.out) is None and torch.cuda.is_available() and torch.cuda.device_count() > 1:
+        raise PrerequisiteError(
+            f"training uses one graphics card, and {torch.cuda.device_count()} are to be seen: set "
+            "CUDA_VISIBLE_DEVICES=0"
+        )
 
 
 def _material(study: Study, options: FinetuneOptions) -> Material:
@@ -184,18 +197,6 @@ def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
 # --- with the model ---------------------------------------------------------------------------------------------------
 
 
-def _model(specification: HfSpecification) -> HfModel:
-    """The model with all options that were asked for."""
-    return HfModel(
-        specification.base,
-        adapter=specification.adapter,
-        weights=specification.weights,
-        device=specification.device,
-        dtype=specification.dtype,
-        sharing=specification.sharing or "auto",
-    )
-
-
 @asynccontextmanager
 async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tuple[OpenModel, Journal]]:
     """The model behind the journal, loaded, and the journal; the model's memory is given back afterwards."""
@@ -239,7 +240,7 @@ async def _examples(material: Material, stages: Any, options: FinetuneOptions) -
 def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.split.held_out]
     return TrainingPlan(
-        base=base,
+        base=trained_base(base),
         template=material.template,
         texts=material.rewriter or RESPONSES,
         synopsis=material.synopsis,
@@ -310,11 +311,14 @@ async def _trained(
 
 def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
     """The base, ready to be trained."""
-    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415 - it imports torch
+    # these modules import torch
+    from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
+    from goldless.models.local_weights.network import explained_memory  # noqa: PLC0415
 
-    checkpoint = load_checkpoint(
-        specification.base, device=specification.device, dtype=specification.dtype, weights=specification.weights
-    )
+    with explained_memory():
+        checkpoint = load_checkpoint(
+            specification.base, device=specification.device, dtype=specification.dtype, weights=specification.weights
+        )
     if checkpoint.revision != plan.base.revision:
         raise UserError(f"hf:{specification.base}: the model changed while it was used; run the command again")
     return checkpoint

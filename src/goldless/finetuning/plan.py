@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,16 @@ from goldless.errors import UserError
 from goldless.finetuning.checkpoints import refuse_other_plans
 from goldless.finetuning.examples import ExampleSet
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_record import CHECKPOINTS
+from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, FILE, RESULT_FILE
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.runs.store import check_writable, write_text
 from goldless.templates import FIELDS, Template
 
 PLAN_FILE = "plan.json"
+WRITTEN = (ADAPTER, f".{ADAPTER}", CHECKPOINTS, FILE, RESULT_FILE)
+"""What a training writes anew in its folder beside the plan."""
+TRAINED_WITH = ("device", "dtype", "weights")
+"""Settings of a base that its training depends on; the others say how it scores."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,7 @@ class TrainingPlan:
     """What is trained, on what, and how."""
 
     base: ModelIdentity
+    """With those settings alone that the training depends on."""
     template: Template
     texts: str
     """Whose rewrites, or ``responses``."""
@@ -49,9 +55,32 @@ class TrainingPlan:
         return content_hash(self.as_dict())
 
 
+def trained_base(scorer: ModelIdentity) -> ModelIdentity:
+    """The base as its training knows it, whichever way it is scored with."""
+    return replace(scorer, settings={name: scorer.settings[name] for name in TRAINED_WITH if name in scorer.settings})
+
+
 def optimizer_for(device: str) -> str:
     """AdamW, its state kept in 8 bits as in the paper where bitsandbytes and a CUDA device are there."""
     return "adamw_8bit" if device == "cuda" and find_spec("bitsandbytes") is not None else "adamw_torch"
+
+
+def check_folder(folder: Path) -> None:
+    """Raise UserError where a training cannot be written to a folder, or would replace there what none of ours made."""
+    try:
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
+        problem = None if writable else f"{there} is not a folder to write in"
+    except OSError as error:
+        problem = error.strerror
+    if problem is not None:
+        raise UserError(f"{folder}: cannot be written to ({problem}). Give another folder with --out.")
+    strange = [] if (folder / PLAN_FILE).exists() else [name for name in WRITTEN if (folder / name).exists()]
+    if strange:
+        raise UserError(
+            f"{folder}: holds {' and '.join(strange)}, but no {PLAN_FILE}, so no training of goldless is to be gone on "
+            "with there, and what it holds would be replaced. Give another folder with --out."
+        )
 
 
 def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
@@ -94,7 +123,7 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = ""
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            names += _changed(old, new, f"{key} ")
+            names += _changed(old, new, f"{within}{key} ")
         elif old != new:
             names.append(f"{within}{key}")
     return names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,6 @@ from goldless.models.interface import ModelIdentity
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.signature import Signature
-
-RESULT_FILE = "finetune.json"
 
 
 def _columns(name: str, decimals: int) -> tuple[Column, ...]:
@@ -99,7 +97,8 @@ class Finetuned:
         """How it was trained and measured, in one line."""
         plan, recipe = self.plan, self.plan.recipe
         settings = {
-            "base": plan.base.short,
+            # the plan does not say how the base scores, and the numbers are of that way
+            "base": replace(plan.base, settings=self.scorer.settings).short,
             "template": plan.template.name,
             "texts": plan.texts,
             "synopsis": plan.synopsis or "none",

@@ -24,7 +24,7 @@ from transformers.trainer_callback import PrinterCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
-from goldless.errors import CapabilityError, ModelError, PrerequisiteError
+from goldless.errors import CapabilityError, ModelError
 from goldless.finetuning.checkpoints import checkpoint_step, last_checkpoint, seal_checkpoint
 from goldless.finetuning.examples import Example
 from goldless.finetuning.options import Recipe
@@ -157,11 +157,6 @@ def _check_trainable(checkpoint: Checkpoint) -> None:
         raise CapabilityError(
             f"{checkpoint.name}: weights kept this way cannot be trained on: use ?weights=4bit with bitsandbytes, or "
             "the model's own weights"
-        )
-    if torch.cuda.is_available() and torch.cuda.device_count() > 1:
-        raise PrerequisiteError(
-            f"training uses one graphics card, and {torch.cuda.device_count()} are to be seen: set "
-            "CUDA_VISIBLE_DEVICES=0"
         )
 
 

@@ -10,6 +10,7 @@ from goldless.models.local_weights.specification import ADAPTER_CONFIG
 from goldless.runs.store import write_text
 
 FILE = "training.json"
+RESULT_FILE = "finetune.json"
 ADAPTER = "adapter"
 """Folder of the adapter in that of its training."""
 CHECKPOINTS = "checkpoints"

@@ -12,12 +12,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
 from goldless.models.local_weights.checkpoint import Checkpoint, folder_hash
+from goldless.models.local_weights.network import short_of_memory
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, adapter_folder
 
 INSTALL = "pip install 'goldless[finetune]'"
@@ -125,9 +125,9 @@ def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
         there = set(peft.get_peft_model_state_dict(tuned, save_embedding_layers=False))
         with safe_open(folder / WEIGHTS_FILE, framework="pt") as file:
             saved = set(file.keys())
-    except torch.OutOfMemoryError:
-        raise
     except (OSError, ValueError, RuntimeError, KeyError, TypeError, ImportError, SafetensorError) as error:
+        if short_of_memory(error):
+            raise
         line = " ".join(str(error).split())[:300] or type(error).__name__
         raise CapabilityError(
             f"{folder}: the adapter does not fit this base: layers or shapes differ ({line}). Name the base it was "

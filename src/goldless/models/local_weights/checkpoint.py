@@ -15,6 +15,7 @@ import transformers
 
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
+from goldless.models.local_weights.network import short_of_memory
 from goldless.models.local_weights.quantisation import Quantisation, quantisation
 from goldless.models.local_weights.specification import Weights, written_folder
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
@@ -139,6 +140,13 @@ def _device(device: str | None) -> torch.device:
         raise PrerequisiteError(
             "device 'cuda' was asked for, but torch sees no CUDA device here: use device cpu (hf:NAME?device=cpu)"
         )
+    # torch itself takes cuda:256 for cuda:0
+    number = (device or "").partition(":")[2]
+    if number and chosen.type != "cuda":
+        raise PrerequisiteError(f"device {device!r}: only cuda has a number; use {chosen.type}")
+    if number and int(number) >= torch.cuda.device_count():
+        known = ", ".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
+        raise PrerequisiteError(f"device {device!r} is not there; torch sees {known}")
     return chosen
 
 
@@ -174,9 +182,9 @@ def _explained(name_or_path: str) -> Iterator[None]:
         raise PrerequisiteError(f"hf:{name_or_path}: {what_to_do}. transformers says: {_first_line(error)}") from error
     except ImportError as error:
         raise PrerequisiteError(f"hf:{name_or_path}: loading needs another package: {_first_line(error)}") from error
-    except torch.OutOfMemoryError:
-        raise
     except (ValueError, KeyError, RuntimeError) as error:
+        if short_of_memory(error):
+            raise
         raise CapabilityError(
             f"hf:{name_or_path}: not a causal language model that transformers {transformers.__version__} can load "
             f"(code that comes with a model is never run): {_first_line(error)}"

@@ -10,7 +10,7 @@ from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights.sharing import Sharing
-from goldless.models.local_weights.specification import Precision, Weights, parse_specification
+from goldless.models.local_weights.specification import HfSpecification, Precision, Weights, parse_specification
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest releases that have all that is used here."""
@@ -47,9 +47,9 @@ class HfModel(LocalModel):
         self._sharing: Sharing = sharing
 
     @classmethod
-    def from_specification(cls, text: str) -> Self:
+    def from_specification(cls, written: str | HfSpecification) -> Self:
         """The model that stands behind ``hf:``."""
-        found = parse_specification(text)
+        found = parse_specification(written) if isinstance(written, str) else written
         return cls(
             found.base,
             adapter=found.adapter,

@@ -101,7 +101,7 @@ class Network:
     def weight_bytes(self) -> int:
         """Memory of the model's weights."""
         parts = itertools.chain(self._model.parameters(), self._model.buffers())
-        return sum(part.numel() * part.element_size() for part in parts)
+        return sum(tensor_bytes(part) for part in parts)
 
     @property
     def longest_call(self) -> int | None:
@@ -227,6 +227,13 @@ class Network:
         return max(abs(one - other) for one, other in both)
 
 
+def tensor_bytes(tensor: Any) -> int:
+    """What a tensor takes; one that is packed is asked for its parts."""
+    if hasattr(tensor, "__tensor_flatten__"):
+        return sum(tensor_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
+    return int(tensor.numel() * tensor.element_size())
+
+
 def _filled(part: Any, length: int) -> Any:
     """Keys or values with blanks before them, up to a length."""
     missing = length - part.shape[-2]
@@ -235,19 +242,32 @@ def _filled(part: Any, length: int) -> Any:
 
 @contextlib.contextmanager
 def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
-    """Say what is lacking and what to do where a graphics card's memory does not suffice."""
+    """Say what is lacking and what to do where the memory of a graphics card or of the processor does not suffice."""
     try:
         yield
-    except torch.OutOfMemoryError as error:
+    except RuntimeError as error:
+        if not short_of_memory(error):
+            raise
+        on_card = isinstance(error, torch.OutOfMemoryError)
+        whose = "the graphics card's" if on_card else "this machine's"
         weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
+        others = ", another card, or the processor (hf:NAME?device=cpu)" if on_card else ", or another machine"
         raise PrerequisiteError(
-            f"the graphics card's memory does not suffice for this model{weights}{_lacking(error)}: use a smaller "
-            "model, one with fewer bits (hf:NAME?weights=4bit), another card, or the processor (hf:NAME?device=cpu)"
+            f"{whose} memory does not suffice for this model{weights}{_lacking(error)}: use a smaller model, one with "
+            f"fewer bits (hf:NAME?weights=4bit){others}"
         ) from error
+
+
+def short_of_memory(error: BaseException) -> bool:
+    """Whether it says that memory does not suffice: a graphics card's error, or torch's for the processor."""
+    return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: " in str(error)
 
 
 def _lacking(error: BaseException) -> str:
     """What torch says of the memory: how much it wanted, and how much the card had."""
+    in_bytes = re.search(r"tried to allocate (\d+) bytes", str(error))
+    if in_bytes:
+        return f" ({int(in_bytes[1]) / 1e9:.1f} GB more were needed)"
     wanted = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
     free = re.search(r"capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", str(error))
     parts = [f"{wanted[1]} more were needed"] if wanted else []

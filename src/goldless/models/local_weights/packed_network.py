@@ -39,7 +39,7 @@ LONGEST_CUDA = 65_536
 LONGEST_CPU = 1024
 """Longer ones would be filled better, but a dense mask is computed whole."""
 MEMORY_SHARE = 0.9
-"""Of the card's memory beside the weights, what is planned with."""
+"""Of the card's memory beside the weights, what is planned with; the rest is for CUDA itself and for gaps."""
 RECOMPILE_LIMIT = 64
 """Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
 
@@ -57,6 +57,8 @@ class PackedNetwork:
         self._windows = sorted(set(windows))
         self._card = network.device.type == "cuda"
         self._compiled = self._card if compiled is None else compiled
+        self.lengths = Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
+        """The lengths of its sequences; on a graphics card they are planned once, when the model is loaded."""
         self._block_masks: dict[int, BlockMasks] = {}
         self._layers = _Layers(network) if self._compiled else None
         self._choose: Callable[..., Any] = self._chosen
@@ -71,19 +73,21 @@ class PackedNetwork:
             "sharing": "packed prefix tree",
             "attention": "tree, block-sparse" if self._compiled else "tree, dense",
             # the neighbours of a text in its sequence decide how its last digits are rounded
-            "longest sequence": f"{self.lengths().longest} tokens",
+            "longest sequence": f"{self.lengths.longest} tokens",
         }
 
-    def lengths(self) -> Lengths:
-        """The lengths of sequences that fit the card; not what is free on it now, so that numbers repeat."""
-        if not self._card:
-            return Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
-        beside = total_memory(self.network.device) - self.network.weight_bytes
-        room = MEMORY_SHARE * beside - self.head_bytes
+    def plan_lengths(self, token_bytes: int) -> None:
+        """Choose the longest sequence that fits the card beside the weights, and beside what others hold there now.
+
+        What is free counts only where it is less than what is planned with on a card that nobody else uses.
+        """
+        self.token_bytes = token_bytes
+        device = self.network.device
+        room = min(MEMORY_SHARE * (total_memory(device) - self.network.weight_bytes), free_memory(device))
         longest = LONGEST_CUDA
-        while longest > SHORTEST_CUDA and longest * self.token_bytes > room:
+        while longest > SHORTEST_CUDA and self.needed_bytes(longest) > room:
             longest //= 2
-        return Lengths(longest, SHORTEST_CUDA)
+        self.lengths = Lengths(longest, SHORTEST_CUDA)
 
     def needed_bytes(self, length: int) -> int:
         """Memory beside the weights for a sequence of a length."""
@@ -217,7 +221,7 @@ def open_packed(network: Network) -> PackedNetwork | Refusal:
         pack, requests = _probe_pack(network.probe, SHORTEST_CUDA if network.device.type == "cuda" else None)
         found = packed.logprobs(pack).tolist()
         if network.device.type == "cuda":
-            packed.token_bytes = _token_bytes(packed, pack)
+            packed.plan_lengths(_token_bytes(packed, pack))
     except torch.OutOfMemoryError:
         raise
     except UnsupportedAttention as error:

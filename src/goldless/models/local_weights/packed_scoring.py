@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,14 +43,8 @@ class PackedScorer:
     def __init__(self, network: PackedNetwork, lengths: Lengths | None = None) -> None:
         self.network = network
         self.tally = Tally()
-        self._lengths = lengths
-
-    @property
-    def lengths(self) -> Lengths:
-        """The lengths of its sequences; planned from the card's memory when first asked for."""
-        if self._lengths is None:
-            self._lengths = self.network.lengths()
-        return self._lengths
+        self.lengths = network.lengths if lengths is None else lengths
+        """The lengths of its sequences: those of the network's plan, until memory does not suffice."""
 
     def score(
         self, requests: Sequence[Pair], results: Sequence[FloatArray], cancelled: Callable[[], bool] = lambda: False
@@ -59,7 +53,11 @@ class PackedScorer:
         left = list(range(len(requests)))
         while left:
             done: set[int] = set()
-            packs = plan_packs([requests[i] for i in left], self.lengths)
+            open_requests = [requests[i] for i in left]
+            packs: Iterable[Pack] = plan_packs(open_requests, self.lengths)
+            if longest_branch(open_requests) > self.lengths.longest:
+                # where a text beyond the plan does not fit, that is found out before the rest is computed
+                packs = sorted(packs, key=lambda pack: pack.length, reverse=True)
             short_of_memory = None
             for pack, values in self._computed(packs, cancelled):
                 if values is None:
@@ -72,7 +70,7 @@ class PackedScorer:
                 self._halve(short_of_memory, longest_branch([requests[i] for i in left]))
 
     def _computed(
-        self, packs: Iterator[Pack], cancelled: Callable[[], bool]
+        self, packs: Iterable[Pack], cancelled: Callable[[], bool]
     ) -> Iterator[tuple[Pack, FloatArray | None]]:
         """Packs with their values; None for the values, and no more packs, where memory did not suffice.
 
@@ -117,7 +115,7 @@ class PackedScorer:
                 stacklevel=2,
             )
         self.tally.halvings += 1
-        self._lengths = replace(self.lengths, longest=half)
+        self.lengths = replace(self.lengths, longest=half)
 
     def _too_little(self, tokens: int) -> str:
         length = self.lengths.holding(tokens)

@@ -18,7 +18,7 @@ import pytest
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
         (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),
         (("--base", "hf:x?weights=3bit", "--raw"), "weights cannot be '3bit'"),
-        (("--base", "hf:owner/model+nowhere", "--raw"), "nowhere holds no adapter_config.json"),
+        (("--base", "hf:owner/model+nowhere", "--raw"), "there is no folder nowhere"),
     ],
 )
 def test_what_cannot_be_trained_ends_in_one_message_and_exit_code_2(goldless, study_file, tmp_path, options, message):
@@ -59,17 +59,18 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
     assert result == json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))
     # three tasks of three agents: one held out, 9 examples from each of the others
     assert (result["counts"]["examples"], len(result["held_out_tasks"])) == (18, 1)
-    assert "no task has a synopsis 'abstract'" in ended.err
+    assert "no task has a synopsis 'abstract': trained without one, for gem-raw but not for gem-s" in ended.err
     assert f"--scorer hf:{tmp_path / 'base'}+{tmp_path / 'out'}" in ended.err
     assert result["canaries"]["adapter"]["copied_nats"] > result["canaries"]["adapter"]["shuffled_nats"]
     table = goldless(*command, "--epochs", 1)
     assert "Numeric noise of a sum, with the adapter: " in table.out
     assert "Held out: nats per token" in table.out
     assert "conditional" in table.out
+    assert "95% interval" in table.out
     assert "the training is finished there" in table.err
     other = goldless(*command, "--epochs", 2)
     assert other.code == 2
-    assert "another plan; other are: recipe epochs" in other.err
+    assert "another plan: recipe epochs was 1, now 2." in other.err
 
 
 @pytest.mark.transformers
@@ -82,9 +83,35 @@ def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(gol
     refused = goldless(*command)
     assert refused.code != 0
     assert "does not read its context" in refused.err
+    assert "give --untested-base" in refused.err
+    assert "server" not in refused.err
     assert not (tmp_path / "out").exists()
     ended = goldless(*command, "--untested-base", "--learning-rate", 1e-9)
     assert ended.code == 0, ended.err
     assert "The base was not tested by canaries." in ended.out
     assert "goldless score will refuse this adapter" in ended.err
     assert "score with it" not in ended.err
+
+
+@pytest.mark.transformers
+@pytest.mark.usefixtures("packages")
+def test_an_adapter_tells_of_another_template_and_of_tasks_it_was_trained_on(goldless, study_file, tmp_path):
+    from tiny_base import save_reader  # noqa: PLC0415 - it imports torch
+
+    base, study = save_reader(tmp_path / "base"), study_file()
+    made = goldless("finetune", study, "--base", f"hf:{base}", "--out", tmp_path / "out", "--raw", "--epochs", 1)
+    assert made.code == 0, made.err
+    score = ("score", "--metric", "gem-raw", "--scorer", f"hf:{base}+{tmp_path / 'out'}")
+    same = goldless(*score, study)
+    # of three tasks one was held out
+    assert "trained on 2 of the 3 tasks scored here" in same.err
+    assert "trained with the template" not in same.err
+    fresh = study_file({"t1": {"ann": "dorp", "bob": "dorp ulm"}, "t9": {"ann": "nix", "bob": "nox"}}, "fresh.jsonl")
+    other = goldless(*score, fresh, "--template", "plain")
+    assert (same.code, other.code) == (0, 0)
+    assert other.err.count("note: ") == 1
+    assert "trained with the template general, but is asked with plain here" in other.err
+    assert "Give --template general." in other.err
+    record = json.loads((tmp_path / "out" / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
+    # three responses to each of two tasks, which have no prompt
+    assert len(record["trained_on"]) == 6

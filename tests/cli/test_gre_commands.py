@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import errno
 import io
 import json
 import math
+import tempfile
 
 import pytest
 from edition_folders import papers_folder, write_rows
@@ -358,7 +360,7 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
         (("collect",), "name a folder"),
         (("collect", "e", "--venue", "V", "--from-folder", "f"), "one of the two"),
         (("review", "nowhere", "--models", "embedded"), "is no edition"),
-        (("score", "nowhere"), "is no edition"),
+        (("score", "nowhere"), "gre collect nowhere --venue VENUE, or --from-folder FOLDER"),
         (("show", "published:9b"), "was not published"),
         (("compare", "published:70b", "nowhere"), "no such file or folder"),
         (("correlate", "published:70b", "--benchmarks", "nowhere.csv"), "no such file"),
@@ -376,3 +378,60 @@ def test_the_demonstration_refuses_an_edition_of_one_s_own(goldless, collected):
     ended = goldless("gre", "demo", "--out", collected)
     assert ended.code == 2
     assert "an edition of yours" in ended.err
+
+
+@pytest.mark.parametrize("command", [("collect", "file/e", "--from-folder", "papers"), ("demo", "--out", "file/e")])
+def test_an_edition_is_not_begun_where_it_cannot_be_written(goldless, tmp_path, monkeypatch, command):
+    monkeypatch.chdir(tmp_path)
+    papers_folder(tmp_path / "papers")
+    (tmp_path / "file").write_text("")
+    ended = goldless("gre", *command)
+    assert ended.code == 2
+    assert "file/e: cannot be written to (Not a directory). Give another folder" in " ".join(ended.err.split())
+
+
+def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows(goldless, tmp_path):
+    folder = papers_folder(tmp_path / "papers")
+    ended = goldless("gre", "collect", tmp_path / "right", "--from-folder", folder)
+    assert "sections of" not in ended.err
+    text = (folder / "reviews.jsonl").read_text().replace('"text"', '"reviewtext"')
+    (folder / "reviews.jsonl").write_text(text)
+    ended = goldless("gre", "collect", tmp_path / "misspelt", "--from-folder", folder)
+    assert ended.code == 0, ended.err
+    assert "sections of the human reviews: reviewtext" in ended.err
+
+
+def test_collecting_again_says_that_changes_are_not_taken_up(goldless, collected, tmp_path):
+    (tmp_path / "papers" / "papers" / "p1.txt").write_text("Another text.")
+    ended = goldless("gre", "collect", collected)
+    assert ended.code == 0, ended.err
+    told = f"what changed since then in {tmp_path / 'papers'} is not taken up: collect it into another folder"
+    assert told in " ".join(ended.err.split())
+
+
+def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, collected, reviews):
+    ended = goldless("gre", "review", collected, "--models", f"ours={reviews}")
+    assert ended.code == 0, ended.err
+    # the script's reviews have a summary and nothing else
+    told = "ours, flagged: 2 without strengths, 2 without weaknesses, 2 without questions."
+    assert told in " ".join((ended.out + ended.err).split())
+    assert "server" not in ended.err
+
+
+def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, configured, monkeypatch):
+    folder = configured("2025")
+    assert goldless("gre", "run", folder).code == 0
+    temporary_file = tempfile.TemporaryFile
+
+    def refuse(**options):
+        if options.get("dir") == folder / "run":
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return temporary_file(**options)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    ended = goldless("gre", "score", folder)
+    assert ended.code == 2
+    assert "run: cannot be written to (Permission denied). Give another folder with --run." in " ".join(
+        ended.err.split()
+    )
+    assert goldless("gre", "score", folder, "--run", "other").code == 0

@@ -212,7 +212,7 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
     assert process.returncode == 130
     assert time.monotonic() - begin < 10
     assert out == ""
-    assert err.strip() == "interrupted; every finished call is in the journal, the same command goes on from there"
+    assert err.strip() == "interrupted; what was finished is kept, and the same command goes on from there"
     kept = Journal(journal)
     assert kept.counts()["calls"] == 26
     kept.close()

@@ -16,6 +16,7 @@ import pytest
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.finetuning.pipeline import finetune_study
+from goldless.finetuning.plan import check_folder
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
 from goldless.studies import read_study, study_from_frame
@@ -148,10 +149,10 @@ def test_a_second_run_of_the_same_plan_trains_and_scores_nothing(tuned, monkeypa
 @pytest.mark.parametrize(
     ("changed", "named"),
     [
-        ({"recipe": replace(RECIPE, rank=8)}, "recipe rank"),
-        ({"dtype": "bfloat16"}, "base settings dtype"),
-        ({"template": "plain"}, "template name"),
-        ({"held_out": 0.5}, "held_out"),
+        ({"recipe": replace(RECIPE, rank=8)}, r"recipe rank was 16, now 8\."),
+        ({"dtype": "bfloat16"}, "base settings dtype was float32, now bfloat16"),
+        ({"template": "plain"}, r"template name was short@\w+, now plain; other template predict"),
+        ({"held_out": 0.5}, r"other examples; other held_out\."),
     ],
 )
 def test_another_plan_in_the_same_folder_is_refused_with_what_differs(tuned, changed, named):
@@ -159,7 +160,7 @@ def test_another_plan_in_the_same_folder_is_refused_with_what_differs(tuned, cha
     before = (options.out / "plan.json").read_bytes()
     if "dtype" in changed:
         changed = {"base": f"{options.base}?dtype={changed['dtype']}"}
-    with pytest.raises(UserError, match=rf"another plan; other are: .*{named}"):
+    with pytest.raises(UserError, match=rf"another plan: .*{named}"):
         anyio.run(finetune_study, toy_study(), replace(options, **changed))
     assert (options.out / "plan.json").read_bytes() == before
 
@@ -253,7 +254,7 @@ def test_checkpoints_of_another_plan_are_refused_before_anything_is_computed(tun
     assert stages == {"building examples"}
     # without any plan nobody knows whose they are
     plan.unlink()
-    with pytest.raises(UserError, match=r"holds checkpoints, but no plan\.json.*Give another folder"):
+    with pytest.raises(UserError, match=r"something else than a training: checkpoints, but no plan\.json"):
         anyio.run(finetune_study, toy_study(), asked)
     # the same plan goes on from them, scored in another way too, and comes to what a run in one go comes to
     plan.write_text(written, encoding="utf-8")
@@ -269,17 +270,32 @@ def _stop_before_training(progress) -> None:
         raise KilledError
 
 
-@pytest.mark.parametrize("name", ["adapter", ".adapter", "checkpoints", "finetune.json", "training.json"])
+@pytest.mark.parametrize("name", ["adapter", ".adapter", "checkpoints", "finetune.json", "training.json", "my.csv"])
 def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_stays(tuned, tmp_path: Path, name: str):
     _, options, _ = tuned
     mine = tmp_path / "out" / name if "." in name[1:] else tmp_path / "out" / name / "model.bin"
     mine.parent.mkdir(parents=True)
     mine.write_text("weeks of work", encoding="utf-8")
-    said = rf"holds {name}, but no plan\.json.* would be replaced\. Give another folder"
+    said = rf"holds something else than a training: {name}, but no plan\.json\. Give a folder with --out that is new"
     with pytest.raises(UserError, match=said):
         anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "out", base="hf:./no/such/folder"))
     assert mine.read_text(encoding="utf-8") == "weeks of work"
     assert not (tmp_path / "out" / "plan.json").exists()
+
+
+def test_a_plan_that_is_not_of_a_training_is_refused_before_anything_is_loaded(tuned, tmp_path: Path):
+    (tmp_path / "plan.json").write_text('{"monday": "rest"}', encoding="utf-8")
+    with pytest.raises(UserError, match=r"plan\.json: is not a plan of a training; give another folder"):
+        anyio.run(finetune_study, toy_study(), replace(tuned[1], out=tmp_path, base="hf:./no/such/folder"))
+
+
+def test_hidden_files_are_no_hindrance(tmp_path: Path):
+    (tmp_path / ".gitignore").touch()
+    check_folder(tmp_path)
+    for name in "abcd":
+        (tmp_path / name).touch()
+    with pytest.raises(UserError, match="training: a, b, c and 1 more, but no"):
+        check_folder(tmp_path)
 
 
 @pytest.mark.parametrize("out", ["file", "file/within"])

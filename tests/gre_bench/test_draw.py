@@ -121,13 +121,22 @@ def test_what_a_source_lets_through_is_checked_again(paper, reason):
 
 
 def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
-    bad = [LeftOut("a", "withdrawn"), LeftOut("b", "few_reviews"), LeftOut("c", "few_reviews")]
+    bad = [LeftOut("a", "withdrawn"), LeftOut("b", "few_reviews", "2 of 3"), LeftOut("c", "few_reviews")]
     with pytest.raises(UserError) as error:
         draw_papers(Listing([*bad, a_paper("good"), a_paper("fine")]), papers=3, seed=3)
-    assert str(error.value) == (
+    told, *lines = str(error.value).splitlines()
+    assert sorted(lines) == ["  a: withdrawn", "  b: few_reviews (2 of 3)", "  c: few_reviews"]
+    assert told == (
         "a venue: 2 of 5 papers can be used; 3 were asked for. Left out: few_reviews 2, withdrawn 1. "
         "Look into these, or ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok."
     )
+
+
+def test_of_many_papers_left_out_an_error_names_ten():
+    with pytest.raises(UserError) as error:
+        draw_papers(Listing([LeftOut(f"p{n}", "withdrawn") for n in range(13)]), papers=3, seed=3)
+    _, *lines = str(error.value).splitlines()
+    assert (len(lines), lines[-1]) == (11, "  … and 3 more")
 
 
 def test_fewer_papers_are_taken_where_that_is_allowed():

@@ -57,11 +57,11 @@ def test_everything_that_is_wrong_is_said_at_once():
     told = str(raised.value)
     for part in (
         "e.toml",
-        "collect.colour: there is no such setting",
+        "collect.colour: there is no such setting; there are venue, from_folder, papers",
         "models.m.cutoff_date: a date is YYYY, YYYY-MM or YYYY-MM-DD, not '2023-13'",
         "models.m.parameters",
         "score.level",
-        "scor: there is no such setting",
+        "scor: there is no such setting; did you mean 'score'?",
     ):
         assert part in told
 
@@ -83,3 +83,62 @@ def test_a_file_that_is_no_toml_is_an_error_that_names_it(tmp_path):
     path.write_text("[collect\n")
     with pytest.raises(UserError, match=r"edition\.toml: is no TOML file"):
         read_config(path)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"collect": {"venue": "V", "sed": 1}}, "collect.sed: there is no such setting; did you mean 'seed'?"),
+        ({"models": {"m": {"modle": "x"}}}, "models.m.modle: there is no such setting; did you mean 'model'?"),
+        ({"models": {"m": {"modle": "x"}}}, "models.m.model: it is needed"),
+        ({"models": {"m": {"model": "x", "parameters": "8B"}}}, "a number is needed, such as 8e9, not '8B'"),
+        ({"models": {"m": {"model": "x", "parameters": 0}}}, "a number above 0 is needed, such as 8e9, not 0"),
+        ({"models": {"m": "x"}}, "models.m: a table is needed, not 'x'"),
+        ({"models": 3}, "models: a table is needed, not 3"),
+        ({"collect": {"venue": 3}}, "collect.venue: a text in quotes is needed, not 3"),
+        ({"review": {"max_tokens": 1.5}}, "review.max_tokens: a whole number is needed, not 1.5"),
+        ({"review": {"cut": "{x}"}}, "review.cut: 'missing' or 'keep' is needed, not '{x}'"),
+        ({"score": {"level": 2}}, "score.level: a number below 1 is needed, not 2"),
+        ({"models": {"m": {"model": "x", "cutoff_date": "{x}"}}}, "not '{x}'"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_told_in_plain_words(given, told):
+    with pytest.raises(UserError) as raised:
+        checked(given, "e.toml")
+    assert told in str(raised.value)
+    assert "Input should" not in str(raised.value)
+
+
+def test_a_config_with_a_byte_order_mark_is_read_and_changed(tmp_path):
+    path = tmp_path / "edition.toml"
+    path.write_bytes(b'\xef\xbb\xbf[collect]\nvenue = "V"\n')
+    assert read_config(path).collect.venue == "V"
+    assert write_settings(path, {"collect": {"papers": 3}}).collect.papers == 3
+    assert read_config(path).collect.venue == "V"
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('[models.alpha]\nmodel = "a"\n[models.alpha]\nmodel = "b"\n', "alpha"),
+        ("[score]\nseed = 1\nseed = 2\n", "seed"),
+    ],
+)
+def test_what_is_written_twice_is_named(tmp_path, text, name):
+    path = tmp_path / "edition.toml"
+    path.write_text(text)
+    with pytest.raises(UserError, match=f"edition.toml: '{name}' is written twice"):
+        read_config(path)
+
+
+@pytest.mark.parametrize("folder", ["file", "file/below"])
+def test_a_config_that_cannot_be_written_is_a_user_error(tmp_path, folder):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"cannot be written to \(.+\)"):
+        write_settings(tmp_path / folder / "edition.toml", {"collect": {"venue": "V"}})
+
+
+def test_settings_of_which_none_is_given_leave_no_empty_table(tmp_path):
+    path = tmp_path / "edition.toml"
+    write_settings(path, {"review": {}, "score": {"seed": 3}, "models": {}})
+    assert path.read_text(encoding="utf-8") == "[score]\nseed = 3\n"

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import tempfile
+from dataclasses import replace
+
+import anyio
 import pytest
 from edition_folders import QUICK, asking, edition, papers_folder, reviewed, reviewer
 
@@ -170,3 +175,89 @@ async def test_a_model_that_is_no_longer_in_the_config_is_named(edition, toy_sco
     _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
     assert scores.unlisted == ("gone",)
     assert "Not among the models of edition.toml, but in the study: gone." in scores.table().notes
+
+
+# --- an edition that cannot be written to ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unwritable(monkeypatch):
+    """Makes folders refuse every new file, as to a user who may only read them."""
+    folders = []
+    temporary_file = tempfile.TemporaryFile
+
+    def refuse(**options):
+        if options.get("dir") in folders:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return temporary_file(**options)
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
+    return folders.append
+
+
+@pytest.mark.parametrize("held", [".", "study"])
+async def test_models_are_not_asked_where_their_reviews_cannot_be_written(edition, asking, unwritable, held):
+    unwritable(edition.folder / held)
+    model = reviewer(dict.fromkeys(("p1", "p2"), "zarn"))
+    with pytest.raises(UserError, match=r"cannot be written to \(Permission denied\)"):
+        await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, asking=asking)
+    assert model.calls == []
+
+
+async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer, asking, unwritable):
+    edition = await reviewed(edition, asking, m={})
+    unwritable(edition.folder)
+    scorer = toy_scorer()
+    with pytest.raises(UserError, match=r"2024: cannot be written to .* allow writing"):
+        await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, asking=asking)
+    assert scorer.calls == []
+
+
+def test_no_paper_is_collected_where_none_can_be_written(tmp_path, unwritable):
+    unwritable(tmp_path / "e")
+    papers = papers_folder(tmp_path / "papers")
+    with pytest.raises(UserError, match=r"e: cannot be written to \(Permission denied\)"):
+        collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(papers)})
+
+
+# --- scoring that is broken off -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("run", [None, "other"])
+async def test_settings_of_scoring_are_kept_where_it_is_interrupted(edition, toy_scorer, asking, run):
+    edition = await reviewed(edition, asking, m={})
+    before = config_text(edition)
+    with anyio.CancelScope() as scope:  # as Ctrl-C does
+        telling = replace(asking, progress=lambda _: scope.cancel())
+        settings, stand_ins = {**QUICK, "seed": 7}, {"scorer": toy_scorer()}
+        await score_edition(edition, settings, run=run, stand_ins=stand_ins, asking=telling)
+    assert scope.cancelled_caught
+    assert open_edition(edition.folder).config.score.seed == (7 if run is None else 0)
+    assert run is None or config_text(edition) == before
+
+
+def test_settings_go_again_after_an_error_unless_the_file_was_edited(edition):
+    def fail_after(work):
+        with edition.trying({"score": {"seed": 7}}):
+            work()
+            raise UserError("no")
+
+    before, seen = config_text(edition), []
+    with pytest.raises(UserError, match="no"):
+        fail_after(lambda: seen.append(open_edition(edition.folder).config.score.seed))
+    assert seen == [7]
+    assert config_text(edition) == before
+    with pytest.raises(UserError, match="no"):
+        fail_after(lambda: edit(edition, "seed = 7", "seed = 8"))
+    assert open_edition(edition.folder).config.score.seed == 8
+
+
+async def test_metrics_that_come_from_the_config_are_said_to(edition, toy_scorer, asking):
+    edition = await reviewed(edition, asking, m={})
+    said = []
+    telling = replace(asking, say=said.append)
+    edition, _ = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=telling)
+    assert said == []
+    with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
+        await score_edition(edition, {"rewriter": ["embedded"]}, stand_ins={"scorer": toy_scorer()}, asking=telling)
+    assert "metrics, as edition.toml has them: gem-raw; --metric names others" in said

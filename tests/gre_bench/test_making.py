@@ -25,6 +25,10 @@ from goldless.gre_bench.review_prompt import REVIEW_PROMPT
 from goldless.gre_bench.size_figure import size_figure
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from goldless.reports.html.blocks import Table
+from goldless.reports.html.documents import read_run
+from goldless.reports.html.sections.edition import edition_section
+from goldless.reports.html.sections.verdict import verdict_blocks
 
 __all__ = ["asking", "edition"]
 
@@ -415,3 +419,30 @@ async def test_the_report_lists_scores_with_references_that_are_not_ranked(editi
     page = (edition.folder / "run" / "report.html").read_text()
     assert "reference1" in page
     assert "reference2" in page
+
+
+async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edition, toy_scorer, asking):
+    def refuse(_):
+        return CallFailure("rejected", "no")
+
+    models = {"alpha": {"model": "embedded"}, "beta": {"model": "embedded", "parameters": 8e9}}
+    stand_ins = {
+        "alpha": reviewer(dict.fromkeys(("p1", "p2"), "zarn vors"), "a"),
+        "beta": ScriptedModel(answers=refuse, name="b"),
+    }
+    edition, _ = await review_edition(edition, {}, models=models, stand_ins=stand_ins, asking=asking)
+    edition, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
+    table = scores.table()
+    assert table.rows[-1] == {"agent": "beta", "written": 0, "papers": 2, "parameters": 8e9}
+    shown = {column.heading: column.text(table.rows[-1]) for column in table.columns}
+    assert (shown["reviews"], shown["gem-raw"]) == ("0/2", "missing")
+    lines = (edition.run_folder() / "gre.md").read_text().splitlines()
+    assert any("beta" in line and "0/2" in line for line in lines)
+    found = read_run(edition.run_folder())
+    lead = "".join(
+        part if isinstance(part, str) else getattr(part, "text", "") for part in verdict_blocks(found)[0].parts
+    )
+    assert lead.endswith("beta has no score, since it has no review. ")
+    assert "Nothing is missing" not in lead
+    (side_by_side, *_) = [block for block in edition_section(found).blocks if isinstance(block, Table)]
+    assert [row["agent"] for row in side_by_side.rows][-1] == "beta"

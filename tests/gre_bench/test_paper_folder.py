@@ -130,7 +130,7 @@ def test_a_paper_may_be_markdown_or_pdf_or_a_named_file(make, name):
 
 def test_a_paper_without_a_file_is_left_out(make):
     assert PaperFolder(make(texts=["b"])).paper("a", reviews=3) == LeftOut(
-        "a", "no_paper", "no papers/NAME.pdf|.txt|.md of it"
+        "a", "no_paper", "there is no papers/a.pdf, .txt or .md"
     )
 
 
@@ -311,7 +311,8 @@ def test_a_paper_with_two_files_is_a_problem_until_one_is_named(make):
 def test_a_text_that_is_not_utf_8_is_a_problem(make):
     folder = make()
     (folder / "papers" / "a.txt").write_bytes("Über A".encode("latin-1"))
-    assert problems(folder)[0].startswith("papers.jsonl:1: a.txt: byte at offset 0 is not UTF-8; iconv")
+    told = "papers.jsonl:1: papers/a.txt: byte at offset 0 is not UTF-8; iconv -f WINDOWS-1252 -t UTF-8 papers/a.txt"
+    assert problems(folder)[0].startswith(told)
 
 
 def test_hostile_texts_come_through_as_text_without_what_cannot_be_stored(make):
@@ -324,3 +325,28 @@ def test_hostile_texts_come_through_as_text_without_what_cannot_be_stored(make):
     with (folder / "reviews.jsonl").open("a", encoding="utf-8") as lines:
         lines.write('{"paper": "a", "review": "s", "text": "half \\ud800 of a pair"}\n')
     assert problems(folder)[0].startswith("reviews.jsonl:4: not JSON")
+
+
+def test_papers_and_reviews_read_alike_whatever_system_ended_their_lines(make):
+    folder = make(reviews=[{"paper": "a", "review": f"r{n}", "text": "One.\r\nTwo.\rThree."} for n in range(3)])
+    (folder / "papers" / "a.txt").write_bytes(b"One line.\r\nAnother.\rA third.\n")
+    paper = PaperFolder(folder).paper("a", reviews=3)
+    assert paper.text == "One line.\nAnother.\nA third.\n"
+    assert paper.reviews[0].text == "One.\nTwo.\nThree."
+
+
+@pytest.mark.parametrize("column", ["paper", "review"])
+def test_a_misspelt_column_of_the_reviews_is_one_problem(make, column):
+    reviews = [{"paper": "a", "review": f"r{n}", "text": "Fine."} for n in range(3)]
+    misspelt = [{f"{key}x" if key == column else key: value for key, value in row.items()} for row in reviews]
+    (told,) = problems(make(reviews=misspelt))
+    assert told.startswith(f"reviews.jsonl: no column {column!r}")
+    assert f"did you mean '{column}x'?" in told
+
+
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_table_whose_columns_no_comma_separates_is_one_problem(make, mark, name):
+    folder = make(papers=None)
+    (folder / "papers.csv").write_text(mark.join(["paper", "title", "abstract"]) + f"\na{mark}On A{mark}A, studied.\n")
+    told = f"papers.csv:1: the columns are separated by {name}; save the table with commas between them"
+    assert problems(folder) == [told]

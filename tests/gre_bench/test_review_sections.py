@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from goldless.gre_bench.papers import HumanReview
 from goldless.gre_bench.review_prompt import REVIEW_PROMPT, SECTIONS
-from goldless.gre_bench.review_sections import parse_review
+from goldless.gre_bench.review_sections import CUT_REPLY, FLAG_WORDS, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}
 TAGGED = "<summary>A</summary>\n<strengths>B</strengths>\n<weaknesses>C</weaknesses>\n<questions>D</questions>"
@@ -290,3 +290,27 @@ def test_tags_around_nothing_are_no_review(reply):
 @pytest.mark.parametrize("rest", ["<", "</", "</summ", "<weakne"])
 def test_a_tag_in_which_a_reply_was_cut_is_not_part_of_it(rest):
     assert parse_review(f"<summary>It adds numbers.{rest}").text == "Summary:\n\nIt adds numbers."
+
+
+def test_flags_are_told_in_plain_words():
+    flags = {"missing_section:questions": 4, "no_tags": 1, "unclosed:think": 2, "cut_reply": 3, "of_others": 5}
+    assert noticed(flags) == [
+        "4 without questions",
+        "1 without any section",
+        "2 with no end of its thoughts",
+        "3 cut at the longest length",
+        "5 of_others",
+    ]
+
+
+def test_every_flag_has_plain_words():
+    replies = (
+        "no section at all",
+        "## Summary\nS.\n## Strengths\nT.",
+        "```\n<summary>S.</summary>\n```",
+        "<think>well</think><summary>S.</summary><summary>Again.</summary>",
+        "<think>well, <summary>S.",
+        "Here is my review:\n<summary>S.</summary>\nAnd one remark more, of some length, outside of everything.",
+    )
+    found = {flag.partition(":")[0] for reply in replies for flag in parse_review(reply).flags}
+    assert found | {CUT_REPLY} == set(FLAG_WORDS)

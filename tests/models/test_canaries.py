@@ -107,6 +107,24 @@ async def test_a_scorer_that_does_not_read_its_context_is_stopped(value):
         await check_scorer(Deaf())
 
 
+@pytest.mark.parametrize(
+    ("provider", "of_a_server"), [("http", True), ("openai", True), ("hf", False), ("gguf", False)]
+)
+async def test_only_a_server_is_spoken_of_as_one(provider, of_a_server):
+    class Deaf(Characters):
+        @property
+        def identity(self):
+            return ModelIdentity(provider, "deaf")
+
+        def _values(self, context, target):
+            return [NEW] * len(target)
+
+    with pytest.raises(CanaryError, match="does not read its context") as caught:
+        await check_scorer(Deaf())
+    assert ("server" in str(caught.value)) == of_a_server
+    assert ("weights may be untrained" in str(caught.value)) != of_a_server
+
+
 async def test_a_scorer_that_gains_less_from_its_context_than_its_noise_is_stopped():
     class Shaky(Characters):
         def _values(self, context, target):

@@ -46,6 +46,13 @@ def test_a_near_miss_is_suggested():
         open_model("embeded")
 
 
+@pytest.mark.parametrize("spec", ["hf:", "hf", "gguf:", "scripted:"])
+def test_a_form_without_a_name_behind_it_is_said_to_lack_one(spec):
+    with pytest.raises(ModelSpecError, match=f"a name or path is missing behind {spec.rstrip(':')}:") as caught:
+        open_model(spec)
+    assert "did you mean" not in str(caught.value)
+
+
 def test_a_model_that_needs_a_key_says_which_variable_to_set():
     with pytest.raises(PrerequisiteError, match="export OPENAI_API_KEY"):
         open_model("openai:gpt-4o")

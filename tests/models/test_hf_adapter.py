@@ -171,3 +171,22 @@ async def test_without_peft_the_command_that_installs_it_is_named(folders, monke
     monkeypatch.setitem(sys.modules, "peft", None)
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[finetune\]'"):
         await ready(f"hf:{base}+{adapter}")
+
+
+async def test_an_adapter_without_its_base_is_said_to_need_one(folders):
+    _, adapter = folders
+    with pytest.raises(PrerequisiteError, match=r"no saved model\. It holds an adapter.*: hf:BASE\+.*tuned"):
+        await ready(f"hf:{adapter}")
+    with pytest.raises(PrerequisiteError, match=r"no saved model$"):
+        await ready(f"hf:{adapter.parent}")
+
+
+async def test_what_an_adapter_made_here_says_of_its_training_is_told(folders, tmp_path: Path):
+    base, elsewhere = folders
+    adapter = save_adapter(base, tmp_path / "made")
+    own = (await ready(f"hf:{base}")).identity
+    note_base(adapter, revision=own.revision, tokenizer=own.tokenizer)
+    record = (await ready(f"hf:{base}+{adapter}")).training_record()
+    assert record == {"base": {"revision": own.revision, "tokenizer": own.tokenizer}}
+    assert (await ready(f"hf:{base}+{elsewhere}")).training_record() == {}
+    assert (await ready(f"hf:{base}")).training_record() == {}

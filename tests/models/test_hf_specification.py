@@ -39,7 +39,6 @@ def adapter(folder: Path) -> None:
         ),
         ("owner/model+tuned?device=cpu", HfSpecification("owner/model", "tuned", device="cpu")),
         ("./no/such/folder", HfSpecification("./no/such/folder")),
-        ("what?", HfSpecification("what?")),
     ],
 )
 def test_base_adapter_and_weights_are_told_apart_and_written_back_the_same(here, text, expected):
@@ -72,22 +71,27 @@ def test_what_can_be_read_in_two_ways_is_refused(here: Path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("owner/model+nowhere", r"nowhere holds no adapter_config\.json"),
+        ("owner/model+nowhere", r"there is no folder nowhere\. Write hf:BASE\+ADAPTER"),
+        ("owner/model+base", r"base holds no adapter_config\.json, so it is no adapter\. Write hf:BASE\+ADAPTER"),
+        ("what?", r"there is no such folder, and no name on the hub holds a question mark\. Options stand behind it"),
+        ("what?gpu", "no name on the hub holds a question mark"),
         ("owner/model+", "no adapter is named"),
         ("no/such/base+tuned", "'no/such/base' is neither a folder nor a name on the hub"),
         ("owner/model?weights=4bits", "did you mean '4bit'"),
         ("owner/model?weights=", "weights cannot be ''"),
         ("owner/model?sharing=fast", "sharing cannot be 'fast'.*packed, cached"),
         ("owner/model?device=cuda:x", "device cannot be 'cuda:x'"),
+        ("owner/model?device=gpu", "device cannot be 'gpu'; did you mean 'cuda'"),
+        ("owner/model?device=gpu:0", "device cannot be 'gpu:0'; did you mean 'cuda'"),
         ("owner/model?device=cpu&device=cuda", "device is given twice"),
         ("owner/model?weights=4bit?device=cpu", "join options with &"),
         ("owner/model?4bit", r"write \?weights=4bit"),
         ("owner/model?device=cpu&cached", r"write \?sharing=cached"),
         ("~nosuchuser_/x", "there is no user 'nosuchuser_' here"),
-        ("owner/model+~nosuchuser_/x", r"~nosuchuser_/x holds no adapter_config\.json"),
+        ("owner/model+~nosuchuser_/x", "there is no folder ~nosuchuser_/x"),
         ("~nosuchuser_/x+tuned", "is neither a folder nor a name on the hub"),
         ("x" * 300, "x{60}…: neither a folder nor a name on the hub"),
-        ("owner/model+" + "x" * 300, "so it is no adapter"),
+        ("owner/model+" + "x" * 300, "there is no folder xxx"),
         ("a\0b", "neither a folder nor a name on the hub"),
         ("owner/model?bits=4", "unknown option 'bits'"),
         ("?weights=4bit", "no model is named"),
@@ -96,3 +100,19 @@ def test_what_can_be_read_in_two_ways_is_refused(here: Path):
 def test_what_cannot_be_read_says_what_is_wrong(here, text, message):
     with pytest.raises(ModelSpecError, match=message):
         parse_specification(text)
+
+
+def test_an_adapter_whose_training_was_interrupted_is_said_to_be_unfinished(here: Path):
+    (here / "half").mkdir()
+    (here / "half" / "plan.json").touch()
+    with pytest.raises(
+        ModelSpecError, match="the training in half is not finished; run the same goldless finetune"
+    ) as caught:
+        parse_specification("base+half")
+    assert "Write hf:BASE" not in str(caught.value)
+
+
+def test_a_folder_with_a_question_mark_is_taken_as_it_is(here: Path):
+    (here / "what?").mkdir()
+    assert parse_specification("what?") == HfSpecification("what?")
+    assert parse_specification("what??device=cpu") == HfSpecification("what?", device="cpu")

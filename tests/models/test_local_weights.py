@@ -5,6 +5,7 @@ Expected values come from a plain forward pass of transformers over each sequenc
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from typing import TYPE_CHECKING
@@ -403,6 +404,25 @@ async def test_old_transformers_is_refused_with_the_command(llama: Path, monkeyp
 async def test_a_model_that_is_nowhere_is_a_missing_prerequisite(name: str, message: str):
     with pytest.raises(PrerequisiteError, match=message):
         await HfModel(name).prepare()
+
+
+async def test_the_hub_library_is_quiet_while_it_tries(monkeypatch: pytest.MonkeyPatch, caplog):
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+
+    def unreachable(*_, **__):
+        logging.getLogger("huggingface_hub.utils._http").warning("Retrying in 1s")
+        raise OSError("no connection")
+
+    monkeypatch.setattr(transformers.AutoConfig, "from_pretrained", unreachable)
+    hub.addHandler(caplog.handler)
+    try:
+        with pytest.raises(PrerequisiteError, match="the hub did not give it"):
+            await HfModel("goldless-tests/no-such-model").prepare()
+    finally:
+        hub.removeHandler(caplog.handler)
+    assert caplog.records == []
+    assert hub.level == level
 
 
 async def test_a_folder_that_holds_no_language_model_is_refused(llama: Path, tmp_path: Path):

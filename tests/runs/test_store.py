@@ -162,6 +162,12 @@ def test_a_folder_that_cannot_be_written_to_is_a_user_error(tmp_path, folder):
         check_writable(tmp_path / folder)
 
 
+def test_the_option_that_names_another_folder_is_the_caller_s(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UserError, match=r"Give another folder with --run\."):
+        check_writable(tmp_path / "file", option="--run")
+
+
 def test_checking_leaves_no_trace_in_the_folder(tmp_path):
     check_writable(tmp_path / "new" / "run")
     assert list((tmp_path / "new" / "run").iterdir()) == []

@@ -97,6 +97,13 @@ def test_a_byte_order_mark_is_passed_over(folder):
     assert study.n_responses == 1
 
 
+@pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
+def test_a_csv_file_without_commas_is_one_problem(folder, problems, mark, name):
+    text = f"task{mark}agent{mark}text\nt1{mark}a{mark}x, y\n"
+    told = f"the columns are separated by {name}; save the table with commas between them"
+    assert [(line, message) for _, line, message in problems(folder(responses_csv=text))] == [(1, told)]
+
+
 def test_csv_lines_are_counted_by_line_feeds_also_inside_quotes(folder, problems):
     text = 'task,agent,text\r\nt1,a,"one\ntwo\r\nthree\rstill three"\r\nt2,a,\r\n\r\nt3,a,"x"\r\n'
     assert [(line, message.split(";")[0]) for _, line, message in problems(folder(responses_csv=text))] == [

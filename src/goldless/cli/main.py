@@ -76,7 +76,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 def _end(error: BaseException) -> int:
     """Say what happened; the exit code."""
     if isinstance(error, KeyboardInterrupt):
-        say("interrupted; every finished call is in the journal, the same command goes on from there")
+        say("interrupted; what was finished is kept, and the same command goes on from there")
         return INTERRUPTED
     if not isinstance(error, GoldlessError):
         raise error

@@ -34,6 +34,7 @@ from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
 from goldless.runs.recorded import recorded_preprocessors
 from goldless.runs.store import write_text
+from goldless.runs.trained_scorer import TRAINED_ON, task_marks
 from goldless.studies import Study
 from goldless.templates import FIELDS, Template, find_template
 
@@ -69,14 +70,14 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     async with _opened(HfModel.from_specification(specification), options) as (model, journal):
         _check_targets(specification, options)
         base = model.identity
-        base_canaries = await check_scorer(model.model, journal) if options.check_base else None
+        base_canaries = await _base_canaries(model, journal) if options.check_base else None
         stages = _stages(material, model)
         examples = await _examples(material, stages, options)
         plan = _plan(material, options, base, examples)
         begun = settle_plan(options.out, plan, examples)
         before = await _held_out(material, model, options, "before")
         spending = [model.spending]
-    training = await _trained(specification, plan, examples, options, begun=begun)
+    training = await _trained(specification, plan, examples, options, record=_record(plan, material), begun=begun)
     tuned = HfModel.from_specification(replace(specification, adapter=str(options.out / ADAPTER)))
     async with _opened(tuned, options) as (model, journal):
         canaries = await _adapter_canaries(base_canaries, model, journal)
@@ -190,7 +191,8 @@ def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
         return options.synopsis
     if ABSTRACT in study.synopses:
         return ABSTRACT
-    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for gem but not for gem-s")
+    metric = "gem-raw" if options.raw else "gem"
+    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for {metric} but not for gem-s")
     return None
 
 
@@ -214,6 +216,14 @@ def _check_targets(specification: HfSpecification, options: FinetuneOptions) -> 
     from goldless.finetuning.targets import check_targets  # noqa: PLC0415 - it imports torch and peft
 
     check_targets(specification.base, options.recipe)
+
+
+async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
+    """What the canaries show of the base. Raises CanaryError, which says how it is trained all the same."""
+    try:
+        return await check_scorer(model.model, journal)
+    except CanaryError as error:
+        raise CanaryError(f"{error} To train on this one all the same, give --untested-base.") from error
 
 
 async def _adapter_canaries(base: CanaryReport | None, model: OpenModel, journal: Journal) -> Canaries:
@@ -267,6 +277,7 @@ async def _trained(
     examples: ExampleSet,
     options: FinetuneOptions,
     *,
+    record: Mapping[str, Any],
     begun: bool,
 ) -> Training:
     """The training, in a thread; it stops at its next batch where this is cancelled."""
@@ -294,7 +305,7 @@ async def _trained(
                 options.out,
                 plan=plan.digest,
                 optimizer=plan.optimizer,
-                record=_record(plan),
+                record=record,
                 save_every=options.save_every,
                 say=options.say,
                 progress=tell,
@@ -324,8 +335,9 @@ def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
     return checkpoint
 
 
-def _record(plan: TrainingPlan) -> dict[str, Any]:
-    """What the adapter says of itself: its base, and the prompts it was trained for."""
+def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
+    """What the adapter says of itself: its base, the prompts it was trained for, and the tasks, by hashes."""
+    trained = [(each.task, material.study.responses(each.task.task)) for each in material.split.trained]
     return {
         "goldless": __version__,
         "base": {
@@ -338,6 +350,7 @@ def _record(plan: TrainingPlan) -> dict[str, Any]:
         "texts": plan.texts,
         "synopsis": plan.synopsis,
         "recipe": plan.recipe.as_dict(),
+        TRAINED_ON: sorted({mark for task, responses in trained for mark in task_marks(task, responses)}),
     }
 
 

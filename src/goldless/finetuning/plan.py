@@ -14,14 +14,17 @@ from goldless.errors import UserError
 from goldless.finetuning.checkpoints import refuse_other_plans
 from goldless.finetuning.examples import ExampleSet
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, FILE, RESULT_FILE
+from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS
 from goldless.models.interface import ModelIdentity, content_hash
+from goldless.models.local_weights.specification import TRAINING_PLAN
 from goldless.runs.store import check_writable, write_text
 from goldless.templates import FIELDS, Template
 
-PLAN_FILE = "plan.json"
-WRITTEN = (ADAPTER, f".{ADAPTER}", CHECKPOINTS, FILE, RESULT_FILE)
-"""What a training writes anew in its folder beside the plan."""
+PLAN_FILE = TRAINING_PLAN
+HIDDEN_ADAPTER = f".{ADAPTER}"
+"""Where a training writes its adapter before it is whole."""
+LONG = 40
+"""Characters of a setting that is too long to be told."""
 TRAINED_WITH = ("device", "dtype", "weights")
 """Settings of a base that its training depends on; the others say how it scores."""
 
@@ -66,20 +69,22 @@ def optimizer_for(device: str) -> str:
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError where a training cannot be written to a folder, or would replace there what none of ours made."""
+    """Raise UserError where a training cannot be written to a folder, or where that holds something else."""
     try:
         there = next(path for path in (folder, *folder.parents) if path.exists())
         writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
         problem = None if writable else f"{there} is not a folder to write in"
+        names = sorted(path.name for path in folder.iterdir()) if writable and there == folder else []
     except OSError as error:
         problem = error.strerror
     if problem is not None:
         raise UserError(f"{folder}: cannot be written to ({problem}). Give another folder with --out.")
-    strange = [] if (folder / PLAN_FILE).exists() else [name for name in WRITTEN if (folder / name).exists()]
-    if strange:
+    strange = [name for name in names if not name.startswith(".") or name == HIDDEN_ADAPTER]
+    if strange and _read(folder / PLAN_FILE) is None:
+        more = f" and {len(strange) - 3} more" * (len(strange) > 3)
         raise UserError(
-            f"{folder}: holds {' and '.join(strange)}, but no {PLAN_FILE}, so no training of goldless is to be gone on "
-            "with there, and what it holds would be replaced. Give another folder with --out."
+            f"{folder}: holds something else than a training: {', '.join(strange[:3])}{more}, but no {PLAN_FILE}. Give "
+            "a folder with --out that is new or empty."
         )
 
 
@@ -96,8 +101,8 @@ def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
     before = _read(path)
     if before is not None and (changed := _changed(before, json.loads(json.dumps(now)))):
         raise UserError(
-            f"{folder}: holds a training by another plan; other are: {', '.join(changed)}. Give another folder, or "
-            "remove that one."
+            f"{folder}: holds a training by another plan: {'; '.join(changed)}. Give another folder, or remove that "
+            "one."
         )
     refuse_other_plans(folder / CHECKPOINTS, plan.digest)
     if before is None:
@@ -112,18 +117,20 @@ def _read(path: Path) -> dict[str, Any] | None:
         return None
     except (OSError, ValueError) as error:
         raise UserError(f"{path}: cannot be read ({error}); remove the folder, or give another one") from error
-    if not isinstance(found, dict):
-        raise UserError(f"{path}: is not a plan of a training; give another folder")
+    if not isinstance(found, dict) or not {"base", "template", "recipe"} <= found.keys():
+        raise UserError(f"{path}: is not a plan of a training; give another folder with --out")
     return found
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
-    """Names of what differs, down to single settings."""
-    names: list[str] = []
+    """What differs, down to single settings; of hashes and long texts, that they do."""
+    told: list[str] = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            names += _changed(old, new, f"{within}{key} ")
+            told += _changed(old, new, f"{within}{key} ")
         elif old != new:
-            names.append(f"{within}{key}")
-    return names
+            was, is_now = ("none" if value is None else str(value) for value in (old, new))
+            short = max(len(was), len(is_now)) < LONG
+            told.append(f"{within}{key} was {was}, now {is_now}" if short else f"other {within}{key}")
+    return told

@@ -16,7 +16,8 @@ from goldless.runs.opening import Spending
 from goldless.signature import Signature
 
 
-def _columns(name: str, decimals: int) -> tuple[Column, ...]:
+def _columns(name: str, decimals: int, level: float) -> tuple[Column, ...]:
+    interval = f"{level * 100:g}% interval"
     return (
         Column("metric", "asked as", least=8),
         Column("term", "term", least=11),
@@ -25,7 +26,7 @@ def _columns(name: str, decimals: int) -> tuple[Column, ...]:
         Column(f"{name}_before", "before", "number", decimals=decimals),
         Column(f"{name}_after", "after", "number", decimals=decimals),
         Column(f"{name}_change", "change", "signed", decimals=decimals),
-        Column(f"{name}_low {name}_high", "interval", "signed interval", decimals=decimals, reason=f"{name}_note"),
+        Column(f"{name}_low {name}_high", interval, "signed interval", decimals=decimals, reason=f"{name}_note"),
     )
 
 
@@ -117,11 +118,10 @@ class Finetuned:
         """The log-likelihood of held-out texts before and after, by token and by response."""
         rows = [_cells(row) for row in self.held_out]
         tokens = tuple(row for row in rows if row["term"] != "difference")
+        columns = [_columns("token", 4, self.level), _columns("response", 2, self.level)]
         return [
-            ReportTable("Held out: nats per token", _columns("token", 4), tokens, self.signature),
-            ReportTable(
-                "Held out: nats per response", _columns("response", 2), tuple(rows), self.signature, self.canaries.notes
-            ),
+            ReportTable("Held out: nats per token", columns[0], tokens, self.signature),
+            ReportTable("Held out: nats per response", columns[1], tuple(rows), self.signature, self.canaries.notes),
         ]
 
     def as_json(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from goldless.gre_bench.generated_reviews import Generated
 from goldless.gre_bench.papers import PEOPLE, reads_as_person
 from goldless.records import Agent, Rating
 from goldless.runs.evaluation import OPEN_KINDS
+from goldless.runs.store import try_writing
 from goldless.studies import Study, frames, read_study, write_study
 from goldless.studies.tables import is_table
 from goldless.studies.writing import Format, check_target
@@ -55,6 +56,8 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
 def check_before_asking(study_folder: Path, study: Study, replaced: Pairs) -> None:
     """Refuse what could not be added afterwards, before anything is paid for. ``replaced``: reviews that would go."""
     check_target(study_folder, overwrite=True)
+    for folder in (study_folder.parent, study_folder):
+        try_writing(folder, "Reviews are added to the study there: allow writing.")
     if wrong := list(_rests_on(study, replaced)):
         raise UserError("\n".join(wrong))
 

@@ -55,6 +55,14 @@ def write_collected(draw: Draw, folder: Path) -> Path:
         return write_study(read_study(aside), folder)
 
 
+def section_titles(study: Study) -> list[str]:
+    """Titles of the sections that people's reviews have, in the order in which they come; none of whole texts."""
+    table = study.table("reviews")
+    rows = [] if table is None or "sections" not in table.columns else table.to_dicts()
+    titles = (section["title"] for row in rows for section in row["sections"] or ())
+    return [title for title in dict.fromkeys(titles) if title]
+
+
 def fields_beside_reviews(study: Study) -> list[str]:
     """Fields of the review form that hold text which no review's sections have, in the order of the table."""
     table = study.table("reviews")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -11,8 +12,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from tomlkit.exceptions import TOMLKitError
 
 from goldless.dates import last_day
-from goldless.errors import UserError
+from goldless.errors import UserError, nearest
 from goldless.gre_bench.papers import reads_as_person
+from goldless.runs.store import write_text
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
@@ -125,15 +127,36 @@ class EditionConfig(Part):
         return models
 
 
+TABLES: Mapping[str, type[Part]] = {
+    "collect": CollectConfig,
+    "models": ModelConfig,
+    "review": ReviewConfig,
+    "score": ScoreConfig,
+}
+NEEDED = {
+    "bool_parsing": "true or false is needed",
+    "bool_type": "true or false is needed",
+    "float_parsing": "a number is needed",
+    "float_type": "a number is needed",
+    "greater_than": "a number above {gt:g} is needed",
+    "greater_than_equal": "a number of at least {ge:g} is needed",
+    "int_from_float": "a whole number is needed",
+    "int_parsing": "a whole number is needed",
+    "int_type": "a whole number is needed",
+    "less_than": "a number below {lt:g} is needed",
+    "literal_error": "{expected} is needed",
+    "dict_type": "a table is needed",
+    "missing": "it is needed",
+    "model_type": "a table is needed",
+    "string_type": "a text in quotes is needed",
+    "tuple_type": "a list of texts in quotes is needed",
+}
+"""What a setting must be, by the kind of error that pydantic finds."""
+
+
 def read_config(path: Path) -> EditionConfig:
     """The config in a TOML file. Raises with everything that is wrong in it."""
-    try:
-        given = tomlkit.parse(path.read_text(encoding="utf-8")).unwrap()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
-    except (UnicodeDecodeError, TOMLKitError) as error:
-        raise UserError(f"{path}: is no TOML file ({error})") from error
-    return checked(given, str(path))
+    return checked(_document(path).unwrap(), str(path))
 
 
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
@@ -147,9 +170,14 @@ def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
 
 def _problem(one: Any) -> str:
     place = ".".join(str(part) for part in one["loc"]) or "the whole"
-    message = str(one["msg"]).removeprefix("Value error, ")
+    needed = NEEDED.get(one["type"])
+    message = needed.format(**one.get("ctx", {})) if needed else str(one["msg"]).removeprefix("Value error, ")
+    if one["loc"][-1:] == ("parameters",):
+        message += ", such as 8e9"
     if one["type"] == "extra_forbidden":
-        message = "there is no such setting"
+        table = EditionConfig if len(one["loc"]) == 1 else TABLES[one["loc"][0]]
+        hint = nearest(str(one["loc"][-1]), table.model_fields) or f"; there are {', '.join(table.model_fields)}"
+        message = f"there is no such setting{hint}"
     told = isinstance(one["input"], dict) or one["type"] in {"extra_forbidden", "value_error"}
     return f"  {place}: {message}" if told else f"  {place}: {message}, not {one['input']!r}"
 
@@ -159,36 +187,44 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
 
     Tables are put into tables, key by key. A value of None takes a key out. Nothing is written that cannot be used.
     """
-    document = _document(path)
+    document = _document(path) if path.exists() else tomlkit.document()
     before = tomlkit.dumps(document)
     _put(document, settings)
     config = checked(document.unwrap(), str(path))
     text = tomlkit.dumps(document)
     if text != before or not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_name(f".{path.name}.new")
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_text(path, text)
+        except OSError as error:
+            raise UserError(f"{path}: cannot be written to ({error.strerror}). Allow writing there.") from error
     return config
 
 
 def planned_config(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
     """The config that a TOML file would be with these settings; nothing is written."""
-    document = _document(path)
+    document = _document(path) if path.exists() else tomlkit.document()
     _put(document, settings)
     return checked(document.unwrap(), f"{path}, with the settings given" if settings else str(path))
 
 
 def _document(path: Path) -> tomlkit.TOMLDocument:
-    return tomlkit.parse(path.read_text(encoding="utf-8")) if path.exists() else tomlkit.document()
+    try:
+        return tomlkit.parse(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror})") from error
+    except (UnicodeDecodeError, TOMLKitError) as error:
+        if twice := re.search(r'Key "(.+)" already exists', str(error)):
+            raise UserError(f"{path}: {twice[1]!r} is written twice; keep one of the two") from error
+        raise UserError(f"{path}: is no TOML file ({error})") from error
 
 
 def _put(table: Any, settings: Mapping[str, Any]) -> None:
     for key, value in settings.items():
         if isinstance(value, Mapping):
-            if key not in table:
+            if value and key not in table:
                 table[key] = tomlkit.table()
-            _put(table[key], value)
+            _put(table.get(key), value)
         elif value is None:
             table.pop(key, None)
         elif key not in table or table[key] != value:

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from goldless.gre_bench.edition import CONFIG, Edition, open_edition, open_or_begin
-from goldless.runs.store import write_whole
+from goldless.runs.store import try_writing, write_whole
 
 FOLDER = Path(__file__).parent / "demo_edition"
 PAPERS = ("papers.jsonl", "reviews.jsonl", "rewrites.jsonl")
@@ -40,6 +40,7 @@ def begin_demonstration(folder: Path) -> Edition:
     if (folder / CONFIG).is_file():
         return open_edition(folder)
     edition = open_or_begin(folder)
+    try_writing(folder, "Give another folder with --out.")
     papers = folder / "invented-papers"
     shutil.copytree(FOLDER / "papers", papers / "papers")
     for name in PAPERS:

@@ -15,6 +15,8 @@ from goldless.gre_bench.text_mending import storable
 from goldless.runs.options import Progress
 
 STAGE = "papers"
+MOST_NAMED = 10
+"""Papers that an error names."""
 
 
 class TooFewPapersError(UserError):
@@ -141,4 +143,9 @@ def _too_few(draw: Draw) -> str:
     advice = "ask for fewer reviews of each"
     if draw.papers:
         advice = "ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok"
-    return f"{draw.source}: {usable}{asked}. Left out: {counted}. Look into these, or {advice}."
+    first = draw.left_out[:MOST_NAMED]
+    named = [f"  {out.paper}: {out.reason}" + (f" ({out.detail})" if out.detail else "") for out in first]
+    if len(draw.left_out) > MOST_NAMED:
+        named.append(f"  … and {len(draw.left_out) - MOST_NAMED:,} more")
+    told = f"{draw.source}: {usable}{asked}. Left out: {counted}. Look into these, or {advice}."
+    return "\n".join([told, *named])

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from goldless.errors import UserError
 from goldless.gre_bench.config import EditionConfig, planned_config, read_config, write_settings
 from goldless.gre_bench.noted_draw import draw_differences
 from goldless.records import Agent
+from goldless.runs.store import write_whole
 from goldless.studies import Study, read_study
 
 CONFIG = "edition.toml"
@@ -94,6 +96,23 @@ class Edition:
         """The edition after settings were put into its config file; what they do not name stays."""
         return Edition(self.folder, write_settings(self.folder / CONFIG, settings))
 
+    @contextmanager
+    def trying(self, settings: Mapping[str, Any]) -> Iterator[Edition]:
+        """The edition with settings in its config file; they go again where what is done inside raises an error.
+
+        They stay where it is interrupted, so that it can be gone on with, and where the file was edited meanwhile.
+        """
+        path = self.folder / CONFIG
+        before = path.read_bytes()
+        tried = self.with_settings(settings)
+        after = path.read_bytes()
+        try:
+            yield tried
+        except Exception:
+            if path.read_bytes() == after != before:
+                write_whole(path, lambda aside: aside.write_bytes(before))
+            raise
+
 
 def is_edition(folder: Path) -> bool:
     """Whether a folder has the config of an edition."""
@@ -104,7 +123,8 @@ def open_edition(folder: Path) -> Edition:
     """The edition in a folder."""
     if not is_edition(folder):
         raise UserError(
-            f"{folder}: is no edition, it has no {CONFIG}. Begin one with: goldless gre collect {folder} --venue VENUE"
+            f"{folder}: is no edition, it has no {CONFIG}. Begin one with: goldless gre collect {folder} "
+            "--venue VENUE, or --from-folder FOLDER"
         )
     return Edition(folder, read_config(folder / CONFIG))
 

@@ -13,6 +13,7 @@ from goldless.gre_bench.contamination import Clock, Scope, contamination_clock, 
 from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.noted_draw import asked_source, noted_draw
 from goldless.gre_bench.papers import is_person, is_reference
+from goldless.gre_bench.review_sections import noticed
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
@@ -66,26 +67,21 @@ class EditionScores:
         return {name: outcome.signature for name, outcome in self.evaluation.outcomes.items()}
 
     def table(self) -> ReportTable:
-        """Agents by the first metric, with every metric beside the others."""
+        """Agents by the first metric, with every metric beside the others; last those without any review."""
         boards = {name: outcome.leaderboard for name, outcome in self.evaluation.outcomes.items()}
         columns = [Column("agent", "agent", least=8), Column("parameters", "size", "large")]
         columns.append(Column("written papers", "reviews", "fraction"))
         rows: dict[str, dict[str, Cell]] = {}
-        agents = {agent.agent: agent for agent in self.evaluation.agents}
-        counted = {row.agent: row for row in self.written}
+        parameters = {agent.agent: agent.parameters for agent in self.evaluation.agents}
         for metric, board in boards.items():
             columns.append(Column(metric, metric, "number", "missing", 2))
             columns.append(Column(f"{metric}_low {metric}_high", f"{board.level * 100:g}%", "interval", decimals=2))
             columns.append(Column(f"{metric}_n", "papers", "count", wide=True))
             for row in board.rows:
-                mine = counted[row.agent]
-                known: dict[str, Cell] = {
-                    "agent": row.agent,
-                    "parameters": agents[row.agent].parameters,
-                    "written": mine.written,
-                    "papers": mine.papers,
-                }
-                rows.setdefault(row.agent, known).update(_cells(metric, row))
+                rows.setdefault(row.agent, {}).update(_cells(metric, row))
+        for mine in self.written:
+            rows.setdefault(mine.agent, {}).update(agent=mine.agent, written=mine.written, papers=mine.papers)
+            rows[mine.agent]["parameters"] = parameters.get(mine.agent)
         title = f"GRE-bench, {self.source}: {self.papers} papers"
         signature = " || ".join(self.signatures.values())
         return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
@@ -125,7 +121,7 @@ class EditionScores:
         for row in self.written:
             parts = [f"{n} {cause}" for cause, n in row.missing.items()]
             parts += [f"{row.shortened} papers cut to fit"] * bool(row.shortened)
-            parts += [f"{n} {flag}" for flag, n in row.flags.items()]
+            parts += noticed(row.flags)
             scored = {
                 metric: line.n
                 for metric, outcome in self.evaluation.outcomes.items()
@@ -147,7 +143,7 @@ class EditionScores:
             "left_out": dict(self.left_out),
             "unlisted": list(self.unlisted),
             "signatures": self.signatures,
-            "written": [asdict(row) for row in self.written],
+            "written": [{**asdict(row), "noticed": noticed(row.flags)} for row in self.written],
             "contamination": None if self.clock is None else self.clock.as_json(),
         }
 

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from goldless.evidence import GenerationEvidence
-from goldless.gre_bench.review_sections import Flag, ParsedReview, parse_review
+from goldless.gre_bench.review_sections import CUT_REPLY, Flag, ParsedReview, noticed, parse_review
 from goldless.records import Agent, CallFailure
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import Spending
 from goldless.signature import Signature
 
-CUT_REPLY = "cut_reply"
-"""Flag of a review that reached the limit of its length and was kept."""
 NOTHING_WRITTEN = CallFailure("bad_reply", "nothing was written but thoughts")
 COLUMNS = (
     Column("agent", "agent"),
@@ -142,7 +140,14 @@ class Generated:
 
     def table(self) -> ReportTable:
         """What people read of it."""
-        return ReportTable("Reviews written", COLUMNS, tuple(self._rows()))
+        return ReportTable("Reviews written", COLUMNS, tuple(self._rows()), notes=tuple(self._flags_told()))
+
+    def _flags_told(self) -> Iterator[str]:
+        """A sentence for each agent on what is meant by flagged."""
+        for agent in self.agents:
+            flags = Counter(flag for review in self.reviews if review.agent == agent.agent for flag in review.flags)
+            if flags:
+                yield f"{agent.agent}, flagged: {', '.join(noticed(flags))}."
 
     def _rows(self) -> list[dict[str, Cell]]:
         rows: list[dict[str, Cell]] = []

@@ -102,7 +102,7 @@ async def generate_reviews(study: Study, options: GenerationOptions) -> Generate
     try:
         async with open_models(parts, opening, journal, lost=lost) as opened:
             stages = {name: _stage(opened[name], name, options) for name in opened}
-            lengths = await _checked_lengths(stages, options, lost)
+            lengths = await _checked_lengths(stages, opened, options, lost)
             if lost and not lengths and not any(settled.values()):
                 raise next(iter(lost.values()))
             found = await _Writing(study, options, {name: stages[name] for name in lengths}, opened).reviews(lengths)
@@ -160,7 +160,10 @@ def _lost_reviews(
 
 
 async def _checked_lengths(
-    stages: Mapping[str, GenerationStage], options: GenerationOptions, lost: dict[str, GoldlessError]
+    stages: Mapping[str, GenerationStage],
+    models: Mapping[str, OpenModel],
+    options: GenerationOptions,
+    lost: dict[str, GoldlessError],
 ) -> dict[str, RequestLength]:
     """How long a request without a paper is, by agent; says how lengths are known.
 
@@ -175,10 +178,11 @@ async def _checked_lengths(
             continue
         lengths[name] = least
         if limit is None:
-            options.say(
-                f"{name}: its context length is not known, so its server decides what is too long, and some cut "
-                "papers without a word; give it as context_length under its [models] table in edition.toml"
-            )
+            if not models[name].local:
+                options.say(
+                    f"{name}: its context length is not known, so its server decides what is too long, and some cut "
+                    "papers without a word; give it as context_length under its [models] table in edition.toml"
+                )
         elif least.tokens + stage.max_tokens >= limit:
             wrong.append(
                 f"{name}: the prompt has {least} and the review may have {stage.max_tokens:,}, which leaves no "

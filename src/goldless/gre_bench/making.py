@@ -16,9 +16,9 @@ from goldless.errors import UserError
 from goldless.gre_bench.adding import check_before_asking
 from goldless.gre_bench.asked_before import finished_models, replaced_reviews, settled_reviews
 from goldless.gre_bench.collected_study import write_collected
-from goldless.gre_bench.config import CollectConfig, ModelConfig
+from goldless.gre_bench.config import METRICS, CollectConfig, ModelConfig
 from goldless.gre_bench.draw import TooFewPapersError, draw_papers
-from goldless.gre_bench.edition import RUN, Edition
+from goldless.gre_bench.edition import CONFIG, RUN, Edition
 from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told, save_scores
 from goldless.gre_bench.generating import Generated, GenerationOptions, add_reviews, generate_reviews
 from goldless.gre_bench.kept_runs import free_name, would_lose
@@ -32,7 +32,7 @@ from goldless.models.interface import ChatModel
 from goldless.models.usage import Price
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.store import check_writable, save_run
+from goldless.runs.store import check_writable, save_run, try_writing
 from goldless.runs.work import plan_work
 from goldless.studies import Study
 
@@ -64,7 +64,7 @@ def collect_edition(
     if edition.collected:
         study = planned.study()
         _refuse_other_papers(edition, planned, study)
-        say(f"{edition.folder}: its papers were collected before")
+        say(f"{edition.folder}: its papers were collected before{_not_taken_up(planned)}")
         return edition.with_settings(asked), _left_out(study)
     config = _collecting(planned)
     source: PaperSource
@@ -80,6 +80,7 @@ def collect_edition(
         )
     else:
         source = PaperFolder(edition.folder / str(config.from_folder), reader=config.reader)
+    try_writing(edition.folder, "Give another folder.")
     edition = edition.with_settings(asked)
     try:
         draw = draw_papers(
@@ -108,6 +109,14 @@ def _collecting(edition: Edition) -> CollectConfig:
             f"{config.from_folder}: no such folder; docs/gre_folder.md says how papers and reviews lie there"
         )
     return config
+
+
+def _not_taken_up(edition: Edition) -> str:
+    """What a user who changed the folder of papers since then must know."""
+    config = edition.config.collect
+    if config is None or config.from_folder is None:
+        return ""
+    return f"; what changed since then in {config.from_folder} is not taken up: collect it into another folder"
 
 
 def _refuse_other_papers(edition: Edition, planned: Edition, study: Study) -> None:
@@ -239,18 +248,20 @@ async def score_edition(
     folder = edition.run_folder(run)
     options = replace(_score_options(planned, study, asking), **(stand_ins or {}))
     _check_scoring(study, options, set(settings))
-    check_writable(folder)
+    try_writing(edition.folder, "Results are written there: allow writing.")
+    check_writable(folder, option="--run")
+    if "metrics" not in settings and options.metrics != METRICS:
+        asking.say(f"metrics, as {CONFIG} has them: {', '.join(planned.config.score.metrics)}; --metric names others")
     spare = free_name(folder)
-    evaluation = await evaluate_study(study, options)
-    if run in {None, RUN}:
-        edition = edition.with_settings({"score": settings})
+    with edition.trying({"score": settings} if run in {None, RUN} else {}) as tried:
+        evaluation = await evaluate_study(study, options)
     scores = edition_scores(planned, study, evaluation)
     if would_lose(folder, scores):
         folder.rename(spare)
         asking.say(f"{folder}: held results of other settings, cut-offs or reviews, which are kept in {spare}")
     save_run(evaluation, folder)
     save_scores(scores, folder)
-    return edition, scores
+    return tried, scores
 
 
 def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:

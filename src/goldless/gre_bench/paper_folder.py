@@ -17,7 +17,7 @@ from goldless.dates import first_day
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
 from goldless.gre_bench.readability import MOST_UNREADABLE, unreadable_share
-from goldless.gre_bench.text_mending import storable
+from goldless.gre_bench.text_mending import storable, unix_lines
 from goldless.studies.cells import describe, is_empty
 from goldless.studies.checking import Checking
 from goldless.studies.names import Names
@@ -104,7 +104,7 @@ class PaperFolder:
 
     def _text(self, name: str, file: Path | None) -> str | LeftOut:
         if file is None:
-            return LeftOut(name, "no_paper", f"no papers/NAME{'|'.join(ENDINGS)} of it")
+            return LeftOut(name, "no_paper", f"there is no papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
         data = file.read_bytes()
         if not data:
             return LeftOut(name, "no_paper", f"{file.name} is empty")
@@ -112,7 +112,7 @@ class PaperFolder:
             given = data.decode("utf-8-sig")
             if unreadable_share(given) > MOST_UNREADABLE:
                 return LeftOut(name, "no_paper", f"{file.name} holds no text that can be read")
-            return storable(given)
+            return storable(unix_lines(given))
         read = pdf_text(data, reader=self._reader)
         return LeftOut(name, read.reason, f"{file.name}: {read.detail}") if isinstance(read, PdfProblem) else read.text
 
@@ -134,11 +134,11 @@ def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
 
 
 def _rows(source: Source, check: Checking, problems: Problems) -> Iterator[tuple[int, Row]]:
-    """Each row with its line, its texts storable, counted."""
+    """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
     for chunk in source.chunks(problems):
         check.rows += len(chunk.rows)
         for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            yield line, {c: storable(v) if isinstance(v, str) else v for c, v in row.items()}
+            yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
     check.finish()
     if not check.rows and not check.broken:
         check.add("no rows; leave the table out where there is nothing to list")
@@ -228,7 +228,7 @@ def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path
         names = " and ".join(path.name for path in found)
         check.add(f"{what} has {names}; name one of them in the column 'file'", line)
         return None
-    return _usable(found[0], line, check) if found else None
+    return _usable(found[0], given or f"papers/{found[0].name}", line, check) if found else None
 
 
 def _is_file(path: Path) -> bool:
@@ -245,7 +245,7 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return False
 
 
-def _usable(path: Path, line: int, check: Checking) -> Path | None:
+def _usable(path: Path, shown: str, line: int, check: Checking) -> Path | None:
     ending = path.suffix.lower()
     if ending not in ENDINGS:
         check.add(f"{path.name} ends in {ending or 'nothing'!r}; a paper is a {', '.join(ENDINGS)} file", line)
@@ -254,8 +254,8 @@ def _usable(path: Path, line: int, check: Checking) -> Path | None:
         try:
             path.read_bytes().decode()
         except UnicodeDecodeError as error:
-            convert = f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} converts it from Windows-1252"
-            check.add(f"{path.name}: byte at offset {error.start:,} is not UTF-8; {convert}", line)
+            convert = f"iconv -f WINDOWS-1252 -t UTF-8 {shown} converts it from Windows-1252"
+            check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8; {convert}", line)
             return None
     return path
 
@@ -268,6 +268,8 @@ def _read_reviews(source: Source, names: Names, papers: dict[str, _Listed], prob
     for line, row in _rows(source, check, problems):
         paper = check.name(row, "paper", line)
         review = check.name(row, "review", line)
+        if "paper" not in row or "review" not in row:
+            continue  # what looks like a section may be the column that is missed
         sections = _sections(row, line, check)
         with_text += bool(sections)
         if paper is None or review is None or names.number(paper, line) < 0:

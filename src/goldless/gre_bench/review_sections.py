@@ -40,6 +40,33 @@ out. ``fenced``: all of it stood in a code block. ``thinking``: thoughts before 
 they have no end.
 """
 
+CUT_REPLY = "cut_reply"
+"""Flag of a review that reached the limit of its length and was kept."""
+FLAG_WORDS = {
+    "no_tags": "without any section",
+    "headings": "with headings in place of tags",
+    "missing_section": "without {}",
+    "unclosed": "with no end of {}",
+    "duplicate": "with {} more than once",
+    "text_outside": "with text outside of the sections",
+    "courtesy": "with a courtesy, which was left out",
+    "fenced": "all in a code block",
+    "thinking": "with thoughts before it, which were left out",
+    CUT_REPLY: "cut at the longest length",
+}
+
+
+def noticed(flags: Mapping[Flag, int]) -> list[str]:
+    """Flags with how often they came, in plain words such as ``4 without questions``."""
+    told = []
+    for flag, count in flags.items():
+        name, _, section = flag.partition(":")
+        about = "its thoughts" if section == "think" else section
+        words = FLAG_WORDS.get(name)
+        told.append(f"{count} {words.format(about) if words else flag}")
+    return told
+
+
 _BLANK = r"[ \t]{0,4}"
 _VALUE = r"""(?:"[^"<>\n]{0,200}"|'[^'<>\n]{0,200}'|[^\s"'<>=/]{1,100})"""
 _ATTRIBUTES = rf"(?:[ \t]{{1,4}}[\w:.-]{{1,40}}[ \t]?=[ \t]?{_VALUE}){{0,8}}"

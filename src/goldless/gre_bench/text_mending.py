@@ -27,6 +27,11 @@ def storable(text: str) -> str:
     return text.replace("\x00", "")
 
 
+def unix_lines(text: str) -> str:
+    """The text with a line feed at the end of each line, whatever system it was written on."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def storable_value(value: Any) -> Any:
     """The value with every text in it storable, however deep it lies; numbers no table can hold become text."""
     if isinstance(value, str):
@@ -47,7 +52,7 @@ def mended(text: str) -> str:
     the joined one does not), or its head has a hyphen already (``state-of-the-`` + ``art``), or its tail begins with a
     capital. Control characters go; line ends become line feeds.
     """
-    text = storable(text).replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
+    text = unix_lines(storable(text)).replace("\f", "\n")
     text = text.translate(LIGATURES).translate(CONTROLS)
     words = set(_WORD.findall(text))
     text = _BROKEN_WORD.sub(lambda match: _joined(match, words), text)

@@ -21,6 +21,8 @@ REPEATS = 4
 LEAST_GAIN_NATS = 0.01
 ROUNDING_NATS = 1e-3
 """In half precision a certain token's log-probability comes out above zero by at most about this much."""
+SERVERS = frozenset({"http", "openai"})
+"""Providers of models that others run."""
 INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
 
 
@@ -112,8 +114,13 @@ def _explain(scorer: Scorer, report: CanaryReport) -> str:
             f"{scorer.identity.short} gave back another number of log-probabilities than the text has tokens, or "
             "values that are none. Its numbers cannot be used: choose another scorer."
         )
+    to_do = (
+        "Check that the server returns log-probabilities of the prompt and that the right model and chat template are "
+        "loaded."
+        if scorer.identity.provider in SERVERS
+        else "Its weights may be untrained or damaged, or its chat template not its own: choose another model."
+    )
     return (
         f"{scorer.identity.short} finds a text no likelier after that same text ({report.copied_nats:.1f} nats) than "
-        f"after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. Check that the server "
-        "returns log-probabilities of the prompt and that the right model and chat template are loaded."
+        f"after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
     )

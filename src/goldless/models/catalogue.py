@@ -58,7 +58,8 @@ def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Mo
     }
     if not colon or not rest or prefix not in makers:
         forms = "\n".join(f"  {kind.form:28} {kind.purpose}" for kind in KINDS)
-        hint = nearest(prefix, ["embedded", "openai", *makers])
+        missing = f": a name or path is missing behind {prefix}:" if prefix in makers else ""
+        hint = missing or nearest(prefix, ["embedded", "openai", *makers])
         raise ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{forms}")
     return makers[prefix]()
 

@@ -177,6 +177,14 @@ class JoiningScorer(Protocol):
         """Whether the tokenizer would make one token of a context's end and this target's beginning."""
 
 
+@runtime_checkable
+class TrainedScorer(Protocol):
+    """A scorer that may know what it was trained with and on. No scorer need be one."""
+
+    def training_record(self) -> Mapping[str, Any]:
+        """What is kept of its training; empty where nothing is. Known after ``prepare``."""
+
+
 # --- chat ------------------------------------------------------------------------------------------------------
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import unicodedata
+import warnings
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from goldless.models.journalled import JournalledScorer
 from goldless.models.usage import Ledger, price_of
 from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS
+from goldless.runs.trained_scorer import training_notes
 from goldless.sentences import Sentence, split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study
@@ -70,6 +72,9 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
     journal = Journal(options.journal or default_journal())
     try:
         async with _ready(options, journal) as scorer:
+            task = study.task(options.task), study.responses(options.task)
+            for note in training_notes(scorer.scorer, [pair.template], [task]):
+                warnings.warn(note, stacklevel=2)
             canaries = await check_scorer(scorer.scorer, journal)
             sentences = split_sentences(pair.candidate)
             requests = await _requests(scorer, pair, sentences)

@@ -33,6 +33,7 @@ from goldless.runs.recorded import (
     usable_logprobs,
 )
 from goldless.runs.text_scores import text_items, text_scores
+from goldless.runs.trained_scorer import training_notes
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
@@ -133,6 +134,7 @@ async def _collect(work: Work) -> Found:
     try:
         async with open_models(work.parts(), options, journal) as models:
             _check_parts(work, models)
+            _warn_of_training(work, models)
             collector = Collector(work.study, options)
             canaries = await check_scorer(models["scorer"].model, journal) if work.likelihood else None
             stage, noise = await _critic_stage(work, models, journal) if work.critic else (None, None)
@@ -168,6 +170,13 @@ def _check_parts(work: Work, models: Mapping[str, OpenModel]) -> None:
             refuse_without_chat(model, "rewrite responses for gem")
         if name == "synopsis writer":
             refuse_without_chat(model, "write synopses")
+
+
+def _warn_of_training(work: Work, models: Mapping[str, OpenModel]) -> None:
+    """Say where a scorer was trained for other words than it is asked with, or on tasks that it is to score."""
+    if work.likelihood:
+        for note in training_notes(models["scorer"].model, work.options.chosen_templates(), work.study):
+            warnings.warn(note, stacklevel=2)
 
 
 async def _critic_stage(

@@ -52,11 +52,13 @@ ROWS_A_GROUP = 5_000
 REPORT = "report.html"
 
 
-def check_writable(folder: Path, study: Study | None = None, *, replaces_evidence: bool = False) -> None:
+def check_writable(
+    folder: Path, study: Study | None = None, *, replaces_evidence: bool = False, option: str = "--out"
+) -> None:
     """Find out before anything is paid for whether results can be written there.
 
     A study is not written over, nor are results of another study than this one mixed with its own. What
-    ``replaces_evidence`` is not written into the folder it is computed from.
+    ``replaces_evidence`` is not written into the folder it is computed from. ``option``: what names another folder.
     """
     made_by = _made_by(folder)
     for table in ("tasks", "responses", "labels"):
@@ -73,13 +75,17 @@ def check_writable(folder: Path, study: Study | None = None, *, replaces_evidenc
         raise UserError(
             f"{folder}: is what is read here; results would replace evidence that it holds. Give another folder."
         )
+    try_writing(folder, f"Give another folder with {option}.")
+
+
+def try_writing(folder: Path, advice: str) -> None:
+    """Refuse a folder that no file can be put into, with what to do; one that is not there is made."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        message = f"{folder}: cannot be written to ({error.strerror}). Give another folder with --out."
-        raise UserError(message) from error
+        raise UserError(f"{folder}: cannot be written to ({error.strerror}). {advice}") from error
 
 
 def save_run(evaluation: Evaluation, folder: Path | str) -> Path:

@@ -25,6 +25,8 @@ CHUNK_BYTES = 1 << 20
 CHUNK_ROWS = 4096
 FORMATS = (".jsonl", ".csv", ".parquet")
 ALLOWED = "a table is a .jsonl, .csv or .parquet file"
+OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
+"""What else separates the columns of tables that are called CSV."""
 BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, UnicodeError, pa.ArrowException)
 """What a file that is damaged, or not what its ending says, may raise."""
@@ -123,6 +125,10 @@ def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
         for line, cells in _records(reader, file, problems):
             if header is None:
                 header = cells
+                if used := [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]:
+                    came = f"the columns are separated by {OTHER_MARKS[used[0]]}"
+                    problems.add(f"{came}; save the table with commas between them", file, line)
+                    return
                 if twice := sorted({name for name in header if header.count(name) > 1}):
                     problems.add(f"column {twice[0]!r} stands twice in the header", file, line)
                     return

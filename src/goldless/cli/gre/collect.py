@@ -15,7 +15,7 @@ from goldless.cli.console import ProgressBars, say
 from goldless.cli.exit_codes import INCOMPLETE
 from goldless.cli.gre.arguments import OutputEdition, given
 from goldless.errors import UserError
-from goldless.gre_bench.collected_study import fields_beside_reviews
+from goldless.gre_bench.collected_study import fields_beside_reviews, section_titles
 from goldless.gre_bench.edition import Edition, open_or_begin
 from goldless.gre_bench.making import collect_edition
 from goldless.gre_bench.papers import LeftOut
@@ -138,6 +138,8 @@ def tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
     people = {agent.agent for agent in study.agents if agent.group in {"human", "reference"}}
     reviews = sum(response.agent in people for _, responses in study for response in responses)
     say(f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {edition.study_folder}")
+    if titles := section_titles(study):
+        say(f"sections of the human reviews: {', '.join(titles)}")
     fields = fields_beside_reviews(study)
     if fields:
         table = edition.study_folder / "reviews.jsonl"

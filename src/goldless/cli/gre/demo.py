@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -41,13 +40,12 @@ def demo(
         edition, left_out = collect_edition(edition, {}, progress=bars, say=say)
         tell_collected(edition, left_out)
         write_scripts(edition)
-        # what reviewing says of the context lengths of written-down models helps nobody here
-        asking = Asking(journal=journal, progress=bars)
+        asking = Asking(journal=journal, progress=bars, say=say)
         say("Reviews of three invented models, which are written down, and of the embedded model, which writes now …")
         edition, _ = anyio.run(partial(review_edition, edition, {}, asking=asking))
         add_invented_rewrites(edition)
         say("Preprocessing and scoring by the embedded model …")
-        edition, scores = anyio.run(partial(score_edition, edition, {}, asking=replace(asking, say=say)))
+        edition, scores = anyio.run(partial(score_edition, edition, {}, asking=asking))
     print_scores(scores, "json" if json_only else table)
     drawn = edition.folder / "figure.svg"
     drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import logging
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
 from goldless.models.local_weights.network import short_of_memory
 from goldless.models.local_weights.quantisation import Quantisation, quantisation
-from goldless.models.local_weights.specification import Weights, written_folder
+from goldless.models.local_weights.specification import Weights, adapter_folder, written_folder
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ def load_checkpoint(
     """The model with its tokenizer, on its device. Code that comes with a model is never run."""
     chosen = _device(device)
     source, folder = _source(name_or_path)
-    with _explained(name_or_path), _no_progress_bars():
+    with _explained(name_or_path), _quiet_libraries():
         config = transformers.AutoConfig.from_pretrained(source, revision=revision)
         commit = getattr(config, "_commit_hash", None)
         pinned = commit if folder is None and commit else revision
@@ -155,7 +156,14 @@ def _source(name_or_path: str) -> tuple[str, Path | None]:
     path = written_folder(name_or_path)
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise PrerequisiteError(f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model")
+            hint = (
+                ""
+                if adapter_folder(name_or_path) is None
+                else f". It holds an adapter, which needs its base: hf:BASE+{name_or_path}"
+            )
+            raise PrerequisiteError(
+                f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model{hint}"
+            )
         return str(path), path.resolve()
     if path.suffix == ".gguf":
         raise PrerequisiteError(f"hf:{name_or_path}: a GGUF file is opened with gguf:{name_or_path}")
@@ -192,13 +200,20 @@ def _explained(name_or_path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _no_progress_bars() -> Iterator[None]:
-    """Silence the bar of the weights; printing is the command line's part. Downloads still show theirs."""
+def _quiet_libraries() -> Iterator[None]:
+    """Silence the bar of the weights and each try for the hub: printing is the command line's part.
+
+    Downloads still show their bars.
+    """
     shown = transformers.utils.logging.is_progress_bar_enabled()
     transformers.utils.logging.disable_progress_bar()
+    hub = logging.getLogger("huggingface_hub")
+    level = hub.level
+    hub.setLevel(logging.ERROR)
     try:
         yield
     finally:
+        hub.setLevel(level)
         if shown:
             transformers.utils.logging.enable_progress_bar()
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import importlib
 import re
-from typing import Self
+from collections.abc import Mapping
+from typing import Any, Self
 
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights.sharing import Sharing
-from goldless.models.local_weights.specification import HfSpecification, Precision, Weights, parse_specification
+from goldless.models.local_weights.specification import (
+    HfSpecification,
+    Precision,
+    Weights,
+    adapter_folder,
+    parse_specification,
+)
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
 """The oldest releases that have all that is used here."""
@@ -58,6 +65,15 @@ class HfModel(LocalModel):
             dtype=found.dtype,
             sharing=found.sharing or "auto",
         )
+
+    def training_record(self) -> Mapping[str, Any]:
+        """What its adapter says of its training; empty where there is none, or one that was made elsewhere."""
+        folder = None if self._adapter is None else adapter_folder(self._adapter)
+        if folder is None:
+            return {}
+        from goldless.models.local_weights.adapter import read_record  # noqa: PLC0415 - it imports torch
+
+        return read_record(folder)
 
     def _load(self) -> LoadedModel:
         """The checkpoint in memory, with its tokenizer and engine."""

@@ -29,6 +29,10 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
 }
 """The options with their values; a device may have a number behind it, as in ``cuda:1``."""
 ADAPTER_CONFIG = "adapter_config.json"
+TRAINING_PLAN = "plan.json"
+"""What a training writes first into the folder that its adapter comes to."""
+OTHER_WORDS = {"gpu": "cuda"}
+"""What people write for a value."""
 HUB_NAME = re.compile(r"[\w.-]+(/[\w.-]+)?", re.ASCII)
 ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES})
 
@@ -64,6 +68,11 @@ def parse_specification(text: str) -> HfSpecification:
     model, options = _options(text)
     if "+" not in model or _is_folder(model):
         written_folder(model)
+        if "?" in model and not _is_folder(model):
+            raise ModelSpecError(
+                f"hf:{text}: there is no such folder, and no name on the hub holds a question mark. Options stand "
+                "behind it, such as ?weights=4bit; leave it out where there are none."
+            )
         return HfSpecification(model, **options)
     cuts = [(model[:i], model[i + 1 :]) for i, sign in enumerate(model) if sign == "+"]
     found = [(base, adapter) for base, adapter in cuts if _is_base(base) and adapter_folder(adapter) is not None]
@@ -72,7 +81,7 @@ def parse_specification(text: str) -> HfSpecification:
         raise ModelSpecError(f"hf:{text}: this can be read in more than one way: {ways}. Rename one of the folders.")
     if found:
         return HfSpecification(*found[0], **options)
-    raise ModelSpecError(f"hf:{text}: {_what_is_wrong(cuts)} Write hf:BASE+ADAPTER, where ADAPTER is a folder.")
+    raise ModelSpecError(f"hf:{text}: {_what_is_wrong(cuts)}")
 
 
 def adapter_folder(written: str) -> Path | None:
@@ -134,7 +143,7 @@ def _option(text: str, part: str) -> tuple[str, str]:
     word, colon, number = value.partition(":") if name == "device" else (value, "", "")
     if word not in KNOWN[name] or (colon and not number.isdecimal()):
         raise ModelSpecError(
-            f"hf:{text}: {name} cannot be {value!r}{nearest(value, KNOWN[name]) or '.'} "
+            f"hf:{text}: {name} cannot be {value!r}{nearest(OTHER_WORDS.get(word, value), KNOWN[name]) or '.'} "
             f"Known: {', '.join(KNOWN[name])}; leave the option out for the default."
         )
     return name, value
@@ -150,13 +159,20 @@ def _is_base(written: str) -> bool:
 
 
 def _what_is_wrong(cuts: list[tuple[str, str]]) -> str:
-    """Which half of what was written is not there."""
+    """Which half of what was written is not there, and what to do."""
     known = [adapter for base, adapter in cuts if _is_base(base)]
+    adapter = next(filter(_is_folder, known), known[0] if known else "")
+    if _is_folder(adapter) and (Path(adapter).expanduser() / TRAINING_PLAN).is_file():
+        return f"the training in {adapter} is not finished; run the same goldless finetune again, and it goes on."
     if not known:
-        return f"{cuts[0][0]!r} is neither a folder nor a name on the hub."
-    if not any(known):
-        return "no adapter is named behind the +."
-    return f"{known[0]} holds no {ADAPTER_CONFIG}, so it is no adapter."
+        wrong = f"{cuts[0][0]!r} is neither a folder nor a name on the hub"
+    elif not any(known):
+        wrong = "no adapter is named behind the +"
+    elif not _is_folder(adapter):
+        wrong = f"there is no folder {adapter}"
+    else:
+        wrong = f"{adapter} holds no {ADAPTER_CONFIG}, so it is no adapter"
+    return f"{wrong}. Write hf:BASE+ADAPTER, where ADAPTER is a folder."
 
 
 def _is_folder(written: str) -> bool:

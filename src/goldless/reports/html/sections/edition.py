@@ -34,7 +34,7 @@ def _papers(found: Row) -> Iterator[str]:
 
 
 def _side_by_side(run: RunDocuments) -> Table:
-    """Agents by the first metric, every metric beside the others."""
+    """Agents by the first metric, every metric beside the others; last those without any review."""
     columns = [Column("agent", "agent", "name")]
     rows: dict[str, dict[str, Any]] = {}
     for place, (metric, board) in enumerate(run.boards.items()):
@@ -47,6 +47,8 @@ def _side_by_side(run: RunDocuments) -> Table:
         for row in board["rows"]:
             mine = rows.setdefault(str(row["agent"]), {"agent": row["agent"]})
             mine |= {f"{key}{place}": number(row, key) for key in ("score", "low", "high")}
+    for row in (run.get("gre") or {}).get("written") or ():
+        rows.setdefault(str(row["agent"]), {"agent": row["agent"]})
     return Table(("The metrics side by side",), tuple(columns), tuple(rows.values()))
 
 
@@ -59,11 +61,13 @@ def _written(found: Row) -> Table:
         Column("shortened", "papers cut to fit", "count"),
         Column("noticed", "noticed in its replies", absent="nothing"),
     )
-    rows = [
-        {**row, "why": _counted(row["missing"]), "noticed": _counted(row["flags"])}
-        for row in found.get("written") or ()
-    ]
+    rows = [{**row, "why": _counted(row["missing"]), "noticed": _noticed(row)} for row in found.get("written") or ()]
     return Table(("Reviews written",), columns, tuple(rows))
+
+
+def _noticed(row: Row) -> str:
+    # results of before say it by codes alone
+    return ", ".join(row["noticed"]) if "noticed" in row else _counted(row["flags"])
 
 
 def _counted(counts: Row) -> str:

@@ -42,7 +42,7 @@ def _board_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
         rows = board["rows"]
         scored = [row for row in rows if number(row, "score") is not None]
         if not scored:
-            yield [Name(metric), ": no agent could be scored. ", *_missing(board)]
+            yield [Name(metric), ": no agent could be scored. ", *_missing(run, board)]
             continue
         lead = scored[0]
         decimals = decimals_for(number(row, "score") for row in scored)
@@ -52,7 +52,7 @@ def _board_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
             *begin,
             *_interval(lead, float(board.get("level", 0.95)), decimals),
             *_sure(lead, scored),
-            *_missing(board),
+            *_missing(run, board),
         ]
         if place == 0 and document.get("complete") is False:
             yield [f"The run is incomplete: {plural(count(document, 'open'), 'answer')} left open; run it again."]
@@ -91,14 +91,25 @@ def _sure(lead: Row, scored: list[Row]) -> list[Inline]:
     ]
 
 
-def _missing(board: Row) -> list[Inline]:
+def _missing(run: RunDocuments, board: Row) -> list[Inline]:
     asked, missing = (sum(count(row, key) for row in board["rows"]) for key in ("asked", "missing"))
+    without = _without_reviews(run)
     if not asked:
-        return []
+        return without
     if not missing:
-        return ["Nothing is missing."]
+        return without or ["Nothing is missing."]
     what = "pair score" if counts_pairs(board) else "response score"
-    return [f"{missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), "."]
+    return [*without, f"{missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), "."]
+
+
+def _without_reviews(run: RunDocuments) -> list[Inline]:
+    """Which models of an edition have no score, since none of their reviews is there."""
+    written = (run.get("gre") or {}).get("written") or ()
+    names = [str(row["agent"]) for row in written if not count(row, "written")]
+    if not names:
+        return []
+    since = "has no score, since it has no review" if len(names) == 1 else "have no score, since they have no review"
+    return [*listed(names), f" {since}. "]
 
 
 def _review_verdict(run: RunDocuments) -> Iterator[list[Inline]]:

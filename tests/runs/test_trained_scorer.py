@@ -1,0 +1,108 @@
+"""A scorer that was trained says so where it is asked in other words, or about tasks it was trained on."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+
+import pytest
+
+from goldless.records import Response, Task
+from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study
+from goldless.runs.trained_scorer import task_marks, training_notes
+from goldless.studies import read_study
+from goldless.templates import TEMPLATES, Template
+
+pytestmark = pytest.mark.anyio
+
+GENERAL, PLAIN = TEMPLATES["general"], TEMPLATES["plain"]
+OWN = replace(PLAIN, name="say@0123abcd", predict="Say.")
+ASKED = (Task("t1", prompt="Which bird?"), (Response("t1", "ann", "a wren"), Response("t1", "bob", "a robin")))
+OTHER = (Task("t2", prompt="Which tree?"), (Response("t2", "ann", "an oak"),))
+
+
+def words_of(template: Template) -> dict[str, str]:
+    return {
+        "name": template.name,
+        "predict": template.predict,
+        "synopsis_heading": template.synopsis_heading,
+        "candidate_heading": template.candidate_heading,
+    }
+
+
+@pytest.fixture
+def trained(toy_scorer):
+    """Makes a scorer trained with a template, and on tasks."""
+
+    def make(template: Template = GENERAL, *tasks):
+        model = toy_scorer(tokens=lambda text: re.findall(r"\w+\W*", text))
+        marks = sorted({mark for task in tasks for mark in task_marks(*task)})
+        model.training_record = lambda: {"template": words_of(template), "trained_on": marks}
+        return model
+
+    return make
+
+
+def test_another_template_is_told_with_both_names_and_the_option(trained):
+    (note,) = training_notes(trained(GENERAL), [PLAIN], [ASKED])
+    assert "trained with the template general, but is asked with plain" in note
+    assert "Give --template general." in note
+    (note,) = training_notes(trained(OWN), [GENERAL, OWN], [ASKED])
+    assert "trained with the template say@0123abcd, but is asked with general here" in note
+    assert "Give --template say.toml, the file" in note
+
+
+def test_the_same_words_under_another_name_are_the_same(trained):
+    assert training_notes(trained(GENERAL), [replace(GENERAL, name="mine@01234567", rewrite="r")], [ASKED]) == []
+
+
+@pytest.mark.parametrize(
+    "again",
+    [
+        ASKED,
+        # another agent's response to what was asked then
+        (ASKED[0], (Response("t1", "cy", "a crow"),)),
+        # a response that was there then, the prompt left out
+        (Task("t1"), (Response("t1", "zoe", "a robin"),)),
+    ],
+)
+def test_a_task_trained_on_is_known_by_its_prompt_or_by_a_response(trained, again):
+    (note,) = training_notes(trained(GENERAL, ASKED), [GENERAL], [OTHER, again])
+    assert "trained on 1 of the 2 tasks scored here" in note
+
+
+@pytest.mark.parametrize("name", ["t1", "t2"])
+def test_another_task_is_not_taken_for_one_trained_on(trained, name):
+    other = (Task(name, prompt="Which fish?"), (Response(name, "ann", "a pike"),))
+    assert training_notes(trained(GENERAL, ASKED), [GENERAL], [other, OTHER]) == []
+
+
+def test_no_text_of_a_task_stands_in_its_marks():
+    assert all(len(mark) == 64 and set(mark) <= set("0123456789abcdef") for mark in task_marks(*ASKED))
+    # the prompt and two responses
+    assert len(task_marks(*ASKED)) == 3
+
+
+def test_a_scorer_without_a_record_is_not_spoken_of(toy_scorer, trained):
+    empty = trained()
+    empty.training_record = dict
+    assert [training_notes(model, [PLAIN], [ASKED]) for model in (toy_scorer(), empty)] == [[], []]
+
+
+async def test_a_run_and_a_map_say_it_once(trained, study_file, tmp_path):
+    study = read_study(study_file())
+    scorer = trained(PLAIN, *list(study)[:2])
+    journal = tmp_path / "journal.sqlite"
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        await evaluate_study(study, Options(metrics=("gem-raw",), scorer=scorer, journal=journal, resamples=100))
+    told = [str(warning.message) for warning in said]
+    assert ["trained with the template plain, but is asked with general" in note for note in told] == [True, False]
+    assert "trained on 2 of the 3 tasks" in told[1]
+    pair = ExplainOptions(task="t3", agent="ann", peer="bob", scorer=scorer, journal=journal)
+    with pytest.warns(UserWarning, match="trained with the template plain") as said:
+        await explain_pair(study, pair)
+    assert len(said) == 1

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import warnings
 
 import pytest
 
 import goldless as library
-from goldless.cli.console import ProgressBars
+from goldless.cli.console import ProgressBars, warnings_as_messages
 from goldless.models.canaries import INSTRUCTION, REPEATS, TEXTS
 from goldless.models.scripted import ScriptedModel
 from goldless.runs.options import Progress
@@ -119,3 +120,11 @@ def test_a_run_that_nobody_watches_says_a_line_now_and_then(capsys):
         "scoring: 30 of 100, 1.0/s 10 tok/s, price unknown",
         "scoring: 60 of 100, 1.0/s 10 tok/s, price unknown",
     ]
+
+
+def test_a_warning_that_comes_again_is_shown_once(capsys):
+    with warnings_as_messages():
+        for text in ("first", "second", "first"):
+            warnings.warn(text, stacklevel=1)
+            warnings.filterwarnings("default", "this makes Python forget what it has shown")
+    assert capsys.readouterr().err.splitlines() == ["note: first", "note: second"]

@@ -50,10 +50,13 @@ def tell_folder(folder: Path | None, holds: str = "results and evidence") -> Non
 
 @contextmanager
 def warnings_as_messages() -> Iterator[None]:
-    """Show Python warnings as one line each."""
+    """Show Python warnings as one line each, and the same one once."""
+    shown: set[str] = set()
 
     def show(message: Warning | str, *_: object, **__: object) -> None:
-        say(f"note: {message}", style="yellow")
+        if str(message) not in shown:
+            shown.add(str(message))
+            say(f"note: {message}", style="yellow")
 
     with warnings.catch_warnings():
         warnings.simplefilter("default")

@@ -68,8 +68,8 @@ def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below:
         print_whole(table.to_rich())
         # what several tables share stands below the last of them
         notes = [line for line in table.notes if all(line not in later.notes for later in tables[i:])]
-        own = [] if signatures else [table.signature] if table.signature else []
-        own = [line for line in own if all(line != later.signature for later in tables[i:])]
+        stands_later = any(table.signature == later.signature for later in tables[i:])
+        own = [] if signatures or stands_later or not table.signature else table.signature.split(" || ")
         for line in notes:
             out.print(line, markup=False, soft_wrap=True)
         for line in own:

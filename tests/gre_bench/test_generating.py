@@ -379,6 +379,20 @@ async def test_other_settings_or_another_model_are_asked_for(folder, generate, o
         assert len(server.asked) > before
 
 
+async def test_a_paper_that_was_corrected_is_asked_about_again_and_the_others_are_not(folder, generate):
+    path = folder()
+    with LoopbackServer(Behaviour(chat=reviews_of_server)) as server:
+        models = {"m": f"{server.url}#toy"}
+        add_reviews(path, await generate(path, models))
+        tasks = path / "tasks.jsonl"
+        tasks.write_text(tasks.read_text(encoding="utf-8").replace(PAPERS["p1"], f"{PAPERS['p1']} And more."))
+        again = await generate(path, models)
+        (spending,) = again.spending
+        assert (spending.calls, spending.reused) == (1, 1)
+        contents = [body["messages"][-1]["content"] for body in server.bodies("/v1/chat/completions")]
+    assert f"{PAPERS['p1']} And more." in contents
+
+
 async def test_of_a_model_that_is_away_only_what_was_open_stays_open(folder, generate):
     """Of three papers one is too long, which is known, and one was not answered."""
     path = folder({"p1": "short", "p2": "long " * 20_000, "p3": "busy"})

@@ -299,16 +299,29 @@ def test_a_page_of_a_proxy_is_no_answer_and_is_not_kept(server, open_venue, tmp_
     assert open_venue().papers() == ["a"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "page"),
-    [("text/html", b"\n<!DOCTYPE html><html>Just a moment...</html>"), ("application/json", b'{"error": "try later"}')],
-)
-def test_a_page_in_place_of_a_pdf_is_no_answer_and_says_nothing_of_the_paper(server, open_venue, kind, page):
+PAGES = [("text/html", b"\n<!DOCTYPE html><html>Just a moment...</html>"), ("application/json", b'{"error": "later"}')]
+
+
+@pytest.mark.parametrize(("kind", "page"), PAGES)
+def test_pages_in_place_of_pdfs_are_no_answer_and_say_nothing_of_the_papers(server, open_venue, kind, page):
+    server.add(VENUE, [Submitted(name, THREE) for name in "abc"], api=2)
+    server.faults = [("/pdf", (200, {"Content-Type": kind}, page))] * 6
+    with pytest.raises(UnansweredError, match="in place of 3 PDFs, lastly that of c"):
+        collect(open_venue())
+    assert all(isinstance(paper, Paper) for paper in collect(open_venue()).values())
+
+
+@pytest.mark.parametrize(("kind", "page"), PAGES)
+def test_a_page_that_passes_is_asked_about_again(server, open_venue, kind, page):
     server.add(VENUE, [Submitted("a", THREE)], api=2)
     server.faults = [("/pdf", (200, {"Content-Type": kind}, page))]
-    with pytest.raises(UnansweredError, match="in place of the PDF of a"):
-        collect(open_venue())
     assert isinstance(collect(open_venue())["a"], Paper)
+
+
+def test_a_single_paper_whose_file_is_a_page_is_left_out(server, open_venue):
+    server.add(VENUE, [Submitted("a", THREE, pdf=b"<html>moved</html>"), Submitted("b", THREE)], api=2)
+    found = collect(open_venue())
+    assert (found["a"].reason, isinstance(found["b"], Paper)) == ("broken_pdf", True)
 
 
 def test_a_cache_that_cannot_be_written_is_a_clear_error(server, open_venue, tmp_path):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 from hypothesis import given
@@ -247,10 +246,24 @@ def test_thoughts_about_sections_that_the_review_lacks_are_left_out():
     assert dict(parse_review("Questions: why?\n</think>\nFine.").sections) == {"Review": "Fine."}
 
 
-def test_a_reply_of_nothing_but_marks_of_thoughts_is_soon_read():
-    began = time.monotonic()
-    parse_review("<summary>" + "</think>" * 5000)
-    assert time.monotonic() - began < 5  # half a minute, were each of them weighed
+def test_a_quotation_that_ends_its_line_or_is_a_block_of_its_own_stays_under_its_heading():
+    texts = {**ALL, "Summary": "It adds </think> tokens.", "Questions": "Why </think>\nat all?"}
+    inline = "\n".join(f"**{title}:** {text}" for title, text in texts.items())
+    assert dict(parse_review(inline).sections) == texts
+    block = "C\n<think>\nreasoning\n</think>\nis shown"
+    assert dict(parse_review(HEADED.replace("C", block)).sections) == {**ALL, "Weaknesses": block}
+
+
+@pytest.mark.parametrize("answer", ["This paper presents X. It is good.", "**Summary:** A\n**Strengths:** B"])
+def test_a_plan_under_headings_is_thought_where_its_end_begins_a_line(answer):
+    found = parse_review(f"Okay.\nStrengths:\n- a\nWeaknesses:\n- b\n</think>{answer}")
+    assert found.text == parse_review(answer).text
+    assert found.flags[0] == "thinking"
+
+
+def test_a_reply_of_nothing_but_marks_of_thoughts_is_read():
+    """Of thousands only the first are weighed: all of them would take half a minute."""
+    assert parse_review("<summary>" + "</think>" * 5000).text.startswith("Summary:")
 
 
 def test_a_heading_quoted_inside_a_tagged_section_stays_there():

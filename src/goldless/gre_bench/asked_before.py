@@ -29,11 +29,19 @@ def way_of_asking(spec: str, settings: Mapping[str, str], context_length: int | 
     return f"{content_hash(spec, request)[:16]}-{content_hash(fit, context_length)[:8]}"
 
 
+def asked_about(way: str, paper: str | None) -> str:
+    """In which way a model was asked about a paper: ``REQUEST-FIT-PAPER``."""
+    return f"{way}-{content_hash(paper)[:8]}"
+
+
 def settled_reviews(study: Study, ways: Mapping[str, str]) -> dict[str, dict[str, GeneratedReview]]:
     """What the study has of these agents, asked in these ways, by agent and paper; open calls are not settled."""
     found: dict[str, dict[str, GeneratedReview]] = {agent: {} for agent in ways}
+    papers = set(study.tasks)
     for (task, agent), row in _rows(study).items():
-        if agent in ways and row.get("asked") == ways[agent] and row["failure"] not in OPEN_KINDS:
+        if agent not in ways or task not in papers or row["failure"] in OPEN_KINDS:
+            continue
+        if row.get("asked") == asked_about(ways[agent], study.task(task).prompt):
             found[agent][task] = _review(row)
     return found
 
@@ -59,9 +67,15 @@ def replaced_reviews(study: Study, ways: Mapping[str, str]) -> Pairs:
     for _, responses in study:
         for pair in [(response.task, response.agent) for response in responses if response.agent in ways]:
             asked = rows[pair].get("asked") if pair in rows else ""
-            if asked is not None and asked.partition("-")[0] != ways[pair[1]].partition("-")[0]:
+            now = asked_about(ways[pair[1]], study.task(pair[0]).prompt)
+            if asked is not None and _request(asked) != _request(now):
                 found.append(pair)
     return frozenset(found)
+
+
+def _request(asked: str) -> tuple[str, str]:
+    """What was sent where a paper fits: the request, and the paper."""
+    return asked.partition("-")[0], asked.rpartition("-")[2]
 
 
 def _rows(study: Study) -> dict[tuple[str, str], dict[str, Any]]:

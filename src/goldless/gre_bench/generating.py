@@ -14,7 +14,7 @@ from goldless.errors import CallError, GoldlessError, UserError, nearest
 from goldless.evidence import GenerationEvidence
 from goldless.generation import MOST_TOKENS, Cut, GenerationStage
 from goldless.gre_bench.adding import add_reviews, refused_names
-from goldless.gre_bench.asked_before import finished_models, settled_reviews, way_of_asking
+from goldless.gre_bench.asked_before import asked_about, finished_models, settled_reviews, way_of_asking
 from goldless.gre_bench.generated_reviews import Generated, GeneratedReview, generated_review
 from goldless.gre_bench.review_prompt import NAME, REVIEW_PROMPT
 from goldless.models.cache import default_journal
@@ -215,10 +215,12 @@ class _Writing:
         return {name: [found[name, task] for task in self.study.tasks] for name in self.stages}
 
     async def _one_model(self, name: str, settings: str, found: dict[tuple[str, str], GeneratedReview]) -> None:
-        stage, model, asked = self.stages[name], self.models[name], self.options.ways.get(name)
+        stage, model, way = self.stages[name], self.models[name], self.options.ways.get(name)
 
         async def one(task: str) -> None:
-            evidence = await stage.write(self.study.task(task))
+            paper = self.study.task(task)
+            evidence = await stage.write(paper)
+            asked = None if way is None else asked_about(way, paper.prompt)
             found[name, task] = generated_review(name, evidence, settings, asked=asked)
             self._report(len(found))
 

@@ -22,6 +22,8 @@ from goldless.gre_bench.polite_session import Pace, Patience, PoliteSession, Ref
 
 PAGE = 1000
 """Most notes that OpenReview gives at once."""
+MOST_PAGES = 3
+"""So many web pages in place of PDFs, one after the other, are no fault of the papers."""
 _ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
 Result = TypeVar("Result")
 
@@ -49,6 +51,7 @@ class OpenReviewApi:
             say=say,
         )
         self._client.session = self._session
+        self._pages_in_a_row = 0
         account = _account()
         if account is not None:
             self._session.log_in = lambda: self._log_in(kind, *account)
@@ -83,16 +86,19 @@ class OpenReviewApi:
         """The PDF of a submission, or why there is none."""
         try:
             data = self._asked(lambda: self._client.get_pdf(note))
+            if _is_page(data):  # it may have been a passing one
+                data = self._asked(lambda: self._client.get_pdf(note))
         except RefusedError as refusal:
             if refusal.status in {400, 404, 410}:
                 return f"OpenReview has no PDF of it (status {refusal.status})"
             if _is_private(refusal):
                 return "OpenReview does not show its PDF to us (status 403)"
             raise
-        if b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}:
+        self._pages_in_a_row = self._pages_in_a_row + 1 if _is_page(data) else 0
+        if self._pages_in_a_row == MOST_PAGES:
             raise UnansweredError(
-                f"{self.base} answered with a web page or a message in place of the PDF of {note}. "
-                f"Check whether a proxy answers in its place. {self._advice()}"
+                f"{self.base} answered with web pages or messages in place of {MOST_PAGES} PDFs, lastly that of "
+                f"{note}. Check whether a proxy answers in its place. {self._advice()}"
             )
         return bytes(data) or "OpenReview gave an empty file"
 
@@ -157,6 +163,11 @@ def _account() -> tuple[str, str] | None:
             f"{present} is set in the environment and {absent} is not: set both, or unset both for a guest."
         )
     return (username, password) if username else None
+
+
+def _is_page(data: bytes) -> bool:
+    """Whether a web page or a message came where a PDF was asked for."""
+    return b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}
 
 
 def _is_private(refusal: RefusedError) -> bool:

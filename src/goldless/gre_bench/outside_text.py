@@ -10,14 +10,26 @@ from dataclasses import dataclass
 
 from goldless.gre_bench.review_forms import FEW_WORDS
 
-_COMMENT = re.compile(r"<!--.{0,2000}?-->", re.DOTALL)
+_COMMENT = re.compile(r"^[ \t]*<!--.{0,2000}?-->[ \t]*$", re.DOTALL | re.MULTILINE)
 _NAME = r"[a-z][\w.-]{0,40}"
 _ATTRIBUTES = r"(?:[ \t][^<>\n]{0,200})?"
-_ELEMENT = re.compile(
-    rf"(?:^|(?<=>))[ \t]*<({_NAME}){_ATTRIBUTES}>([^<]*)</\1>(?=[ \t]*(?:<|$))", re.IGNORECASE | re.MULTILINE
-)
-"""A section of a model's own making, such as ``<rating>6</rating>``."""
 _TAGS_ALONE = re.compile(rf"\s*(?:</?{_NAME}{_ATTRIBUTES}/?>\s*)+", re.IGNORECASE)
+_ELEMENT = re.compile(
+    rf"(?:^|(?<=>))[ \t]*<({_NAME}){_ATTRIBUTES}>([^<\n]*)</\1>(?=[ \t]*(?:<|$))", re.IGNORECASE | re.MULTILINE
+)
+"""A section of a model's own making, in one line."""
+_RATED = (
+    r"rating|score|confidence|soundness|presentation|contribution|decision|recommendation|quality|clarity|novelty|"
+    r"originality|significance|verdict"
+)
+_RATING = re.compile(
+    rf"(?:^|(?<=>))[ \t]*<((?:[a-z]{{1,20}}[_-]){{0,3}}(?:{_RATED})){_ATTRIBUTES}>"
+    rf"\s*(?:[^<\s]+(?:\s+|(?=<))){{0,{FEW_WORDS}}}</\1>(?=[ \t]*(?:<|$))",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A rating or a choice, such as ``<rating>6</rating>``."""
+_OPENS = re.compile(rf"\s*<({_NAME}){_ATTRIBUTES}>", re.IGNORECASE)
+_CLOSES = re.compile(rf"</({_NAME})>\s*\Z", re.IGNORECASE)
 _FENCE = re.compile(r"\s*```[\w-]{0,20}\s*")
 _MARKS = " \t*_#`>~-"
 _WORDS = r"[^.:;!?\n]{0,120}"
@@ -59,10 +71,10 @@ class OutsideText:
 def outside_text(text: str) -> OutsideText:
     """The text without courtesies, lines that hold no word at its ends, and marks of code blocks.
 
-    Comments and tags that stand alone, such as ``<review>`` around it all, go too. So do few words between tags, a
-    rating or a choice, as in a person's review.
+    Comments and tags go too, where they stand alone or around a whole line, such as ``<review>`` around it all. So do
+    ratings between tags, which are no part of a person's review either.
     """
-    text = _ELEMENT.sub(_own_words, _COMMENT.sub("", text))
+    text = _ELEMENT.sub(r"\n\2\n", _RATING.sub("\n", _COMMENT.sub("", text)))
     lines, courtesy = [], False
     for line in text.split("\n"):
         if _FENCE.fullmatch(line) or _TAGS_ALONE.fullmatch(line):
@@ -70,7 +82,7 @@ def outside_text(text: str) -> OutsideText:
         if _COURTESY.fullmatch(line.strip(_MARKS)):
             courtesy = True
             continue
-        lines.append(line.rstrip())
+        lines.append(_without_lone_tags(line).rstrip())
     while lines and not re.search(r"\w", lines[0]):
         del lines[0]
     while lines and not re.search(r"\w", lines[-1]):
@@ -78,5 +90,11 @@ def outside_text(text: str) -> OutsideText:
     return OutsideText(re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip(), courtesy)
 
 
-def _own_words(element: re.Match[str]) -> str:
-    return f"\n{element[2]}\n" if len(element[2].split()) > FEW_WORDS else "\n"
+def _without_lone_tags(line: str) -> str:
+    """The line without a tag at its beginning that nothing in it closes, or at its end that nothing in it opens."""
+    opens, closes = _OPENS.match(line), _CLOSES.search(line)
+    if opens is not None and f"</{opens[1]}" not in line:
+        line = line[opens.end() :]
+    if closes is not None and f"<{closes[1]}" not in line:
+        line = _CLOSES.sub("", line)
+    return line

@@ -62,8 +62,12 @@ _NOT_PROSE_WORDS = re.compile(
 _RATING_WORDS = re.compile(r"rating|recommendation|score")
 """Words in the names of ratings and of their reasons: only sentences are reasons."""
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*(\s|\Z)")
-_SCALE_POINT = re.compile(r"\s*-?\d+(\.\d+)?\s*[:=]\s.*\s*")
-"""How a rating reads: ``8: accept, good paper``, in one line."""
+_POINT = r"-?\d+(?:\.\d+)?"
+_LABEL = r"(?:excellent|good|fair|poor|(?:(?:strong|weak|clear|borderline)(?:ly)? )?(?:accept|reject))"
+_SCALE_POINT = re.compile(
+    rf"\s*(?:\({_POINT}\)|\(?{_POINT}\)?\s*(?:[:=]|[-\u2013\u2014]\s)|{_LABEL}:).*\s*", re.IGNORECASE
+)
+"""How a rating reads: ``8: accept, good paper``, ``(3) Good`` or ``Weak accept: I tend to …``, in one line."""
 _YES_OR_NO = re.compile(r"\s*(yes|no)[.!]?\s*", re.IGNORECASE)
 FEW_WORDS = 5
 """A text of an unknown field with no more words than this is taken for a choice."""
@@ -91,18 +95,14 @@ def says_something(sections: Mapping[str, str]) -> bool:
 
 def reads_as_text(value: Any) -> bool:
     """Whether a value is more than a rating or a choice, by itself: more than few words, and no point of a scale."""
-    return isinstance(value, str) and _holds_more_than_few_words(value) and not _SCALE_POINT.fullmatch(value)
-
-
-def _holds_more_than_few_words(value: str) -> bool:
-    return len(value.split()) > FEW_WORDS
+    return isinstance(value, str) and len(value.split()) > FEW_WORDS and not _SCALE_POINT.fullmatch(value)
 
 
 def _is_prose(field: str, value: Any) -> bool:
     if not isinstance(value, str) or not value.strip():
         return False
     if field in PROSE:
-        return _holds_more_than_few_words(value) or not (_YES_OR_NO.fullmatch(value) or _SCALE_POINT.fullmatch(value))
+        return not _YES_OR_NO.fullmatch(value)
     if field in NOT_PROSE or _NOT_PROSE_WORDS.search(field.lower()) or not reads_as_text(value):
         return False
     return not _RATING_WORDS.search(field.lower()) or _SENTENCE_END.search(value) is not None

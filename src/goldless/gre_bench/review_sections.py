@@ -11,7 +11,7 @@ that a quoted tag does not end or begin a section by accident:
 
 Where there are no tags, headings such as ``## Strengths`` or ``**Weaknesses:**`` take their place. Words outside of all
 sections are a section of their own, as nothing of a person's review is left out either; a courtesy alone, such as "Here
-is my review:", is, and so are other tags with no more than few words between them, such as ``<rating>6</rating>``.
+is my review:", is, and so are ratings between tags, such as ``<rating>6</rating>``.
 """
 
 from __future__ import annotations
@@ -196,8 +196,12 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
 
     It is where it stands in a section that is closed later, or where a section before it does not come again after it:
     a review that was drafted in thoughts stands there whole once more. Words such as "Questions:" begin many a line of
-    thought, so headings count where no tags follow and the line of the mark goes on.
+    thought, so headings count where no tags follow and words stand before the mark on its line. A mark with its partner
+    at the beginning of a line before it is one of a pair that is quoted.
     """
+    marks = list(_THINK.finditer(text, 0, mark.start()))
+    if marks and not marks[-1][1] and not text[: marks[-1].start()].rpartition("\n")[2].strip():
+        return True
     for section in _tagged(text):
         if section.closed and section.begin < mark.start() < section.end:
             reopened = any(
@@ -208,7 +212,7 @@ def _is_quoted(text: str, mark: re.Match[str]) -> bool:
     before, after = text[: mark.start()], text[mark.end() :]
     later = {section.name for section in _tagged(after)}
     earlier = {tag.name for tag in _tags(before) if not tag.closing and not tag.in_sentence}
-    if not later and after.partition("\n")[0].strip():
+    if not later and before.rpartition("\n")[2].strip():
         earlier |= {section.name for section in _headed(before)}
     return not earlier <= later | {section.name for section in _headed(after)}
 

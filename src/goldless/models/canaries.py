@@ -62,7 +62,7 @@ async def _fly(scorer: Scorer) -> CanaryReport:
         raise CanaryError(
             f"the tokenizer of {scorer.identity.short} makes one token of the end of a context and the beginning of "
             "the text that follows, so the text has no log-probability of its own. Use a model whose chat template "
-            "ends in a special token, or whose tokenizer does not merge across a line break."
+            "ends in a special token, or whose tokenizer keeps its last blank or line break apart from what follows."
         )
     # what is given is longer than what is predicted, as in real work: noise grows with length
     requests = [

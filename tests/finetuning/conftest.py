@@ -1,26 +1,10 @@
-"""What tests of fine-tuning share: one thread, no hub, and one base model for all of them."""
+"""What tests of fine-tuning share: one base model for all of them, and a short wording."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture
-def one_thread(monkeypatch: pytest.MonkeyPatch):
-    """Torch on one thread, and no request to the hub."""
-    torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="session")

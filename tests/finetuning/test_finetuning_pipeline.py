@@ -68,13 +68,9 @@ def tuned(base: Path, tmp_path_factory: pytest.TempPathFactory):
         handed.update(example.task for example in examples)
         return train(checkpoint, examples, *rest, **more)
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(training_module, "train_adapter", watched)
-        patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
         found = anyio.run(finetune_study, toy_study(), options)
-    torch.set_num_threads(threads)
     return found, options, handed
 
 

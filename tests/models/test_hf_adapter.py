@@ -19,16 +19,7 @@ peft = pytest.importorskip("peft", reason="needs the finetune extra: pip install
 
 from test_local_weights import WIDE, byte_tokenizer, plain_logprobs, save, scored  # noqa: E402
 
-pytestmark = [pytest.mark.transformers, pytest.mark.anyio]
-
-
-@pytest.fixture(autouse=True)
-def _modest_and_offline(monkeypatch: pytest.MonkeyPatch):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    yield
-    torch.set_num_threads(threads)
+pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 
 
 def save_adapter(base: Path, folder: Path, seed: int = 0, **options) -> Path:

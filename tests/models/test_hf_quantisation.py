@@ -20,18 +20,9 @@ from test_local_weights import WIDE, byte_tokenizer, scored  # noqa: E402
 from goldless.models.local_weights import quantisation as module  # noqa: E402
 from goldless.models.local_weights.quantisation import quantisation  # noqa: E402
 
-pytestmark = [pytest.mark.transformers, pytest.mark.anyio]
+pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda")
-
-
-@pytest.fixture(autouse=True)
-def _modest_and_offline(monkeypatch: pytest.MonkeyPatch):
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture

@@ -34,7 +34,7 @@ from tiny_base import save_reader  # noqa: E402
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = [pytest.mark.transformers, pytest.mark.anyio]
+pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 
 WORDS = ("Das", "Gutachten", "lobt", "the", "method", "but", "asks", "for", "more", "data;", "naïve", "\n", "3.14")
 SIZE = {"vocab_size": 272, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -56,22 +56,6 @@ CONFIGS = {
     "mamba": lambda: transformers.MambaConfig(vocab_size=272, hidden_size=32, num_hidden_layers=2, state_size=4),
 }
 SHARING = [name for name in CONFIGS if name != "mamba"]
-
-
-@pytest.fixture
-def anyio_backend() -> str:
-    return "asyncio"
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _modest_and_offline():
-    patch = pytest.MonkeyPatch()
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    patch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    yield
-    patch.undo()
-    torch.set_num_threads(threads)
 
 
 def save(folder: Path, kind: str = "llama", tokenizer=None, seed: int = 0) -> Path:

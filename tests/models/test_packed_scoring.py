@@ -25,7 +25,7 @@ from goldless.models.local_weights.packed_network import PackedNetwork, Refusal,
 from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 
-pytestmark = pytest.mark.transformers
+pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 
 SIZE = {"vocab_size": 97, "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4}
@@ -54,14 +54,6 @@ OTHERS = {
     "mamba": lambda: transformers.MambaConfig(vocab_size=97, hidden_size=32, num_hidden_layers=2, state_size=4),
 }
 PROBE = tuple(range(3, 90, 4))
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def random_model(kind: str):

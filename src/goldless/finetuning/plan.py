@@ -123,7 +123,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
-    """What differs, down to single settings; of hashes and long texts, that they do."""
+    """What differs, down to single settings; of hashes, long texts and what only one of both has, that they do."""
     told: list[str] = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
@@ -131,6 +131,6 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = ""
             told += _changed(old, new, f"{within}{key} ")
         elif old != new:
             was, is_now = ("none" if value is None else str(value) for value in (old, new))
-            short = max(len(was), len(is_now)) < LONG
+            short = key in before and key in now and max(len(was), len(is_now)) < LONG
             told.append(f"{within}{key} was {was}, now {is_now}" if short else f"other {within}{key}")
     return told

@@ -11,7 +11,12 @@ from goldless.models.cache import models_folder
 from goldless.models.gguf.model import GgufModel
 from goldless.models.interface import Message
 
-pytestmark = [pytest.mark.transformers, pytest.mark.embedded, pytest.mark.anyio]
+pytestmark = [
+    pytest.mark.transformers,
+    pytest.mark.embedded,
+    pytest.mark.anyio,
+    pytest.mark.usefixtures("one_thread"),
+]
 
 TEXTS = (
     "The paper proposes a sampler; experiments on 3 datasets (2,048 samples) show gains.\n\nIt's well-written.",
@@ -52,8 +57,6 @@ async def test_sums_equal_those_of_transformers_on_the_same_file(gguf_file: Path
     await model.score(requests, replies.update)
     await model.aclose()
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # its threads wait for each other where other tests keep the cores busy
     folder, name = gguf_file.parent, gguf_file.name
     # token ids are given: transformers does not follow the word splitting a GGUF file names
     plain = transformers.AutoModelForCausalLM.from_pretrained(folder, gguf_file=name, dtype=torch.float32).eval()
@@ -63,4 +66,3 @@ async def test_sums_equal_those_of_transformers_on_the_same_file(gguf_file: Path
         rows = logits.log_softmax(-1)[len(request.context) - 1 : -1]
         expected = rows.gather(1, torch.tensor(request.target)[:, None]).sum().item()
         assert replies[i].total == pytest.approx(expected, abs=1e-3)
-    torch.set_num_threads(threads)

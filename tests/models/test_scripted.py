@@ -127,3 +127,16 @@ def test_another_script_is_another_model(script_file):
     same = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "b"}], "same.jsonl"))
     two = ScriptedModel.from_file(script_file([{"prompt": "a", "answer": "c"}], "two.jsonl"))
     assert one.identity == same.identity != two.identity
+
+
+def test_lines_that_are_no_script_are_told_in_plain_words(tmp_path):
+    path = tmp_path / "script.jsonl"
+    path.write_text('{"reply": "Fine."}\n{"prompt": 3, "answer": "x"}\n{"prompt": "x"}\n', encoding="utf-8")
+    with pytest.raises(UserError) as caught:
+        ScriptedModel.from_file(path)
+    _, *lines = str(caught.value).splitlines()
+    assert [line.partition(": ")[2] for line in lines] == [
+        "there is no 'target'",
+        "prompt is a text, not 3",
+        "there is no 'answer'",
+    ]

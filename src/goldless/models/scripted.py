@@ -75,8 +75,10 @@ class ScriptedModel:
                     logprobs[_text(row, "context"), target] = [float(v) for v in row["logprobs"]]
                     if "tokens" in row:
                         tokens[target] = _texts(row, "tokens")
-            except (ValueError, KeyError, TypeError) as error:
-                problems.append(f"  {path}:{number}: {error!r}")
+            except KeyError as error:
+                problems.append(f"  {path}:{number}: there is no {error}")
+            except (ValueError, TypeError) as error:
+                problems.append(f"  {path}:{number}: {error}")
         if problems:
             raise UserError(
                 "\n".join(["a script has lines {prompt, answer} and {context, target, logprobs[, tokens]}:", *problems])

@@ -325,6 +325,7 @@ async def test_choices_are_scored_with_their_end_and_normalised(llama: Path):
     assert reply.text == choices[int(expected.argmax())]
 
 
+@pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor
 async def test_the_identity_names_what_changes_numbers_and_not_where_it_lies(llama: Path, tmp_path: Path):
     model = await ready(llama)
     identity = model.identity
@@ -454,6 +455,7 @@ async def test_a_processor_short_of_memory_while_loading_is_told_as_such(llama: 
         await HfModel(str(llama), device="cpu").prepare()
 
 
+@pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor
 async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
     model = HfModel.from_specification(f"{llama}?dtype=bfloat16&device=cpu&sharing=packed")
     await model.prepare()

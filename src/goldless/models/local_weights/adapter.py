@@ -12,8 +12,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
-
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
 from goldless.models.local_weights.checkpoint import Checkpoint, folder_hash
@@ -117,6 +115,8 @@ def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
 
 def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
     """The base with the adapter's layers in it, every one of them filled from the file and nothing left over."""
+    from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - peft brings it; without the extra it is absent
+
     try:
         with warnings.catch_warnings():
             # layers that are missing are found below; GPT-2's kind of layer is announced and then handled

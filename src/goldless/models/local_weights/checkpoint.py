@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -83,6 +84,7 @@ def load_checkpoint(
     # a quantised model was put on its device while it was loaded, and cannot be moved
     if getattr(model, "quantization_method", None) is None:
         model = model.to(chosen)
+    _warn_of_slow_precision(name_or_path, model, chosen)
     words = layout.text(PROBE_TEXT)
     return Checkpoint(
         model=model.eval(),
@@ -129,6 +131,18 @@ def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
 def _file_hash(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _warn_of_slow_precision(name_or_path: str, model: Any, device: torch.device) -> None:
+    """Say once, in place of what torch says at the first product, that a processor has no bfloat16 arithmetic."""
+    if device.type != "cpu" or model.dtype != torch.bfloat16 or torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
+        return
+    warnings.filterwarnings("ignore", message=".*bf16 path needs a cpu with bf16 support")
+    warnings.warn(
+        f"hf:{name_or_path}: this processor has no bfloat16 arithmetic, so dtype=bfloat16 is emulated and slow. "
+        "Leave dtype out for float32.",
+        stacklevel=2,
+    )
 
 
 def _device(device: str | None) -> torch.device:

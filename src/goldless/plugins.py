@@ -1,0 +1,89 @@
+"""Plugins: what installed packages add to goldless, and the catalogues that hold it beside our own.
+
+A package adds a metric, a model provider, a perturbation, an importer or an exporter by an entry point:
+
+    [project.entry-points."goldless.metrics"]
+    novelty = "my_package:novelty"
+
+What is loaded must have the shape that the group's catalogue asks for. A plugin that cannot be loaded, has another
+shape or takes a name that is in use is recorded with the reason, and everything else goes on without it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Generic, TypeVar
+
+GROUPS = ("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters")
+"""Entry-point groups, one for each kind of thing that can be added."""
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One entry point of an installed package."""
+
+    group: str
+    name: str
+    package: str
+    version: str
+    value: Any = None
+    """What it adds; None where it could not be loaded."""
+    failure: str | None = None
+    """Why it cannot be used; None: it can."""
+
+
+@cache
+def plugins(group: str) -> tuple[Plugin, ...]:
+    """The entry points of a group, each loaded once; one that fails says why instead of raising."""
+    found = sorted(entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
+    return tuple(_loaded(entry) for entry in found)
+
+
+def _package(entry: EntryPoint) -> str:
+    return entry.dist.name if entry.dist is not None else "unknown"
+
+
+def _loaded(entry: EntryPoint) -> Plugin:
+    version = entry.dist.version if entry.dist is not None else "unknown"
+    try:
+        value, failure = entry.load(), None
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - somebody else's code may raise anything while imported
+        value, failure = None, f"{type(error).__name__}: {error}"
+    return Plugin(entry.group, entry.name, _package(entry), version, value, failure)
+
+
+class Catalogue(Generic[T]):
+    """Things of one kind by name: ours, and those that plugins add under the same rules.
+
+    ``check`` says what is wrong with a plugin's value, or None where it has the right shape.
+    """
+
+    def __init__(self, group: str, ours: Mapping[str, T], check: Callable[[Any], str | None]) -> None:
+        self.group = group
+        self._ours = dict(ours)
+        self._check = check
+
+    def plugins(self) -> Iterator[Plugin]:
+        """What packages add, each with the reason where it cannot be used."""
+        taken = dict.fromkeys(self._ours, "goldless itself")
+        for plugin in plugins(self.group):
+            failure = plugin.failure or self._check(plugin.value)
+            if failure is None and plugin.name in taken:
+                failure = f"the name is already used by {taken[plugin.name]}"
+            if failure is None:
+                taken[plugin.name] = plugin.package
+            value = plugin.value if failure is None else None
+            yield Plugin(plugin.group, plugin.name, plugin.package, plugin.version, value, failure)
+
+    def all(self) -> dict[str, T]:
+        """Everything that can be used, ours first."""
+        return self._ours | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
+
+    def get(self, name: str) -> T | None:
+        """The thing of that name; plugins are looked at only where it is not ours."""
+        return self._ours[name] if name in self._ours else self.all().get(name)

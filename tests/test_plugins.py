@@ -1,0 +1,62 @@
+"""What installed packages add is found by name; what is broken is told and stops nothing."""
+
+from __future__ import annotations
+
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from goldless import plugins as module
+from goldless.plugins import Catalogue, plugins
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch):
+    """Makes entry points look installed."""
+
+    def make(**values: str) -> None:
+        found = [EntryPoint(name, value, "goldless.metrics") for name, value in values.items()]
+        monkeypatch.setattr(module, "entry_points", lambda group: [e for e in found if e.group == group])
+        plugins.cache_clear()
+
+    yield make
+    plugins.cache_clear()
+
+
+def words_only(value: object) -> str | None:
+    return None if isinstance(value, str) else f"a metric must be a str, got {type(value).__name__}"
+
+
+def test_what_a_package_adds_is_found_beside_our_own(installed):
+    installed(theirs="string:digits")
+    catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
+    assert catalogue.all() == {"ours": "x", "theirs": "0123456789"}
+    assert (catalogue.get("ours"), catalogue.get("theirs"), catalogue.get("nobody's")) == ("x", "0123456789", None)
+
+
+def test_a_broken_plugin_says_why_and_the_others_work(installed):
+    installed(absent="no_such_module:x", lacking="string:nothing", wrong="math:pi", good="string:digits")
+    catalogue = Catalogue("goldless.metrics", {}, words_only)
+    failures = {plugin.name: plugin.failure for plugin in catalogue.plugins()}
+    assert "no_such_module" in failures["absent"]
+    assert "nothing" in failures["lacking"]
+    assert failures["wrong"] == "a metric must be a str, got float"
+    assert failures["good"] is None
+    assert list(catalogue.all()) == ["good"]
+
+
+def test_a_plugin_never_takes_a_name_that_is_ours(installed):
+    installed(ours="string:digits")
+    catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
+    assert catalogue.all() == {"ours": "x"}
+    (plugin,) = catalogue.plugins()
+    assert plugin.failure == "the name is already used by goldless itself"
+
+
+def test_of_two_plugins_with_one_name_the_second_is_refused(installed, monkeypatch: pytest.MonkeyPatch):
+    found = [EntryPoint("same", value, "goldless.metrics") for value in ("string:digits", "string:hexdigits")]
+    monkeypatch.setattr(module, "entry_points", lambda group: found)
+    plugins.cache_clear()
+    catalogue = Catalogue("goldless.metrics", {}, words_only)
+    assert [plugin.failure is None for plugin in catalogue.plugins()] == [True, False]
+    assert catalogue.all() == {"same": "0123456789"}

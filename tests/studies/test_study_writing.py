@@ -170,8 +170,8 @@ def test_a_writing_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, suffi
     study = study_from_frame(frame)
     rows = frames.rows
 
-    def failing(study, table):
-        for number, row in enumerate(rows(study, table)):
+    def failing(content, table):
+        for number, row in enumerate(rows(content, table)):
             if table == "responses" and number == 20:
                 raise OSError(28, "No space left on device")
             yield row

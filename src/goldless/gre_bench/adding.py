@@ -18,9 +18,11 @@ from goldless.gre_bench.papers import PEOPLE, reads_as_person
 from goldless.records import Agent, Rating
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.store import try_writing
-from goldless.studies import Study, frames, read_study, write_study
+from goldless.studies import Study, read_study, write_study
+from goldless.studies.frames import MADE
+from goldless.studies.recorded import AGENTS
 from goldless.studies.tables import is_table
-from goldless.studies.writing import Format, check_target
+from goldless.studies.writing import Format, check_target, copy_table
 
 GENERATIONS = "generations"
 """The table that says of each review how it was made."""
@@ -129,7 +131,7 @@ def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
         frame = None if table in OWN_ITEMS else study.table(table)
         if frame is None or "task" not in frame.columns:
             continue
-        columns = [column for column in frames.AGENTS if column in frame.columns]
+        columns = [column for column in AGENTS if column in frame.columns]
         tasks_of = [column for column in ("task", "second_task") if column in frame.columns]
         for row in frame.select(*tasks_of, *columns).iter_rows(named=True):
             tasks = {row[column] for column in tasks_of}
@@ -139,20 +141,20 @@ def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
 
 def _format(folder: Path) -> Format:
     """The format that the study's tables have."""
-    files = [file for file in sorted(folder.iterdir()) if is_table(file) and file.stem in frames.MADE]
+    files = [file for file in sorted(folder.iterdir()) if file.is_file() and is_table(file) and file.stem in MADE]
     return FORMATS[files[0].suffix.lower()] if files else "jsonl"
 
 
 def _write(fresh: Path, study: Study, generated: Generated, facts: Sequence[Agent]) -> None:
     """All tables of the study with the reviews, in a folder of their own."""
     tables: dict[str, Iterable[Mapping[str, Any]]] = {
-        "tasks": frames.rows(study, "tasks"),
+        "tasks": study.rows("tasks"),
         "agents": _agent_rows(study, generated, facts),
         "responses": _response_rows(study, generated),
         GENERATIONS: _generation_rows(study, generated),
     }
     if study.n_ratings + study.n_preferences:
-        tables["labels"] = frames.rows(study, "labels")
+        tables["labels"] = study.rows("labels")
     for table, rows in tables.items():
         with (fresh / f"{table}.jsonl").open("wb") as lines:
             for row in rows:
@@ -160,7 +162,7 @@ def _write(fresh: Path, study: Study, generated: Generated, facts: Sequence[Agen
     for table in study.recorded:
         file = study.recorded_file(table)
         if file is not None and table != GENERATIONS:
-            shutil.copyfile(file, fresh / file.name)
+            copy_table(file, fresh)
 
 
 def _agent_rows(study: Study, generated: Generated, facts: Sequence[Agent]) -> Iterator[dict[str, Any]]:

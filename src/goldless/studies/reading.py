@@ -14,15 +14,16 @@ import pyarrow as pa
 from goldless.errors import UserError
 from goldless.studies import frames
 from goldless.studies.agent_table import AgentTable, read_agents
-from goldless.studies.evidence_tables import EVIDENCE, check_evidence, names_from_evidence
+from goldless.studies.content import Recorded, StudyContent
 from goldless.studies.label_table import LabelTable
 from goldless.studies.names import Names
 from goldless.studies.problems import Problems, all_at_once
+from goldless.studies.recorded import EVIDENCE, check_evidence, names_from_evidence
 from goldless.studies.response_table import ResponseTable
 from goldless.studies.sample_study import sample_study
 from goldless.studies.spool import Spool
-from goldless.studies.study import Study, StudyParts
-from goldless.studies.tables import ALLOWED, FORMATS, Source, is_table
+from goldless.studies.study import Study
+from goldless.studies.tables import ALLOWED, FORMATS, Source, is_table, table_name
 from goldless.studies.task_table import TaskTable
 
 TABLES = (*frames.MADE, *EVIDENCE)
@@ -37,7 +38,7 @@ def read_study(path: str | os.PathLike[str]) -> Study:
     path = Path(path)
     with all_at_once(str(path)) as problems:
         sources: dict[str, Source] = {}
-        recorded: dict[str, Path] = {}
+        recorded: dict[str, Recorded] = {}
         if path.is_dir():
             sources, recorded = _find_tables(path, problems)
         elif not path.exists():
@@ -47,8 +48,8 @@ def read_study(path: str | os.PathLike[str]) -> Study:
         else:
             sources = {"responses": Source(path, path.name)}
         if sources or recorded:
-            parts = _read_parts(sources, recorded, problems)
-    return Study(path.resolve().name if path.is_dir() else path.stem, path, parts)
+            content = _read_tables(sources, recorded, problems)
+    return Study(path.resolve().name if path.is_dir() else path.stem, path, content)
 
 
 def study_from_frame(
@@ -66,8 +67,8 @@ def study_from_frame(
         if data is not None
     }
     with all_at_once(name) as problems:
-        parts = _read_parts(sources, {}, problems)
-    return Study(name, None, parts)
+        content = _read_tables(sources, {}, problems)
+    return Study(name, None, content)
 
 
 def as_study(source: Any) -> Study:
@@ -93,13 +94,14 @@ def _arrow(frame: Any) -> Any:
         raise UserError(f"a study is a path or a pandas, polars or pyarrow frame; this is a {came}") from error
 
 
-def _find_tables(folder: Path, problems: Problems) -> tuple[dict[str, Source], dict[str, Path]]:
+def _find_tables(folder: Path, problems: Problems) -> tuple[dict[str, Source], dict[str, Recorded]]:
     """Files of the known tables, and of recorded evidence and tables goldless does not know."""
     found: dict[str, Path] = {}
     for path in sorted(filter(is_table, folder.iterdir())):
-        if path.stem in found:
-            problems.add(f"also in {found[path.stem].name}; a table is one file", path.name)
-        found.setdefault(path.stem, path)
+        table = table_name(path)
+        if table in found:
+            problems.add(f"also in {found[table].name}; a table is one file", path.name)
+        found.setdefault(table, path)
     missing = [table for table in TABLES if table not in found]
     for path in sorted(folder.iterdir()):
         table = path.name.split(".", 1)[0]
@@ -117,7 +119,7 @@ def _find_tables(folder: Path, problems: Problems) -> tuple[dict[str, Source], d
     return sources, {table: found[table] for table in known + others}
 
 
-def _read_parts(sources: Mapping[str, Source], recorded: Mapping[str, Path], problems: Problems) -> StudyParts:
+def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> StudyContent:
     """Everything, in the order in which each table can be checked against those before it."""
     spool = Spool()
     task_table = TaskTable(spool)
@@ -137,11 +139,11 @@ def _read_parts(sources: Mapping[str, Source], recorded: Mapping[str, Path], pro
     if "tasks" not in sources:
         for record in response_table.task_records():
             task_table.keep(record)
-    return StudyParts(
+    return StudyContent(
         tasks=tuple(tasks),
         task_columns=task_table.finish(),
         agents=agents.records(),
-        responses=responses,
-        labels=label_table.finish() if "labels" in sources else None,
+        response_columns=responses,
+        label_columns=label_table.finish() if "labels" in sources else None,
         recorded=recorded,
     )

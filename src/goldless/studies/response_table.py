@@ -39,9 +39,10 @@ class ResponseColumns:
     offset: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
 
-    def agent_at(self, place: int) -> int:
-        """Number of the agent at a place."""
-        return int(self.key[place]) & 0xFFFFFFFF
+    def agents_at(self, places: range) -> list[int]:
+        """Numbers of the agents at some places in a run."""
+        numbers: list[int] = (self.key[places.start : places.stop] & 0xFFFFFFFF).tolist()
+        return numbers
 
     def of_task(self, number: int) -> range:
         """The places of the responses to one task."""
@@ -58,6 +59,10 @@ class ResponseColumns:
     def data(self, place: int) -> bytes:
         """The text at a place, in UTF-8."""
         return self.spool.read(int(self.offset[place]), int(self.length[place]))
+
+    def texts(self, places: range) -> list[str]:
+        """The texts at some places in a run."""
+        return [self.data(place).decode() for place in places]
 
     def take(self, keep: npt.NDArray[np.bool_], key: npt.NDArray[np.int64]) -> ResponseColumns:
         """Those to keep, under new keys."""

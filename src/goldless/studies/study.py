@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.records import Agent, Preference, Rating, Response, Task
-from goldless.studies import frames
+from goldless.studies import frames, recorded
 from goldless.studies.cells import as_json, as_text
-from goldless.studies.response_table import ResponseColumns, pair_keys
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import polars as pl
-
-    from goldless.studies.label_table import LabelColumns
-    from goldless.studies.task_table import TaskColumns
-
-
-@dataclass(frozen=True, slots=True)
-class StudyParts:
-    """What a study is made of; everything goes by the numbers of tasks and agents."""
-
-    tasks: tuple[str, ...]
-    task_columns: TaskColumns
-    agents: tuple[Agent, ...]
-    responses: ResponseColumns
-    labels: LabelColumns | None
-    recorded: Mapping[str, Path]
-    """Files of recorded evidence and of tables goldless does not know, by table."""
+from goldless.studies.content import StudyContent
+from goldless.studies.response_table import pair_keys
+from goldless.studies.tables import Row
 
 
 class Study:
@@ -46,15 +29,16 @@ class Study:
     Iterating gives each task with its responses.
     """
 
-    def __init__(self, name: str, path: Path | None, parts: StudyParts, *, part_of_whole: bool = False) -> None:
+    def __init__(self, name: str, path: Path | None, content: StudyContent, *, part_of_whole: bool = False) -> None:
         self.name = name
         """Name of its folder or file."""
         self.path = path
         """Where it was read from; none for a frame."""
-        self._parts = parts
+        self.content = content
+        """What it is made of."""
         self._part_of_whole = part_of_whole
-        self._number = {task: number for number, task in enumerate(parts.tasks)}
-        self._agent_number = {agent.agent: number for number, agent in enumerate(parts.agents)}
+        self._number = {task: number for number, task in enumerate(content.tasks)}
+        self._agent_number = {agent.agent: number for number, agent in enumerate(content.agents)}
 
     def __repr__(self) -> str:
         """Name and size."""
@@ -64,44 +48,42 @@ class Study:
 
     def __len__(self) -> int:
         """Number of tasks."""
-        return len(self._parts.tasks)
+        return len(self.content.tasks)
 
     def __iter__(self) -> Iterator[tuple[Task, tuple[Response, ...]]]:
         """Each task with its responses, in order."""
-        for task in self.tasks:
-            yield self.task(task), self.responses(task)
+        for number in range(len(self)):
+            yield self.content.task(number), self.content.responses(number)
 
     @property
     def tasks(self) -> Sequence[str]:
         """Names of the tasks, in the order of the tasks table, or else of first appearance."""
-        return self._parts.tasks
+        return self.content.tasks
 
     @property
     def agents(self) -> tuple[Agent, ...]:
         """The agents, in the order of the agents table, or else of first appearance."""
-        return self._parts.agents
+        return self.content.agents
 
     @property
     def n_responses(self) -> int:
         """Number of responses; ``len(tasks) * len(agents)`` less the missing ones."""
-        return len(self._parts.responses.key)
+        return len(self.content.response_columns.key)
 
     @property
     def n_ratings(self) -> int:
         """Number of human ratings."""
-        labels = self._parts.labels
-        return 0 if labels is None else int(labels.is_rating.sum())
+        return self.content.n_ratings
 
     @property
     def n_preferences(self) -> int:
         """Number of human preferences."""
-        labels = self._parts.labels
-        return 0 if labels is None else len(labels.task) - self.n_ratings
+        return self.content.n_labels - self.content.n_ratings
 
     @property
     def recorded(self) -> tuple[str, ...]:
         """Names of the recorded tables beside tasks, responses, agents and labels."""
-        return tuple(self._parts.recorded)
+        return tuple(self.content.recorded)
 
     @cached_property
     def synopses(self) -> tuple[str, ...]:
@@ -116,53 +98,35 @@ class Study:
         that a CSV cell would hold.
         """
         digest = hashlib.sha256(b"goldless study 1")
-        names = [agent.agent for agent in self.agents]
-        responses = self._parts.responses
-        for number, name in enumerate(self.tasks):
-            task = self.task(name)
+        for task, responses in self:
             extra = {column: as_text(value) for column, value in task.extra.items()}
-            _update(digest, as_json([name, task.prompt, task.reference, task.synopses, extra]))
-            texts = {names[responses.agent_at(place)]: place for place in responses.of_task(number)}
-            digest.update(len(texts).to_bytes(8, "big"))
-            for agent in sorted(texts):
-                _update(digest, agent.encode())
-                _update(digest, responses.data(texts[agent]))
+            _update(digest, as_json([task.task, task.prompt, task.reference, task.synopses, extra]))
+            digest.update(len(responses).to_bytes(8, "big"))
+            for response in sorted(responses, key=lambda response: response.agent):
+                _update(digest, response.agent.encode())
+                _update(digest, response.text.encode())
         return digest.hexdigest()
 
     def task(self, task: str) -> Task:
         """The task of this name."""
-        return self._parts.task_columns.task(task, self._task_number(task))
+        return self.content.task(self._task_number(task))
 
     def responses(self, task: str) -> tuple[Response, ...]:
         """The responses to the task, in the order of the agents."""
-        responses = self._parts.responses
-        return tuple(
-            Response(task, self.agents[responses.agent_at(place)].agent, responses.data(place).decode())
-            for place in responses.of_task(self._task_number(task))
-        )
+        return self.content.responses(self._task_number(task))
 
     def response(self, task: str, agent: str) -> Response | None:
         """The agent's response to the task, or none where it is missing."""
         if agent not in self._agent_number:
             raise _unknown("agent", agent, self._agent_number)
         key = pair_keys([self._task_number(task)], [self._agent_number[agent]])
-        place = int(self._parts.responses.places(key)[0])
-        return None if place < 0 else Response(task, agent, self._parts.responses.data(place).decode())
+        columns = self.content.response_columns
+        place = int(columns.places(key)[0])
+        return None if place < 0 else Response(task, agent, columns.data(place).decode())
 
     def labels(self) -> Iterator[Rating | Preference]:
         """All human labels, in the order they were recorded."""
-        labels = self._parts.labels
-        if labels is None:
-            return
-        agents = [agent.agent for agent in self.agents]
-        columns = (labels.task, labels.first, labels.second, labels.value, labels.rater, labels.criterion)
-        for task, first, second, value, rater, number in zip(*(column.tolist() for column in columns), strict=True):
-            criterion = None if number < 0 else labels.criteria[number]
-            who = labels.raters[rater]
-            if second < 0:
-                yield Rating(self.tasks[task], agents[first], who, value, criterion)
-            else:
-                yield Preference(self.tasks[task], agents[first], agents[second], who, value, criterion)
+        return self.content.labels()
 
     def ratings(self) -> Iterator[Rating]:
         """The human ratings, in the order they were recorded."""
@@ -172,38 +136,64 @@ class Study:
         """The human preferences, in the order they were recorded."""
         return (label for label in self.labels() if isinstance(label, Preference))
 
+    def rows(self, name: str) -> Iterator[Row]:
+        """The rows of tasks, responses, agents or labels, without the cells that hold nothing."""
+        return frames.rows(self.content, name)
+
     def table(self, name: str) -> pl.DataFrame | None:
         """A table of the study, read anew at each call, or none where there is no such table.
 
         Columns that name tasks, agents, reviewers and the like hold text.
         """
         if name in frames.MADE:
-            return frames.made_frame(self, name)
-        path = self._parts.recorded.get(name)
-        if path is None:
+            return frames.made_frame(self.content, name)
+        if name not in self.content.recorded:
             return None
-        frame = frames.read_frame(path)
-        return frames.restricted(frame, name, self) if self._part_of_whole else frame
+        with self.reading(name):
+            lazy = self.scan(name)
+            return None if lazy is None else lazy.collect()
+
+    def scan(self, name: str) -> pl.LazyFrame | None:
+        """The table as a lazy frame, or none where there is no such table; of recorded Parquet nothing is read yet.
+
+        Collect it inside ``reading(name)``, so that a damaged file is an error that names it.
+        """
+        if name in frames.MADE:
+            made = frames.made_frame(self.content, name)
+            return None if made is None else made.lazy()
+        data = self.content.recorded.get(name)
+        if data is None:
+            return None
+        lazy = recorded.scan(data)
+        if not self._part_of_whole:
+            return lazy
+        return recorded.restricted(lazy, name, self.tasks, [agent.agent for agent in self.agents])
+
+    def reading(self, name: str) -> AbstractContextManager[None]:
+        """A ``with`` block in which a recorded table is collected: what a damaged file raises is a ``StudyError``."""
+        return recorded.reading(self.content.recorded[name])
 
     def recorded_file(self, name: str) -> Path | None:
-        """The file that holds exactly what ``table(name)`` gives; none for a part of a larger study."""
-        return None if self._part_of_whole else self._parts.recorded.get(name)
+        """The file, or folder of parts, that holds exactly what ``table(name)`` gives; none where there is none."""
+        data = None if self._part_of_whole else self.content.recorded.get(name)
+        return data if isinstance(data, Path) else None
 
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
         """The study of some tasks and agents, in the order they have here, with the labels and evidence on them."""
-        parts = self._parts
+        content = self.content
         task_keep, new_task = _chosen("task", self._number, tasks)
         agent_keep, new_agent = _chosen("agent", self._agent_number, agents)
-        key = parts.responses.key
+        key = content.response_columns.key
         task, agent = new_task[key >> 32], new_agent[key & 0xFFFFFFFF]
         keep = (task >= 0) & (agent >= 0)
-        chosen = StudyParts(
-            tasks=tuple(parts.tasks[number] for number in task_keep),
-            task_columns=parts.task_columns.take(task_keep),
-            agents=tuple(parts.agents[number] for number in agent_keep),
-            responses=parts.responses.take(keep, pair_keys(task[keep], agent[keep])),
-            labels=None if parts.labels is None else parts.labels.take(new_task, new_agent),
-            recorded=parts.recorded,
+        labels = content.label_columns
+        chosen = StudyContent(
+            tasks=tuple(content.tasks[number] for number in task_keep),
+            task_columns=content.task_columns.take(task_keep),
+            agents=tuple(content.agents[number] for number in agent_keep),
+            response_columns=content.response_columns.take(keep, pair_keys(task[keep], agent[keep])),
+            label_columns=None if labels is None else labels.take(new_task, new_agent),
+            recorded=content.recorded,
         )
         return Study(self.name, self.path, chosen, part_of_whole=True)
 
@@ -213,8 +203,8 @@ class Study:
         A name that is none of its agents counts for nothing.
         """
         agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
-        parts = replace(self._parts, agents=agents)
-        return Study(self.name, self.path, parts, part_of_whole=self._part_of_whole)
+        content = replace(self.content, agents=agents)
+        return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
 
     def _task_number(self, task: str) -> int:
         if task not in self._number:

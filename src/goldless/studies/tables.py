@@ -25,6 +25,8 @@ CHUNK_BYTES = 1 << 20
 CHUNK_ROWS = 4096
 FORMATS = (".jsonl", ".csv", ".parquet")
 ALLOWED = "a table is a .jsonl, .csv or .parquet file"
+PARTS = "part-*.parquet"
+"""Files of a table in parts, in a folder of the table's name."""
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """What else separates the columns of tables that are called CSV."""
 BOM = b"\xef\xbb\xbf"
@@ -48,6 +50,7 @@ class Source:
     """Where the rows of one table come from."""
 
     data: Path | pa.Table
+    """A file, a folder of parts, or a table."""
     file: str
     """Its name in messages; empty for the main frame given from Python."""
 
@@ -56,8 +59,8 @@ class Source:
         try:
             if not isinstance(self.data, Path):
                 yield from _arrow_chunks(self.data.to_batches(max_chunksize=CHUNK_ROWS))
-            elif self.data.suffix.lower() == ".parquet":
-                yield from _parquet_chunks(self.data, choose)
+            elif is_parquet(self.data):
+                yield from _arrow_chunks(_parquet_batches(parts_of(self.data), choose))
             elif self.data.suffix.lower() == ".csv":
                 yield from _csv_chunks(self.data, self.file, problems)
             else:
@@ -192,14 +195,15 @@ def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:
     return stream.seek(len(BOM) if head == BOM else 0)
 
 
-def _parquet_chunks(path: Path, choose: Choice | None) -> Iterator[Chunk]:
-    # Buffered streams, not whole column chunks: a row group may be as large as the file.
-    with pq.ParquetFile(path, buffer_size=CHUNK_BYTES, pre_buffer=False) as table:
-        names = table.schema_arrow.names
-        size = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
-        rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES * table.metadata.num_rows // max(size, 1)))
-        columns = names if choose is None else choose(names)
-        yield from _arrow_chunks(table.iter_batches(batch_size=rows, columns=columns, use_threads=False))
+def _parquet_batches(files: Iterable[Path], choose: Choice | None) -> Iterator[Any]:
+    for file in files:
+        # Buffered streams, not whole column chunks: a row group may be as large as the file.
+        with pq.ParquetFile(file, buffer_size=CHUNK_BYTES, pre_buffer=False) as table:
+            names = table.schema_arrow.names
+            size = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
+            rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES * table.metadata.num_rows // max(size, 1)))
+            columns = names if choose is None else choose(names)
+            yield from table.iter_batches(batch_size=rows, columns=columns, use_threads=False)
 
 
 def _arrow_chunks(batches: Iterable[Any]) -> Iterator[Chunk]:
@@ -220,6 +224,23 @@ def _plain(column: Any) -> Any:
     return column
 
 
+def parts_of(path: Path) -> list[Path]:
+    """The files of a Parquet table: the file itself, or the parts in its folder in the order of their names."""
+    return sorted(path.glob(PARTS)) if path.is_dir() else [path]
+
+
+def is_parquet(path: Path) -> bool:
+    """Whether this is a table in Parquet, in one file or in parts."""
+    return path.suffix.lower() == ".parquet" or path.is_dir()
+
+
 def is_table(path: Path) -> bool:
-    """Whether this is a file with the ending of a table."""
-    return path.suffix.lower() in FORMATS and not path.name.startswith(".") and path.is_file()
+    """Whether this is a file with the ending of a table, or a folder with the parts of one."""
+    if path.name.startswith("."):
+        return False
+    return any(path.glob(PARTS)) if path.is_dir() else path.suffix.lower() in FORMATS and path.is_file()
+
+
+def table_name(path: Path) -> str:
+    """The name of the table in this file, or in this folder of parts."""
+    return path.name if path.is_dir() else path.stem

@@ -102,33 +102,43 @@ def _put(fresh: Path, path: Path) -> None:
 
 
 def _write_made(study: Study, table: str, path: Path) -> None:
+    content = study.content
     counts = {"responses": study.n_responses, "agents": len(study.agents), "tasks": len(study.tasks)}
-    if not counts.get(table, study.n_ratings + study.n_preferences):
+    if not counts.get(table, content.n_labels):
         return
-    columns = frames.schema(study, table)
+    columns = frames.schema(content, table)
     if path.suffix == ".parquet":
         with pq.ParquetWriter(path, pa.schema(list(columns.items())), compression="zstd") as parquet:
-            for batch in frames.record_batches(study, table, columns):
+            for batch in frames.record_batches(content, table, columns):
                 parquet.write_batch(batch)
         return
     if path.suffix == ".jsonl":
         with path.open("wb") as lines:
-            for row in frames.rows(study, table):
+            for row in frames.rows(content, table):
                 lines.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         return
     with path.open("w", encoding="utf-8", newline="") as cells:
         # Everything quoted: a lone carriage return would else end the row for some readers.
         writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(columns)
-        for row in frames.rows(study, table):
+        for row in frames.rows(content, table):
             writer.writerow([as_text(row[column]) if column in row else "" for column in columns])
 
 
 def _write_recorded(study: Study, table: str, folder: Path) -> None:
     file = study.recorded_file(table)
     if file is not None:
-        shutil.copyfile(file, folder / file.name)
+        copy_table(file, folder)
         return
-    frame = study.table(table)
-    if frame is not None:
-        frame.write_parquet(folder / f"{table}.parquet")
+    lazy = study.scan(table)
+    if lazy is not None:
+        with study.reading(table):
+            lazy.sink_parquet(folder / f"{table}.parquet")
+
+
+def copy_table(path: Path, folder: Path) -> None:
+    """Copy a recorded table, one file or a folder of parts, into the folder under the same name."""
+    if path.is_dir():
+        shutil.copytree(path, folder / path.name, ignore=lambda _, names: [n for n in names if n.startswith(".")])
+    else:
+        shutil.copyfile(path, folder / path.name)

@@ -25,7 +25,7 @@ from goldless.runs.collecting import CALLS_AT_ONCE
 from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import OpenModel, Part, Spending, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
-from goldless.studies import Study, frames, read_study, write_study
+from goldless.studies import Study, read_study, write_study
 
 MARK = "~"
 """Between an agent's name and the perturbation of its copy."""
@@ -213,10 +213,10 @@ def _write(work: _Work, made: _Made, folder: Path) -> Path:
     fresh = Path(tempfile.mkdtemp(prefix="goldless-"))
     try:
         for table, rows in (
-            ("tasks", frames.rows(study, "tasks")),
+            ("tasks", study.rows("tasks")),
             ("agents", _agent_rows(work, made)),
             ("responses", _response_rows(study, made)),
-            ("labels", frames.rows(study, "labels")),
+            ("labels", study.rows("labels")),
         ):
             with (fresh / f"{table}.jsonl").open("wb") as lines:
                 for row in rows:

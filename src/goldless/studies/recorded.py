@@ -1,0 +1,189 @@
+"""Recorded tables: evidence, and tables goldless does not know; checked with the study, read only when asked for.
+
+A table is one file, or a folder ``NAME/part-*.parquet`` that holds it in parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldless.studies.cells import as_text
+from goldless.studies.checking import missing_column
+from goldless.studies.content import Recorded
+from goldless.studies.names import Names
+from goldless.studies.problems import Problems, all_at_once
+from goldless.studies.tables import UNREADABLE, Chunk, Source, is_parquet, parts_of
+
+EVIDENCE = {
+    "judgements": ("reviewer", "task", "output"),
+    "exams": ("reviewer", "exam"),
+    "rewrites": ("task", "agent", "text"),
+    "logprobs": ("task", "target"),
+    "verdicts": ("task", "first", "second", "second_task", "value"),
+    "critic_contrasts": ("task", "first", "second", "contrast"),
+}
+"""Tables of recorded evidence, with the columns nothing can be done without."""
+
+AGENTS = ("agent", "first", "second", "target", "given")
+"""Columns that name an agent in a recorded table."""
+
+TEXTS = (
+    *("task", "second_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter", "scorer", "critic"),
+    *("prompt", "label", "text", "output", "format", "criterion"),
+)
+"""Columns that name something or hold text: always text, also where all of them are numbers."""
+
+
+def scan(data: Recorded) -> pl.LazyFrame:
+    """The table with names as text; of Parquet nothing but the schema is read yet, and no text is copied to be text.
+
+    What damaged pages raise when it is collected becomes a ``StudyError`` inside ``reading``.
+    """
+    if isinstance(data, Path) and not is_parquet(data):
+        return _read_rows(data).lazy()
+    if isinstance(data, Path):
+        with reading(data):
+            lazy = _scan_parquet(parts_of(data))
+            return _texts_as_text(lazy)
+    return _texts_as_text(data)
+
+
+def _scan_parquet(files: list[Path]) -> pl.LazyFrame:
+    schemas = [pl.read_parquet_schema(file) for file in files]
+    if all(schema == schemas[0] for schema in schemas):
+        return pl.scan_parquet(files, glob=False)
+    # A part may lack a column, or have one of nulls only: whatever type holds all parts.
+    return pl.concat([_texts_as_text(pl.scan_parquet(file, glob=False)) for file in files], how="diagonal_relaxed")
+
+
+def _texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
+    schema = lazy.collect_schema()
+    casts = [pl.col(name).cast(pl.String) for name in TEXTS if name in schema and schema[name] != pl.String]
+    return lazy.with_columns(casts) if casts else lazy
+
+
+def read(data: Recorded) -> pl.DataFrame:
+    """The table, whole; problems in it are a ``StudyError``."""
+    with reading(data):
+        return scan(data).collect()
+
+
+@contextmanager
+def reading(data: Recorded) -> Iterator[None]:
+    """What a file that cannot be read raises inside is a ``StudyError`` with its name on the way out."""
+    file = data if isinstance(data, Path) else Path("frame")
+    with all_at_once(str(file)) as problems:
+        try:
+            yield
+        except (pl.exceptions.PolarsError, *UNREADABLE) as error:
+            problems.add(f"cannot be read: {str(error).splitlines()[0]}", file.name)
+
+
+def _read_rows(path: Path) -> pl.DataFrame:
+    """The table of a JSONL or CSV file."""
+    with all_at_once(str(path)) as problems:
+        frame = frame_of(Source(path, path.name).chunks(problems))
+    if path.suffix.lower() == ".csv":
+        frame = frame.with_columns(_numbers(frame[name]) for name in frame.columns if name not in TEXTS)
+    return frame.with_columns(pl.col(name).cast(pl.String) for name in TEXTS if name in frame.columns)
+
+
+def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
+    """All rows as one frame, each column of its own type or of text."""
+    columns: dict[str, list[Any]] = {}
+    height = 0
+    for chunk in chunks:
+        for name in dict.fromkeys(name for row in chunk.rows for name in row):
+            columns.setdefault(name, [None] * height)
+        for name, values in columns.items():
+            values.extend([None if (value := row.get(name)) == "" else value for row in chunk.rows])
+        height += len(chunk.rows)
+    return pl.DataFrame([_series(name, values) for name, values in columns.items()])
+
+
+def _series(name: str, values: list[Any]) -> pl.Series:
+    """The values as a column of their own type, or of text where no one type holds them all."""
+    kinds = set(map(type, values)) - {type(None)}
+    if kinds == {int, float}:
+        return pl.Series(name, values, pl.Float64, strict=False)
+    if len(kinds) == 1:
+        numeric = kinds == {list} and all(type(item) in {int, float, type(None)} for v in values for item in v or ())
+        try:
+            return pl.Series(name, values, pl.List(pl.Float64), strict=False) if numeric else pl.Series(name, values)
+        except (TypeError, OverflowError, pl.exceptions.PolarsError):
+            pass  # lists or objects of many shapes: as text
+    return pl.Series(name, [None if value is None else as_text(value) for value in values], pl.String)
+
+
+def _numbers(column: pl.Series) -> pl.Series:
+    """A column of a CSV file as whole numbers or as numbers, where every cell is one."""
+    for kind in (pl.Int64, pl.Float64):
+        try:
+            return column.cast(kind)
+        except pl.exceptions.PolarsError:
+            continue
+    return column
+
+
+def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: Collection[str]) -> pl.LazyFrame:
+    """The rows about these tasks and agents; an empty cell is about none."""
+    # What an exam compares are its own items, not agents.
+    known = {"task": tasks} if table == "exams" else {"task": tasks} | dict.fromkeys(AGENTS, agents)
+    columns = lazy.collect_schema()
+    for column, names in known.items():
+        if column in columns:
+            lazy = lazy.filter(pl.col(column).is_null() | pl.col(column).is_in(list(names)))
+    return lazy
+
+
+def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
+    """Report lines of recorded evidence that cannot be read, and columns that are not there."""
+    for table, required in EVIDENCE.items():
+        if table not in recorded:
+            continue
+        data = recorded[table]
+        file = data.name if isinstance(data, Path) else table
+        columns = _columns(data, file, problems)
+        for column in required:
+            if columns and column not in columns:
+                problems.add(missing_column(column, columns), file)
+
+
+def _columns(data: Recorded, file: str, problems: Problems) -> list[str]:
+    if isinstance(data, Path) and not is_parquet(data):
+        columns: dict[str, None] = {}
+        for chunk in Source(data, file).chunks(problems):
+            columns.update(dict.fromkeys(name for row in chunk.rows for name in row))
+        return list(columns)
+    try:
+        return (_scan_parquet(parts_of(data)) if isinstance(data, Path) else data).collect_schema().names()
+    except (pl.exceptions.PolarsError, *UNREADABLE) as error:
+        problems.add(f"cannot be read: {str(error).splitlines()[0]}", file)
+        return []
+
+
+def names_from_evidence(recorded: Mapping[str, Recorded], tasks: Names, agents: Names) -> None:
+    """Take the tasks, and the agents where no table lists them, that the recorded tables speak of."""
+    for table, data in recorded.items():
+        with reading(data):
+            lazy = scan(data)
+            columns = lazy.collect_schema()
+            if "task" not in columns:
+                continue
+            _take(tasks, lazy, "task")
+            # What an exam compares are its own items, not agents.
+            if table != "exams" and not agents.listed_in:
+                for column in AGENTS:
+                    if column in columns:
+                        _take(agents, lazy, column)
+
+
+def _take(names: Names, lazy: pl.LazyFrame, column: str) -> None:
+    found = lazy.select(pl.col(column).unique(maintain_order=True)).collect()
+    for name in found[column].drop_nulls():
+        names.setdefault(name, len(names))

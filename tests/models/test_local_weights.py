@@ -14,7 +14,6 @@ import anyio
 import numpy as np
 import pytest
 
-from byte_tokenizer import CHATML, byte_tokenizer
 from goldless.errors import CanaryError, CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.canaries import check_scorer
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer, ScoreRequest, TokenLogprobs
@@ -25,6 +24,7 @@ torch = pytest.importorskip("torch", reason="needs the transformers extra: pip i
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
 
+from byte_tokenizer import CHATML, byte_tokenizer  # noqa: E402
 from goldless.models.local_weights import network as network_module  # noqa: E402
 from goldless.models.local_weights.checkpoint import folder_hash  # noqa: E402
 from goldless.models.local_weights.engine import GRAPHICS_CARD, Limits, TorchEngine  # noqa: E402

@@ -249,7 +249,8 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
         "time.sleep(600)\n"
     )
     runner.write_text(
-        "import anyio, sys\n"
+        "import anyio, signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup hand down that it is ignored
         "from goldless.records import Task\n"
         "from goldless.text_items import TextItem\n"
         "from goldless.user_metrics.catalogue import find_user_metric\n"

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from goldless.models.catalogue import open_model
     from goldless.models.scripted import ScriptedModel
     from goldless.reports.leaderboard import Leaderboard
+    from goldless.runs.estimate import Plan
     from goldless.runs.evaluation import Evaluation
-    from goldless.runs.planning import Plan
     from goldless.runs.review_results import Review
     from goldless.runs.review_store import save_review
     from goldless.runs.store import save_run
@@ -108,7 +108,7 @@ _HOMES = {
     "goldless.models.scripted": "ScriptedModel",
     "goldless.reports.leaderboard": "Leaderboard",
     "goldless.runs.evaluation": "Evaluation",
-    "goldless.runs.planning": "Plan",
+    "goldless.runs.estimate": "Plan",
     "goldless.runs.review_results": "Review",
     "goldless.runs.review_store": "save_review",
     "goldless.runs.store": "save_run",

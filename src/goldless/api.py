@@ -27,11 +27,11 @@ from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
+from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.options import Options, Progress, metric_names
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.planning import Plan, plan_study
 from goldless.runs.review_options import ReviewOptions
 from goldless.runs.review_results import Review
 from goldless.runs.reviewing import review_study

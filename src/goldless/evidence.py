@@ -1,57 +1,149 @@
-"""Evidence: what models were asked and what they said, with everything needed to trust it."""
+"""Evidence: what models were asked and what they said, in columns, with everything needed to trust it.
+
+One schema per kind of evidence. Stages append frames of these columns as replies arrive; the tables of a run folder and
+the recorded tables of a study have the same ones. A value that is missing is null, and ``failure`` says why.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from goldless.records import CallFailure
+import polars as pl
+
+from goldless.records import CallFailure, FailureKind
+
+Schema = dict[str, pl.DataType | type[pl.DataType]]
+
+
+def _texts(*names: str) -> Schema:
+    return dict.fromkeys(names, pl.String)
+
+
+FAILURE: Schema = _texts("failure", "failure_message")
+"""Why a value is missing: its kind, and what was said; both null where it is there."""
+TOKENS = "logprobs_nats"
+"""The column of per-token values: kept on disk, and read only by what shows tokens."""
+LOGPROBS: Schema = {
+    **_texts("scorer", "template", "rewriter", "task", "target", "given", "synopsis"),
+    "sum_logprob_nats": pl.Float64,
+    "mean_token_logprob_nats": pl.Float64,
+    "tokens": pl.Int64,
+    "texts": pl.String,
+    TOKENS: pl.List(pl.Float64),
+    **FAILURE,
+}
+"""log p of the response of ``target``, given that of ``given`` (null: the marginal) and a synopsis (null: none).
+
+``rewriter``: whose rewrites were scored; null: the responses as they are. ``texts``: a hash of the texts it is about,
+by which it is known again; null: not known."""
+VERDICTS: Schema = {
+    **_texts("critic", "prompt", "task", "first", "second", "second_task"),
+    "value": pl.Float64,
+    **_texts("label", "read_from"),
+    **FAILURE,
+}
+"""Whether the first response tells about the second, from 0 to 1; ``second_task`` is ``task`` in a matched pair."""
+CONTRASTS: Schema = {**_texts("task", "first", "second"), "contrast": pl.Float64}
+"""A matched verdict less the mean of its shuffled ones, where a study carries that without the verdicts."""
+JUDGEMENTS: Schema = {
+    **_texts("reviewer", "format", "task", "first", "second", "agent", "output"),
+    "value": pl.Float64,
+    **FAILURE,
+}
+"""What a reviewer said of one response (``agent``), or how far the first of two is better, on the scale ``format``."""
+REWRITES: Schema = {**_texts("rewriter", "template", "task", "agent", "text"), **FAILURE}
+"""A response after preprocessing; ``template``: the prompt it was made with, null: not known."""
+SYNOPSES: Schema = {**_texts("writer", "task", "synopsis", "text"), **FAILURE}
+"""A synopsis, by its name, that a model wrote for a task."""
+
+TABLES: Mapping[str, Schema] = {
+    "logprobs": LOGPROBS,
+    "verdicts": VERDICTS,
+    "critic_contrasts": CONTRASTS,
+    "rewrites": REWRITES,
+    "synopses": SYNOPSES,
+    "judgements": JUDGEMENTS,
+}
+"""The tables of evidence by the names they have in a study and in a run folder."""
+
+OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
+"""Failures that another run of the same command would try again."""
+
+
+def empty(schema: Schema) -> pl.DataFrame:
+    """A table without rows."""
+    return pl.DataFrame(schema=schema)
+
+
+def rows_frame(rows: Sequence[Sequence[Any]], schema: Schema) -> pl.DataFrame:
+    """A table of these rows, each in the order of the schema."""
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def failure_cells(failure: CallFailure | None) -> tuple[str | None, str | None]:
+    """The cells of ``FAILURE``."""
+    return (None, None) if failure is None else (failure.kind, failure.message)
 
 
 @dataclass(frozen=True, slots=True)
-class LogprobEvidence:
-    """log p of one response (the target), given another one, or nothing: the marginal."""
+class Evidence:
+    """Everything the metrics of a run rest on, without per-token values."""
 
-    scorer: str
-    """Who computed it, in short."""
-    template: str
-    """Name of the prompt."""
-    rewriter: str | None
-    """Whose rewrites were scored; None: the responses as they are."""
-    task: str
-    target: str
-    """Agent whose response was predicted (y)."""
-    given: str | None
-    """Agent whose response was known (x); None: the marginal."""
-    synopsis: str | None
-    """Name of the synopsis that was known; None: none."""
-    logprobs_nats: Sequence[float] | None = None
-    """One value a token of the target; None: missing, and ``failure`` says why, or recorded as a sum or mean only."""
-    failure: CallFailure | None = None
-    recorded_sum_nats: float | None = None
-    """The sum, where a study carries it without the values."""
-    recorded_mean_nats: float | None = None
-    """The mean over tokens, where a study carries it without the values."""
-    texts: str | None = None
-    """Hash of the texts it is about, by which it is known again; None: not known."""
+    logprobs: pl.DataFrame = field(default_factory=lambda: empty(LOGPROBS).drop(TOKENS))
+    verdicts: pl.DataFrame = field(default_factory=lambda: empty(VERDICTS))
+    contrasts: pl.DataFrame = field(default_factory=lambda: empty(CONTRASTS))
+    rewrites: pl.DataFrame = field(default_factory=lambda: empty(REWRITES))
+    synopses: pl.DataFrame = field(default_factory=lambda: empty(SYNOPSES))
+    described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """What signatures say of a table: who gave it and how."""
+    with_tokens: Callable[[], pl.LazyFrame] | None = None
+    """The log-probabilities with their per-token values, read from disk when asked for; None: there are none."""
 
     @property
-    def sum_nats(self) -> float | None:
-        """Log p of the whole target, never divided by its length."""
-        return self.recorded_sum_nats if self.logprobs_nats is None else sum(self.logprobs_nats)
+    def wanted(self) -> tuple[pl.DataFrame, ...]:
+        """The tables whose every row was asked for, whether it is there or missing."""
+        return self.logprobs, self.verdicts, self.rewrites, self.synopses
 
     @property
-    def mean_nats(self) -> float | None:
-        """Log p of the target per token."""
-        if self.logprobs_nats is None:
-            return self.recorded_mean_nats
-        return sum(self.logprobs_nats) / len(self.logprobs_nats) if self.logprobs_nats else None
+    def asked(self) -> int:
+        """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
+        return sum(map(len, self.wanted))
+
+    @property
+    def failures(self) -> Counter[FailureKind]:
+        """Missing evidence by cause."""
+        return failure_counts(*self.wanted)
+
+    @property
+    def examples(self) -> dict[FailureKind, str]:
+        """One message for each cause of missing evidence."""
+        found: dict[FailureKind, str] = {}
+        for frame in self.wanted:
+            last = frame.lazy().drop_nulls("failure").unique("failure", keep="last", maintain_order=True).collect()
+            found |= dict(last.select("failure", "failure_message").iter_rows())
+        return found
+
+    @property
+    def open(self) -> int:
+        """How many rows are missing for a cause that may pass."""
+        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
+
+
+def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
+    """Missing rows of tables of evidence by cause."""
+    found: Counter[FailureKind] = Counter()
+    for frame in frames:
+        counted = frame["failure"].drop_nulls().value_counts()
+        found.update(dict(counted.iter_rows()))
+    return found
 
 
 @dataclass(frozen=True, slots=True)
 class RewriteEvidence:
-    """A response after preprocessing."""
+    """A response after preprocessing, as a rewriter gave it."""
 
     rewriter: str
     task: str
@@ -65,7 +157,7 @@ class RewriteEvidence:
 
 @dataclass(frozen=True, slots=True)
 class VerdictEvidence:
-    """What a critic said of two responses: whether knowing the first tells about the second."""
+    """What a critic said of two responses, as it came: whether knowing the first tells about the second."""
 
     critic: str
     """Who said it, in short."""
@@ -87,15 +179,10 @@ class VerdictEvidence:
     """Whether the value is the mean over the labels' probabilities, or that of the one label."""
     failure: CallFailure | None = None
 
-    @property
-    def matched(self) -> bool:
-        """Whether both responses answer the same task."""
-        return self.task == self.second_task
-
 
 @dataclass(frozen=True, slots=True)
 class JudgementEvidence:
-    """What a reviewer said of one response, or of two."""
+    """What a reviewer said of one response, or of two, as it came."""
 
     reviewer: str
     """Who said it."""
@@ -119,7 +206,7 @@ class JudgementEvidence:
 
 @dataclass(frozen=True, slots=True)
 class SynopsisEvidence:
-    """A synopsis that a model wrote for a task."""
+    """A synopsis that a model wrote for a task, as it came."""
 
     writer: str
     task: str
@@ -153,3 +240,59 @@ class GenerationEvidence:
     def text(self) -> str | None:
         """What can be used; None: missing, and ``failure`` says why."""
         return self.reply if self.failure is None else None
+
+
+def verdicts_frame(rows: Sequence[VerdictEvidence]) -> pl.DataFrame:
+    """Verdicts as a table."""
+    names = [name for name in VERDICTS if name not in FAILURE]
+    return rows_frame([(*(getattr(r, n) for n in names), *failure_cells(r.failure)) for r in rows], VERDICTS)
+
+
+def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
+    """Judgements as a table; of a rated response the agent has a column of its own."""
+    return rows_frame(
+        [
+            (
+                row.reviewer,
+                row.scale,
+                row.task,
+                None if row.second is None else row.first,
+                row.second,
+                row.first if row.second is None else None,
+                row.output,
+                row.value,
+                *failure_cells(row.failure),
+            )
+            for row in rows
+        ],
+        JUDGEMENTS,
+    )
+
+
+def judgement_rows(table: pl.DataFrame) -> list[JudgementEvidence]:
+    """Judgements one by one, where single ones are looked at."""
+    return [
+        JudgementEvidence(
+            reviewer=row["reviewer"],
+            scale=row["format"],
+            task=row["task"],
+            first=row["agent"] if row["second"] is None else row["first"],
+            second=row["second"],
+            output=row["output"],
+            value=row["value"],
+            failure=None if row["failure"] is None else CallFailure(row["failure"], row["failure_message"] or ""),
+        )
+        for row in table.select(*JUDGEMENTS).iter_rows(named=True)
+    ]
+
+
+def rewrites_frame(rows: Sequence[RewriteEvidence]) -> pl.DataFrame:
+    """Rewrites as a table."""
+    return rows_frame(
+        [(r.rewriter, r.template, r.task, r.agent, r.text, *failure_cells(r.failure)) for r in rows], REWRITES
+    )
+
+
+def synopses_frame(rows: Sequence[SynopsisEvidence]) -> pl.DataFrame:
+    """Written synopses as a table."""
+    return rows_frame([(r.writer, r.task, r.synopsis, r.text, *failure_cells(r.failure)) for r in rows], SYNOPSES)

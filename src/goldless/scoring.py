@@ -1,13 +1,14 @@
-"""Scoring: from texts to log-probability evidence, task by task."""
+"""Scoring: from texts to log-probabilities, task by task."""
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from goldless.errors import CallError, TextTooLongError
-from goldless.evidence import LogprobEvidence
+from goldless.evidence import LOGPROBS, failure_cells, rows_frame
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, content_hash
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
@@ -77,24 +78,6 @@ class ScoringStage:
     synopsis: str | None = None
     """Name of the synopsis that is shown; None: none."""
 
-    async def score_task(
-        self, task: Task, texts: Texts, asked: Sequence[Question] | None = None
-    ) -> list[LogprobEvidence]:
-        """Evidence for the questions, or for every marginal and ordered pair of a task's texts.
-
-        Every question about a missing text is missing too.
-        """
-        (evidence,) = await score_together([ScoringJob(self, task, texts, _all(texts) if asked is None else asked)])
-        return evidence
-
-    async def measure(self, task: Task, texts: Texts, asked: Sequence[Question] | None = None) -> list[LogprobEvidence]:
-        """The questions of a task whose texts do not fit, found without asking the scorer anything."""
-        measured = [
-            (question, await self.request(task, question, texts))
-            for question in (_all(texts) if asked is None else asked)
-        ]
-        return [self.evidence(task, q, r) for q, r in measured if isinstance(r, CallFailure) and r.kind == "too_long"]
-
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
         """What the scorer is asked, or why it cannot be."""
         target = texts[question.target]
@@ -127,23 +110,6 @@ class ScoringStage:
             return None
         return content_hash(synopsis, given, target)[:16]
 
-    def evidence(self, task: Task, question: Question, reply: ScoreReply, texts: str | None = None) -> LogprobEvidence:
-        """The reply with everything needed to trust it; ``texts``: the hash of what it is about."""
-        failure = reply if isinstance(reply, CallFailure) else None
-        return LogprobEvidence(
-            scorer=self.scorer.identity.short,
-            template=self.template.name,
-            rewriter=self.rewriter,
-            task=task.task,
-            target=question.target,
-            given=question.given,
-            synopsis=self.synopsis,
-            # eight bytes a token: a large study has hundreds of millions of them
-            logprobs_nats=None if isinstance(reply, CallFailure) else array("d", reply.logprobs),
-            failure=failure,
-            texts=texts,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class ScoringJob:
@@ -155,54 +121,69 @@ class ScoringJob:
     questions: Sequence[Question]
 
 
-def _all(texts: Texts) -> list[Question]:
-    return list(questions(list(texts)))
-
-
-async def score_together(jobs: Sequence[ScoringJob]) -> list[list[LogprobEvidence]]:
-    """The evidence of each job, all of them asked at once of one scorer, so that what they share is computed once."""
-    replies: list[list[ScoreReply | None]] = [[None] * len(job.questions) for job in jobs]
-    requests: list[ScoreRequest] = []
-    places: list[tuple[int, int]] = []
-    for i, job in enumerate(jobs):
-        for k, question in enumerate(job.questions):
+async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
+    """The questions whose texts do not fit, in words with the cause, found without asking the scorer anything."""
+    found = []
+    for job in jobs:
+        for question in job.questions:
             request = await job.stage.request(job.task, question, job.texts)
-            if isinstance(request, CallFailure):
-                replies[i][k] = request
-            else:
-                requests.append(request)
-                places.append((i, k))
+            if isinstance(request, CallFailure) and request.kind == "too_long":
+                found.append((_named(job.task.task, question.target, question.given), request))
+    return found
+
+
+async def score_together(jobs: Sequence[ScoringJob]) -> pl.DataFrame:
+    """The log-probabilities of all jobs, with per-token values, in their order and that of their questions.
+
+    All are asked at once of one scorer, so that what they share is computed once.
+    """
+    asked = [(job, question) for job in jobs for question in job.questions]
+    replies: list[ScoreReply] = [NOTHING] * len(asked)
+    requests: list[ScoreRequest] = []
+    places: list[int] = []
+    for place, (job, question) in enumerate(asked):
+        request = await job.stage.request(job.task, question, job.texts)
+        if isinstance(request, CallFailure):
+            replies[place] = request
+        else:
+            requests.append(request)
+            places.append(place)
 
     def deliver(found: Mapping[int, ScoreReply]) -> None:
         for number, reply in found.items():
-            i, k = places[number]
-            replies[i][k] = reply
+            replies[places[number]] = reply
 
     if requests:
         await jobs[0].stage.scorer.score(requests, deliver)
-    return [
-        [
-            job.stage.evidence(job.task, question, _there(reply), job.stage.texts_hash(job.task, question, job.texts))
-            for question, reply in zip(job.questions, got, strict=True)
-        ]
-        for job, got in zip(jobs, replies, strict=True)
-    ]
+    return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], LOGPROBS)
 
 
-def _there(reply: ScoreReply | None) -> ScoreReply:
-    return CallFailure("bad_reply", "the scorer delivered nothing for this question") if reply is None else reply
+NOTHING = CallFailure("bad_reply", "the scorer delivered nothing for this question")
 
 
-def refuse_too_long(evidence: Sequence[LogprobEvidence], limit: int = 20) -> None:
+def _row(job: ScoringJob, question: Question, reply: ScoreReply) -> tuple[object, ...]:
+    """The reply as a row of evidence, with everything needed to trust it."""
+    stage = job.stage
+    failure = reply if isinstance(reply, CallFailure) else None
+    values = None if isinstance(reply, CallFailure) else list(reply.logprobs)
+    total = None if values is None else sum(values)
+    return (
+        *(stage.scorer.identity.short, stage.template.name, stage.rewriter),
+        *(job.task.task, question.target, question.given, stage.synopsis),
+        total,
+        None if total is None or not values else total / len(values),
+        None if values is None else len(values),
+        stage.texts_hash(job.task, question, job.texts),
+        values,
+        *failure_cells(failure),
+    )
+
+
+def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> None:
     """Raise one error that names every task and agent whose texts do not fit; texts are never cut."""
-    bad = [row for row in evidence if row.failure is not None and row.failure.kind == "too_long"]
     if not bad:
         return
-    lines = [
-        f"  task {row.task}: {row.target}{f' given {row.given}' if row.given else ''}: {row.failure.message}"
-        for row in bad[:limit]
-        if row.failure is not None
-    ]
+    lines = [f"  {what}: {failure.message}" for what, failure in bad[:limit]]
     if len(bad) > limit:
         lines.append(f"  … and {len(bad) - limit} more")
     raise TextTooLongError(
@@ -214,3 +195,13 @@ def refuse_too_long(evidence: Sequence[LogprobEvidence], limit: int = 20) -> Non
             ]
         )
     )
+
+
+def too_long(logprobs: pl.DataFrame) -> list[tuple[str, CallFailure]]:
+    """The log-probabilities that are missing because their texts do not fit, in words with the cause."""
+    bad = logprobs.filter(pl.col("failure") == "too_long").select("task", "target", "given", "failure_message")
+    return [(_named(task, target, given), CallFailure("too_long", said)) for task, target, given, said in bad.rows()]
+
+
+def _named(task: str, target: str, given: str | None) -> str:
+    return f"task {task}: {target}{f' given {given}' if given else ''}"

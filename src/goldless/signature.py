@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
 import goldless._version as version
+
+Words = npt.NDArray[np.uint64]
+NOTHING = np.uint64(0x9E3779B97F4A7C15)
+"""Stands for a value that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,3 +29,35 @@ class Signature:
         # a name may hold the sign that parts the line
         parts = [self.metric, *(f"{key}:{value}" for key, value in self.settings.items())]
         return "|".join([*(part.replace("|", "/") for part in parts), f"goldless:{version.__version__}"])
+
+
+def table_hash(table: pl.DataFrame) -> str:
+    """Eight digits that tell two tables of evidence apart, whatever the order of their rows and on any machine."""
+    rows = np.zeros(len(table), np.uint64)
+    for column in table:
+        rows = _mixed(rows * np.uint64(0x100000001B3) + _words(column))
+    total = rows.sum(dtype=np.uint64).tobytes() + np.bitwise_xor.reduce(rows, initial=np.uint64(0)).tobytes()
+    return hashlib.sha256(total + len(rows).to_bytes(8, "little")).hexdigest()[:8]
+
+
+def _words(column: pl.Series) -> Words:
+    """One number for each value: its bits, or a hash of its text."""
+    if column.dtype.is_numeric():
+        values = column.cast(pl.Float64).fill_nan(None)
+        bits = (values.fill_null(0.0).to_numpy() + 0.0).view(np.uint64)  # minus zero is zero
+        return np.where(values.is_null().to_numpy(), NOTHING, _mixed(bits))
+    names = column.cast(pl.String)
+    known = names.unique().drop_nulls()
+    if known.is_empty():
+        return np.full(len(column), NOTHING)
+    hashes = np.array([int.from_bytes(hashlib.sha256(n.encode()).digest()[:8], "little") for n in known], np.uint64)
+    places = names.cast(pl.Enum(known)).to_physical()
+    return np.where(places.is_null().to_numpy(), NOTHING, hashes[places.fill_null(0).to_numpy()])
+
+
+def _mixed(words: Words) -> Words:
+    """Every bit of a number spread over all of its bits (the finaliser of MurmurHash3)."""
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xFF51AFD7ED558CCD)
+    words = (words ^ (words >> np.uint64(33))) * np.uint64(0xC4CEB9FE1A85EC53)
+    mixed: Words = words ^ (words >> np.uint64(33))
+    return mixed

@@ -6,7 +6,6 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.evidence import RewriteEvidence
 from goldless.finetuning.splitting import split_tasks, usable_tasks
 from goldless.studies import study_from_frame
 
@@ -41,12 +40,7 @@ def test_a_task_with_fewer_than_three_usable_responses_is_left_out_and_named():
 
 def test_a_response_without_rewrite_is_missing_and_never_replaced_by_the_response_itself():
     study = study_of(2, "abc")
-    rewrites = {
-        (f"t{i}", agent): RewriteEvidence("r", f"t{i}", agent, f"rewritten {agent}")
-        for i in range(2)
-        for agent in "abc"
-        if (i, agent) != (1, "c")
-    }
+    rewrites = {(f"t{i}", agent): f"rewritten {agent}" for i in range(2) for agent in "abc" if (i, agent) != (1, "c")}
     found = usable_tasks(study, rewrites=rewrites)
     assert (found.too_few, found.texts_missing) == (("t1",), 1)
     assert dict(found.tasks[0].texts) == {agent: f"rewritten {agent}" for agent in "abc"}

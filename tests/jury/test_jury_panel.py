@@ -10,12 +10,12 @@ from goldless.errors import CapabilityError, UserError
 from goldless.judging.scales import find_scale
 from goldless.jury.panel import Juror, Jury, JuryError
 from goldless.metrics.chair import panel_verdicts, vote_share
-from goldless.metrics.judgement_table import pair_judgements_from_columns
 from goldless.models.interface import ChatReply, ChatRequest, Usage
 from goldless.models.journalled import JournalledChat
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
+from judgement_columns import pair_judgements_from_columns
 
 pytestmark = pytest.mark.anyio
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.meta_evaluation.bias.position import position_rows
-from goldless.metrics.judgement_table import pair_judgements_from_columns
+from judgement_columns import pair_judgements_from_columns
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.95}
 TASKS = [f"t{i}" for i in range(12)]

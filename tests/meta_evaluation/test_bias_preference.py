@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from goldless.metrics.scores import ResponseScore
 
 from goldless.errors import UserError
 from goldless.meta_evaluation.bias.favour_rate import favour_rows, read_favours
@@ -17,11 +18,10 @@ from goldless.meta_evaluation.bias.judges import (
     rating_judges,
 )
 from goldless.meta_evaluation.bias.preference import family_rows, gap_rows
-from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.pair_labels import pair_labels
-from goldless.metrics.scores import ResponseScore
 from goldless.records import Rating
 from goldless.statistics.bootstrap import task_intervals
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.95}
 TASKS = tuple(f"t{i}" for i in range(12))

@@ -19,10 +19,10 @@ from goldless.meta_evaluation.cost.judgement_costs import parse_reviewer_prices
 from goldless.meta_evaluation.cost.panel_frontier import panel_frontier
 from goldless.meta_evaluation.cost.panel_search import search_panels
 from goldless.meta_evaluation.cost.panels import find_panels
-from goldless.metrics.judgement_table import pair_judgements_from_columns
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
 from goldless.runs.review_options import ReviewOptions
+from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
 

@@ -13,8 +13,9 @@ from scipy.stats import zscore
 from goldless.errors import MetricError
 from goldless.evidence import JudgementEvidence
 from goldless.metrics.chair import panel_scores, panel_verdicts, reviewer_scores, vote_share
-from goldless.metrics.judgement_table import pair_judgements, response_ratings, response_ratings_from_columns
+from goldless.metrics.judgement_table import pair_judgements, response_ratings
 from goldless.records import CallFailure
+from judgement_columns import response_ratings_from_columns
 
 NO = CallFailure("refused", "no")
 

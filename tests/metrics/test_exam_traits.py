@@ -18,9 +18,9 @@ from goldless.metrics.exam_traits import (
     self_confidence,
     uncertainties,
 )
-from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 
 def both_orders(values, first="ann", second="bob"):

@@ -7,13 +7,9 @@ import pytest
 
 from goldless.errors import MetricError
 from goldless.evidence import JudgementEvidence
-from goldless.metrics.judgement_table import (
-    pair_judgements,
-    pair_judgements_from_columns,
-    response_ratings,
-    response_ratings_from_columns,
-)
+from goldless.metrics.judgement_table import pair_judgements, response_ratings
 from goldless.records import CallFailure
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 NO = CallFailure("refused", "no")
 

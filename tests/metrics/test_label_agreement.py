@@ -13,7 +13,6 @@ from scipy.stats import kendalltau, spearmanr, ttest_rel
 
 from goldless.errors import MetricError, UserError
 from goldless.metrics.chair import PanelScores, panel_verdicts, reviewer_scores
-from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.label_agreement import (
     accuracies,
     accuracy,
@@ -28,6 +27,7 @@ from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.metrics.shares import task_shares, wilson
 from goldless.records import Rating
 from goldless.statistics.rank_correlation import rank_correlations
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 LABELS = pair_labels([Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))])
 """ann above bob above cy and di, who tie."""

@@ -25,7 +25,6 @@ from goldless.metrics.exam_traits import (
     self_confidence,
 )
 from goldless.metrics.judgement_parsing import read_pairwise_column, read_rating_column
-from goldless.metrics.judgement_table import pair_judgements_from_columns, response_ratings_from_columns
 from goldless.metrics.label_agreement import (
     accuracy,
     compare_credits,
@@ -37,6 +36,7 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.pair_labels import pair_labels, rating_table
 from goldless.metrics.qualification import qualify
 from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 pytestmark = pytest.mark.recorded
 

@@ -7,8 +7,8 @@ from dataclasses import asdict
 from goldless.cli.metric_options import FormatOption, JsonOption, StudyArgument, metric_options, run_on_study
 from goldless.cli.tables import print_tables
 from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.options import Options
-from goldless.runs.planning import Plan, plan_study
 
 READING = (
     "calls: different ones; known: in the journal already; tokens: each call whole, as a server charges; computed: "

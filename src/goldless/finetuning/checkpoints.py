@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.runs.store import write_text
+from goldless.files import write_text
 
 SEAL = "goldless_checkpoint.json"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
+import polars as pl
 
-from goldless.evidence import LogprobEvidence
+from goldless.evidence import LOGPROBS, empty
 from goldless.finetuning.examples import task_questions
 from goldless.finetuning.splitting import TaskTexts
-from goldless.runs.collecting import QUESTIONS_TOGETHER, task_groups
+from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.statistics.bootstrap import task_intervals
 
@@ -54,24 +55,24 @@ class HeldOutRow:
 
 async def held_out_evidence(
     tasks: Sequence[TaskTexts], stages: Sequence[ScoringStage], *, done: Callable[[int], None] = lambda _: None
-) -> list[LogprobEvidence]:
+) -> pl.DataFrame:
     """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` hears how many tasks are.
 
     A scorer that is faster with many is asked about many tasks in one call, as when it scores a study.
     """
     by_task = [[ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages] for each in tasks]
     least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
-    found: list[LogprobEvidence] = []
+    found = [empty(LOGPROBS)]
     for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):
         jobs = [job for place in places for job in by_task[place]]
-        found += [row for rows in await score_together(jobs) for row in rows]
+        found.append(await score_together(jobs))
         done(places.stop)
-    return found
+    return pl.concat(found)
 
 
 def compare_held_out(
-    before: Sequence[LogprobEvidence],
-    after: Sequence[LogprobEvidence],
+    before: pl.DataFrame,
+    after: pl.DataFrame,
     *,
     seed: int = 42,
     resamples: int = 10_000,
@@ -93,14 +94,23 @@ def compare_held_out(
     return rows
 
 
-Pairs = Mapping[Key, tuple[LogprobEvidence, LogprobEvidence]]
+class Predicted(NamedTuple):
+    """One text as it was predicted."""
+
+    sum_nats: float | None
+    """None: it could not be."""
+    tokens: int
 
 
-def _by_key(rows: Sequence[LogprobEvidence]) -> dict[Key, LogprobEvidence]:
-    return {(row.synopsis, row.task, row.target, row.given): row for row in rows}
+Pairs = Mapping[Key, tuple[Predicted, Predicted]]
 
 
-def _there(row: LogprobEvidence | None) -> bool:
+def _by_key(rows: pl.DataFrame) -> dict[Key, Predicted]:
+    columns = rows.select("synopsis", "task", "target", "given", "sum_logprob_nats", pl.col("tokens").fill_null(0))
+    return {(z, task, y, x): Predicted(total, tokens) for z, task, y, x, total, tokens in columns.iter_rows()}
+
+
+def _there(row: Predicted | None) -> bool:
     return row is not None and row.sum_nats is not None
 
 
@@ -111,7 +121,7 @@ def _row(
     used: Pairs,
     intervals: Mapping[str, float],
 ) -> HeldOutRow:
-    tokens = {key: len(one.logprobs_nats or ()) for key, (one, _) in used.items()}
+    tokens = {key: one.tokens for key, (one, _) in used.items()}
     sums = {key: (one.sum_nats or 0.0, other.sum_nats or 0.0) for key, (one, other) in used.items()}
     return HeldOutRow(
         metric=metric,
@@ -137,7 +147,7 @@ def _difference(
         if alone is not None and given is not None:
             before, after = ((g.sum_nats or 0.0) - (a.sum_nats or 0.0) for g, a in zip(given, alone, strict=True))
             sums[key] = (before, after)
-            tokens += len(given[0].logprobs_nats or ())
+            tokens += given[0].tokens
     return HeldOutRow(
         metric=metric,
         term="difference",

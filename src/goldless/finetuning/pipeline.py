@@ -12,10 +12,11 @@ from typing import Any
 
 import anyio
 import anyio.to_thread
+import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import CanaryError, PrerequisiteError, UserError, nearest
-from goldless.evidence import LogprobEvidence, RewriteEvidence
+from goldless.files import write_text
 from goldless.finetuning.checkpoints import remove_checkpoints
 from goldless.finetuning.examples import ExampleSet, build_examples, scoring_stages
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
@@ -30,11 +31,12 @@ from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification, parse_specification
+from goldless.records import CallFailure
 from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
-from goldless.runs.recorded import recorded_preprocessors
-from goldless.runs.store import write_text
+from goldless.runs.recorded import recorded_rewrites
 from goldless.runs.trained_scorer import TRAINED_ON, task_marks
+from goldless.runs.wordings import preprocessors
 from goldless.studies import Study
 from goldless.templates import FIELDS, Template, find_template
 
@@ -156,9 +158,9 @@ def _material(study: Study, options: FinetuneOptions) -> Material:
     )
 
 
-def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], RewriteEvidence]]:
+def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], str | CallFailure]]:
     """The recorded rewrites to train on, with the name of their rewriter."""
-    recorded = recorded_preprocessors(study)
+    recorded = preprocessors(recorded_rewrites(study))
     if not recorded:
         raise UserError(
             f"{study.name} carries no rewrites, and GEM scores rewritten responses. Make them with goldless score "
@@ -177,7 +179,7 @@ def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tupl
         chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
     if len(chosen) > 1:
         raise UserError(f"{study.name} carries several sets of rewrites ({', '.join(names)}): name one with --rewriter")
-    return chosen[0].name, chosen[0].rewrites
+    return chosen[0].name, chosen[0].texts()
 
 
 def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
@@ -261,7 +263,7 @@ def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, exa
     )
 
 
-async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> list[LogprobEvidence]:
+async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> pl.DataFrame:
     tasks = material.split.held_out
 
     def tell(done: int) -> None:
@@ -361,7 +363,7 @@ def _result(
     plan: TrainingPlan,
     examples: ExampleSet,
     training: Training,
-    evidence: tuple[Sequence[LogprobEvidence], Sequence[LogprobEvidence]],
+    evidence: tuple[pl.DataFrame, pl.DataFrame],
     scorer: ModelIdentity,
     canaries: Canaries,
     specification: HfSpecification,

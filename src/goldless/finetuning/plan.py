@@ -11,13 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
+from goldless.files import write_text
 from goldless.finetuning.checkpoints import refuse_other_plans
 from goldless.finetuning.examples import ExampleSet
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.local_weights.specification import TRAINING_PLAN
-from goldless.runs.store import check_writable, write_text
+from goldless.runs.store import check_writable
 from goldless.templates import FIELDS, Template
 
 PLAN_FILE = TRAINING_PLAN

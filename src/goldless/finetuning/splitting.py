@@ -9,9 +9,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.errors import UserError, nearest
-from goldless.evidence import RewriteEvidence
 from goldless.models.interface import content_hash
-from goldless.records import Task
+from goldless.records import CallFailure, Task
 from goldless.studies import Study
 
 RESPONSES_A_TASK = 3
@@ -62,7 +61,7 @@ class Split:
 def usable_tasks(
     study: Study,
     *,
-    rewrites: Mapping[tuple[str, str], RewriteEvidence] | None = None,
+    rewrites: Mapping[tuple[str, str], str | CallFailure] | None = None,
     agents: Collection[str] | None = None,
     seed: int = 42,
 ) -> UsableTasks:
@@ -79,8 +78,8 @@ def usable_tasks(
         for response in responses:
             if agents is not None and response.agent not in agents:
                 continue
-            row = None if rewrites is None else rewrites.get((response.task, response.agent))
-            text = response.text if rewrites is None else None if row is None else row.text
+            written = response.text if rewrites is None else rewrites.get((response.task, response.agent))
+            text = written if isinstance(written, str) else None
             if text is not None and text.strip():
                 texts[response.agent] = text
             else:

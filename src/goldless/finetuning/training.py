@@ -25,6 +25,7 @@ from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
 from goldless.errors import CapabilityError, ModelError
+from goldless.files import write_text
 from goldless.finetuning.checkpoints import checkpoint_step, last_checkpoint, seal_checkpoint
 from goldless.finetuning.examples import Example
 from goldless.finetuning.options import Recipe
@@ -34,7 +35,6 @@ from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.network import explained_memory
-from goldless.runs.store import write_text
 
 FEW_STEPS = 100
 """Up to so many steps, the loss of each is noted; of more, the mean of every ten."""

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from pathlib import Path
 
+from goldless.files import write_text
 from goldless.models.local_weights.specification import ADAPTER_CONFIG
-from goldless.runs.store import write_text
 
 FILE = "training.json"
 RESULT_FILE = "finetune.json"

@@ -13,10 +13,10 @@ from typing import Any
 import orjson
 
 from goldless.errors import UserError
+from goldless.evidence import OPEN_KINDS
 from goldless.gre_bench.generated_reviews import Generated
 from goldless.gre_bench.papers import PEOPLE, reads_as_person
 from goldless.records import Agent, Rating
-from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.store import try_writing
 from goldless.studies import Study, read_study, write_study
 from goldless.studies.frames import MADE

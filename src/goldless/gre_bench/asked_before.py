@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from goldless.evidence import GenerationEvidence
+from goldless.evidence import OPEN_KINDS, GenerationEvidence
 from goldless.gre_bench.adding import GENERATIONS, Pairs
 from goldless.gre_bench.generated_reviews import NOTHING_WRITTEN, GeneratedReview, generated_review
 from goldless.models.catalogue import is_server
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure
-from goldless.runs.evaluation import OPEN_KINDS
 from goldless.studies import Study
 
 ONLY_FITTING = ("truncate", "cut")

@@ -13,8 +13,8 @@ from tomlkit.exceptions import TOMLKitError
 
 from goldless.dates import last_day
 from goldless.errors import UserError, nearest
+from goldless.files import write_text
 from goldless.gre_bench.papers import reads_as_person
-from goldless.runs.store import write_text
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""

@@ -20,7 +20,7 @@ from goldless.dates import first_day, last_day
 from goldless.errors import UserError
 from goldless.gre_bench.papers import HUMAN, is_person
 from goldless.gre_bench.result_signatures import changed_signature
-from goldless.metrics.scores import ResponseScore
+from goldless.metrics.metric import ResponseScore
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash

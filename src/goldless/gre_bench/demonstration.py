@@ -14,8 +14,9 @@ from typing import Any
 
 import orjson
 
+from goldless.files import write_whole
 from goldless.gre_bench.edition import CONFIG, Edition, open_edition, open_or_begin
-from goldless.runs.store import try_writing, write_whole
+from goldless.runs.store import try_writing
 
 FOLDER = Path(__file__).parent / "demo_edition"
 PAPERS = ("papers.jsonl", "reviews.jsonl", "rewrites.jsonl")

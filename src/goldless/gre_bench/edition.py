@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import UserError
+from goldless.files import write_whole
 from goldless.gre_bench.config import EditionConfig, planned_config, read_config, write_settings
 from goldless.gre_bench.noted_draw import draw_differences
 from goldless.records import Agent
-from goldless.runs.store import write_whole
 from goldless.studies import Study, read_study
 
 CONFIG = "edition.toml"

@@ -9,15 +9,17 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from goldless.files import write_text
 from goldless.gre_bench.contamination import Clock, Scope, contamination_clock, public_dates
 from goldless.gre_bench.edition import Edition
 from goldless.gre_bench.noted_draw import asked_source, noted_draw
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.gre_bench.review_sections import noticed
+from goldless.metrics.metric import response_rows
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.store import finish_folder, write_text
+from goldless.runs.store import finish_folder
 from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
@@ -160,7 +162,7 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
     clock = contamination_clock(
         study.agents,
         public_dates(study),
-        {name: outcome.responses for name, outcome in outcomes.items()},
+        {name: response_rows(outcome.responses) for name, outcome in outcomes.items()},
         signatures={name: outcome.signature for name, outcome in outcomes.items()},
         seed=config.score.seed,
         resamples=config.score.resamples,

@@ -7,11 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from goldless.evidence import GenerationEvidence
+from goldless.evidence import OPEN_KINDS, GenerationEvidence
 from goldless.gre_bench.review_sections import CUT_REPLY, Flag, ParsedReview, noticed, parse_review
 from goldless.records import Agent, CallFailure
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import Spending
 from goldless.signature import Signature
 

@@ -9,9 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any, get_args
 
+from goldless.concurrency import side_by_side
 from goldless.dates import last_day
 from goldless.errors import CallError, GoldlessError, UserError, nearest
-from goldless.evidence import GenerationEvidence
+from goldless.evidence import OPEN_KINDS, GenerationEvidence
 from goldless.generation import MOST_TOKENS, Cut, GenerationStage
 from goldless.gre_bench.adding import add_reviews, refused_names
 from goldless.gre_bench.asked_before import asked_about, finished_models, settled_reviews, way_of_asking
@@ -24,8 +25,7 @@ from goldless.models.request_length import RequestLength
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
 from goldless.runs.asking_reviewers import named_reviewers
-from goldless.runs.collecting import CALLS_AT_ONCE, at_once
-from goldless.runs.evaluation import OPEN_KINDS
+from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
 from goldless.signature import Signature
@@ -211,7 +211,7 @@ class _Writing:
         found: dict[tuple[str, str], GeneratedReview] = {}
         settings = {name: self._signature(name, exact=length.exact) for name, length in lengths.items()}
         asking = [partial(self._one_model, name, settings[name], found) for name in self.stages]
-        await at_once(max(1, len(asking)), asking)
+        await side_by_side(lambda ask: ask(), asking, max(1, len(asking)))
         return {name: [found[name, task] for task in self.study.tasks] for name in self.stages}
 
     async def _one_model(self, name: str, settings: str, found: dict[tuple[str, str], GeneratedReview]) -> None:
@@ -224,7 +224,7 @@ class _Writing:
             found[name, task] = generated_review(name, evidence, settings, asked=asked)
             self._report(len(found))
 
-        await at_once(1 if model.local else CALLS_AT_ONCE, [partial(one, task) for task in self.study.tasks])
+        await side_by_side(one, self.study.tasks, 1 if model.local else CALLS_AT_ONCE)
 
     def _signature(self, name: str, *, exact: bool) -> str:
         limit = self.stages[name].limit

@@ -32,8 +32,8 @@ from goldless.models.interface import ChatModel
 from goldless.models.usage import Price
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.pipeline import evaluate_study
+from goldless.runs.plan import plan_run
 from goldless.runs.store import check_writable, save_run, try_writing
-from goldless.runs.work import plan_work
 from goldless.studies import Study
 
 Say = Callable[[str], None]
@@ -293,7 +293,7 @@ def _check_scoring(study: Study, options: Options, named: Collection[str]) -> No
     with warnings.catch_warnings():
         # the run itself warns of the same
         warnings.simplefilter("ignore")
-        parts = [(part.given, part.use) for part in plan_work(study, options).parts()]
+        parts = [(part.given, part.use) for part in plan_run(study, options).parts()]
     given: list[tuple[Any, Use]] = [(options.scorer, "scoring")] if "scorer" in named else []
     given += [(model, "chat") for model in options.rewriters] if "rewriter" in named else []
     given += [(options.synopsis_writer, "chat")] if "synopsis_writer" in named else []

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError, UserError
-from goldless.metrics.catalogue import Metric
-from goldless.metrics.scores import ResponseScore
+from goldless.metrics.metric import Metric, ResponseScore, response_rows
 from goldless.models.interface import Scorer
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
@@ -146,7 +145,9 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
         name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
         if any(one.scorer == name for one in found):
             raise UserError(f"two of the scorers are {name}: name different ones")
-        found += [ScoredBy(name, o.metric, o.responses, o.signature) for o in evaluation.outcomes.values()]
+        found += [
+            ScoredBy(name, o.metric, response_rows(o.responses), o.signature) for o in evaluation.outcomes.values()
+        ]
     compared = compare_scorers(found, seed=options.seed, resamples=options.resamples, level=options.level)
     return replace(compared, complete=complete, spending=tuple(spending))
 
@@ -155,7 +156,7 @@ def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> 
     problems = []
     if len(scorers) < 2:
         problems.append(f"{len(scorers)} scorer came; name at least two with --scorer A --scorer B")
-    without = [metric.name for metric in metrics if metric.kind != "likelihood"]
+    without = [metric.name for metric in metrics if metric.needs.logprobs is None]
     if without:
         problems.append(
             f"{', '.join(without)}: asks no scorer, so it is the same under each; score the study twice with what you "

@@ -120,8 +120,8 @@ def _samples(
 ) -> tuple[list[str], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
     """Task, score before and score after of every sample: a pair as in the paper, or a response where there is none."""
     name = perturbation.name
-    if scores.pairs and scores.metric.kind != "critic":
-        known = {(p.task, p.agent, p.peer): p.score for p in scores.pairs}
+    if len(scores.pairs) and scores.metric.needs.verdicts is None:
+        known = dict(zip(scores.pairs.select("task", "agent", "peer").iter_rows(), scores.pairs["score"], strict=True))
         keys = [(task, agent, peer) for task, agent in changed for peer in candidates.peers[task, agent]]
         everybody = perturbation.scope == "everybody"
         before = [known.get(key) for key in keys]
@@ -130,7 +130,7 @@ def _samples(
             for task, agent, peer in keys
         ]
         return [task for task, _, _ in keys], _numbers(before), _numbers(after)
-    of = {(r.task, r.agent): r.score for r in scores.responses}
+    of = dict(zip(scores.responses.select("task", "agent").iter_rows(), scores.responses["score"], strict=True))
     before = [of.get(key) for key in changed]
     after = [of.get((task, copy_name(agent, name))) for task, agent in changed]
     return [task for task, _ in changed], _numbers(before), _numbers(after)

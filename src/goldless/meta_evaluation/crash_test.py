@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 
 from goldless.errors import MetricError, UserError
+from goldless.evidence import OPEN_KINDS, Evidence
 from goldless.meta_evaluation.crash_design import (
     DEFAULT_REFERENCES,
     DEFAULT_RESPONSES,
@@ -27,8 +28,7 @@ from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, Perturb
 from goldless.models.cache import default_journal
 from goldless.models.interface import ChatModel
 from goldless.models.journal import Journal
-from goldless.runs.collecting import CALLS_AT_ONCE
-from goldless.runs.evaluation import OPEN_KINDS, Evidence
+from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import Part, Spending, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.outcomes import MetricScores
@@ -150,9 +150,9 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         margin=crash.margin,
         level=options.level,
         spending=(*writing, *scored.spending),
-        problems=_problems(perturbed, scored.scores, scored.found.evidence),
-        asked=len(written) + len(scored.found.evidence.wanted),
-        open=open_texts + scored.found.evidence.open,
+        problems=_problems(perturbed, scored.scores, scored.collected.evidence),
+        asked=len(written) + scored.collected.evidence.asked,
+        open=open_texts + scored.collected.evidence.open,
     )
 
 
@@ -170,7 +170,7 @@ def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
     if options.peers is not None or options.panel is not None or options.budget_calls is not None:
         raise UserError("a crash test pairs responses itself: say with --references what they are held against")
     for metric in options.chosen_metrics():
-        if metric.kind in {"labels", "wins"}:
+        if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
                 f"{metric.name} is computed from recorded labels or comparisons, of which changed responses have none, "
                 "so it cannot be crash-tested"

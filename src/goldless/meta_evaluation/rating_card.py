@@ -10,13 +10,14 @@ from typing import Any
 
 import polars as pl
 
+from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
 from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.meta_evaluation.perturbations.catalogue import Must
 from goldless.models.interface import content_hash
 from goldless.reports.badge import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.store import check_writable, finish_folder, write_text, write_whole
+from goldless.runs.store import check_writable, finish_folder
 
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "

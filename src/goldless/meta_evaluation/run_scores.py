@@ -10,7 +10,7 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.consistency import ScoredBy
-from goldless.metrics.scores import ResponseScore
+from goldless.metrics.metric import ResponseScore
 
 SCORES = "response_scores.csv"
 SCHEMA = {

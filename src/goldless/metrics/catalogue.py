@@ -1,16 +1,21 @@
-"""The metrics by name: what each is, and what evidence it takes."""
+"""The metrics by name: ours, and those that plugins add."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any
 
 from goldless.errors import MetricError, nearest
 from goldless.metrics.baselines import BASELINES, EMBEDDED, baseline
+from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
-from goldless.metrics.text_metrics import ItemMetric, TextPairMetric
-from goldless.metrics.tvd_mi import Direction
+from goldless.metrics.metric import Metric
+from goldless.metrics.text_metrics import BaselineMetric
+from goldless.metrics.tvd_mi import CriticMetric
+from goldless.metrics.wins import WinMetric
+from goldless.plugins import Catalogue
 
 METRICS = {
     "gem-raw": "pointwise mutual information between responses as they are",
@@ -37,48 +42,79 @@ METRICS = {
 }
 """Forms of a metric's name, with what it is."""
 
-Kind = Literal["likelihood", "critic", "labels", "wins", "texts"]
-Against = Literal["peers", "reference", "nothing"]
+Make = Callable[[str, str | None], Metric | None]
+"""Makes the metric of a whole name and what stands in its brackets; None: it takes no such thing."""
 
 
 @dataclass(frozen=True, slots=True)
-class Metric:
-    """A metric as it was asked for."""
+class MetricFamily:
+    """The metrics under one name: ``NAME`` and ``NAME[OPTION]``."""
 
-    name: str
-    kind: Kind
-    text: Literal["responses", "rewrites", "rewrites if any"] = "responses"
-    """What is scored."""
-    synopsis: str | None = None
-    """Name of the synopsis everything is conditioned on."""
-    likelihood: LikelihoodMetric | None = None
-    direction: Direction = "both"
-    """Of a critic's contrasts, or of recorded comparisons ("given": first position only)."""
-    table: str | None = None
-    """The recorded table of comparisons."""
-    pairs: TextPairMetric | None = None
-    """Of texts: how near a response is to another text."""
-    items: ItemMetric | None = None
-    """Of texts: what somebody else's metric says of a response."""
-    against: Against = "peers"
-    """What a response is held against by a metric of texts."""
+    make: Make
 
-    @property
-    def unit(self) -> str:
-        """What its numbers are in."""
-        if self.pairs is not None:
-            return self.pairs.unit
-        if self.items is not None:
-            return self.items.unit
-        units = {"critic": "matched less shuffled", "labels": "total variation", "wins": "win rate"}
-        return units[self.kind] if self.likelihood is None else self.likelihood.unit
 
-    @property
-    def log_probabilities(self) -> LikelihoodMetric:
-        """The function of log-probabilities that it is."""
-        if self.likelihood is None:
-            raise MetricError(f"{self.name} is not a function of log-probabilities")
-        return self.likelihood
+def _plain(make: Callable[[str], Metric]) -> MetricFamily:
+    return MetricFamily(lambda name, option: None if option is not None else make(name))
+
+
+def _gem_s(name: str, option: str | None) -> Metric | None:
+    if option is None:
+        raise MetricError(
+            f"{name!r}: name the synopsis that is given, such as gem-s[abstract] for a column synopsis_abstract"
+        )
+    return LikelihoodMetric(name, GEM, "rewrites if any", option.removeprefix("synopsis_"))
+
+
+def _tvd_mi(name: str, option: str | None) -> Metric | None:
+    if option == "labels":
+        return RaterMetric(name)
+    if option in {"given", "about"}:
+        return CriticMetric(name, "given" if option == "given" else "about")
+    return CriticMetric(name) if option is None else None
+
+
+def _wins(*, both_orders: bool) -> MetricFamily:
+    def make(name: str, option: str | None) -> Metric | None:
+        return None if option is None else WinMetric(name, f"judge_{option.removeprefix('judge_')}", both_orders)
+
+    return MetricFamily(make)
+
+
+def _baseline(base: str) -> MetricFamily:
+    def make(name: str, option: str | None) -> Metric | None:
+        if option is None:
+            return BaselineMetric(name, baseline(base), "nothing" if base == "length" else "peers")
+        if option == "reference" and base != "length":
+            return BaselineMetric(name, baseline(base), "reference")
+        return BaselineMetric(name, baseline(f"{base}[{option}]")) if base in EMBEDDED else None
+
+    return MetricFamily(make)
+
+
+def _relative(base: str) -> MetricFamily:
+    return _plain(lambda name: LikelihoodMetric(name, RELATIVES[base]))
+
+
+OURS: Mapping[str, MetricFamily] = {
+    "gem-raw": _plain(lambda name: LikelihoodMetric(name, GEM)),
+    "gem": _plain(lambda name: LikelihoodMetric(name, GEM, "rewrites")),
+    "gem-s": MetricFamily(_gem_s),
+    "tvd-mi": MetricFamily(_tvd_mi),
+    **{base: _relative(base) for base in RELATIVES},
+    **{base: _baseline(base) for base in BASELINES},
+    "judge": _wins(both_orders=True),
+    "judge-first": _wins(both_orders=False),
+}
+
+
+def _wrong_shape(value: Any) -> str | None:
+    if isinstance(value, MetricFamily | Metric) or callable(value):
+        return None
+    return f"a metric must have name, unit, needs and scores, or be a function that makes one, got {value!r}"
+
+
+CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
+"""A plugin gives a metric, a function of what stands in the brackets that makes one, or a whole family."""
 
 
 def find_metric(name: str) -> Metric:
@@ -86,48 +122,27 @@ def find_metric(name: str) -> Metric:
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None
-    metric = _plain(name, base) if option is None else _with_option(name, base, option)
-    if metric is None and base == "gem-s":
+    found = _made(CATALOGUE.get(base), name, option)
+    if found is not None:
+        return found
+    theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
+    known = "\n".join(f"  {form:20} {text}" for form, text in (METRICS | theirs).items())
+    raise MetricError(
+        f"unknown metric {name!r}{nearest(name, (*METRICS, *BASELINES, *theirs))}\nKnown metrics:\n{known}"
+    )
+
+
+def _made(entry: Any, name: str, option: str | None) -> Metric | None:
+    """The metric that an entry of the catalogue makes."""
+    if isinstance(entry, MetricFamily):
+        return entry.make(name, option)
+    if isinstance(entry, Metric) and not isinstance(entry, type):
+        return entry if option is None else None
+    if entry is None:
+        return None
+    made = entry(option)
+    if not isinstance(made, Metric):
         raise MetricError(
-            f"{name!r}: name the synopsis that is given, such as gem-s[abstract] for a column synopsis_abstract"
+            f"{name}: the plugin must make a metric with name, unit, needs and scores, got {type(made).__name__}"
         )
-    if metric is None:
-        known = "\n".join(f"  {form:20} {text}" for form, text in METRICS.items())
-        raise MetricError(f"unknown metric {name!r}{nearest(name, (*METRICS, *BASELINES))}\nKnown metrics:\n{known}")
-    return metric
-
-
-def _plain(name: str, base: str) -> Metric | None:
-    if base == "gem-raw":
-        return Metric(name, "likelihood", likelihood=GEM)
-    if base == "gem":
-        return Metric(name, "likelihood", text="rewrites", likelihood=GEM)
-    if base == "tvd-mi":
-        return Metric(name, "critic")
-    if base in RELATIVES:
-        return Metric(name, "likelihood", likelihood=RELATIVES[base])
-    if base in BASELINES:
-        return Metric(name, "texts", pairs=baseline(base), against="nothing" if base == "length" else "peers")
-    return None
-
-
-def _with_option(name: str, base: str, option: str) -> Metric | None:
-    if base in BASELINES:
-        return _baseline_with(name, base, option)
-    if base == "gem-s":
-        column = option.removeprefix("synopsis_")
-        return Metric(name, "likelihood", text="rewrites if any", synopsis=column, likelihood=GEM)
-    if base == "tvd-mi" and option == "labels":
-        return Metric(name, "labels")
-    if base == "tvd-mi" and option in {"given", "about"}:
-        return Metric(name, "critic", direction="given" if option == "given" else "about")
-    if base in {"judge", "judge-first"}:
-        table = f"judge_{option.removeprefix('judge_')}"
-        return Metric(name, "wins", table=table, direction="both" if base == "judge" else "given")
-    return None
-
-
-def _baseline_with(name: str, base: str, option: str) -> Metric | None:
-    if option == "reference" and base != "length":
-        return Metric(name, "texts", pairs=baseline(base), against="reference")
-    return Metric(name, "texts", pairs=baseline(f"{base}[{option}]")) if base in EMBEDDED else None
+    return made

@@ -9,7 +9,6 @@ named ("Summary two is better"); ties that are said are ties; a number outside o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, check_convention
@@ -63,23 +62,3 @@ def read_rating(
     if convention == "paper":
         return numbers[0] if numbers else None
     return numbers[0] if len(set(numbers)) == 1 and lowest <= numbers[0] <= highest else None
-
-
-def read_pairwise_column(outputs: Iterable[str | None], *, convention: Convention = "default") -> list[float | None]:
-    """The verdict of each reply; equal replies are read once."""
-    known: dict[str | None, float | None] = {}
-    return [
-        known[output] if output in known else known.setdefault(output, read_pairwise(output, convention=convention))
-        for output in outputs
-    ]
-
-
-def read_rating_column(
-    outputs: Iterable[str | None], *, lowest: float, highest: float, convention: Convention = "default"
-) -> list[float | None]:
-    """The rating of each reply; equal replies are read once."""
-    known: dict[str | None, float | None] = {}
-    for output in (outputs := list(outputs)):
-        if output not in known:
-            known[output] = read_rating(output, lowest=lowest, highest=highest, convention=convention)
-    return [known[output] for output in outputs]

@@ -5,15 +5,16 @@ A value that is not there is NaN, and ``asked`` tells whether anybody wanted it:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import JudgementEvidence
+from goldless.evidence import JudgementEvidence, judgements_frame
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -75,114 +76,68 @@ class ResponseRatings:
         return replace(self, reviewers=tuple(reviewers), value=self.value[rows], asked=self.asked[rows])
 
 
+Judgements = pl.DataFrame | Iterable[JudgementEvidence]
+"""A table with the columns of ``evidence.JUDGEMENTS``, or judgements as they came."""
+
+
+def _frame(judgements: Judgements) -> pl.DataFrame:
+    return judgements if isinstance(judgements, pl.DataFrame) else judgements_frame(list(judgements))
+
+
 def pair_judgements(
-    evidence: Iterable[JudgementEvidence],
+    judgements: Judgements,
     *,
     reviewers: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> PairJudgements:
-    """Comparisons as arrays. Names that are given order the arrays and leave out all others."""
-    rows = [row for row in evidence if row.second is not None]
-    _check_one_scale(rows)
-    return pair_judgements_from_columns(
-        [row.reviewer for row in rows],
-        [row.task for row in rows],
-        [row.first for row in rows],
-        [row.second or "" for row in rows],
-        [row.value for row in rows],
-        reviewers=reviewers,
-        tasks=tasks,
-        agents=agents,
-    )
-
-
-def pair_judgements_from_columns(
-    reviewer: Sequence[str],
-    task: Sequence[str],
-    first: Sequence[str],
-    second: Sequence[str],
-    value: Sequence[float | None] | FloatArray,
-    *,
-    reviewers: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-) -> PairJudgements:
-    """Comparisons as arrays, from columns of equal length; ``value``: how far the first is better, None: missing."""
-    values = _values(value, [reviewer, task, first, second])
-    _check_range(values)
-    reviewers, tasks = _names(reviewers, reviewer), _names(tasks, task)
-    agents = _names(agents, [name for pair in zip(first, second, strict=True) for name in pair])
-    who, at = _numbered(reviewers, reviewer), _numbered(tasks, task)
-    left, right = _numbered(agents, first), _numbered(agents, second)
-    if np.any((left == right) & (left >= 0)):
-        place = int(np.flatnonzero((left == right) & (left >= 0))[0])
-        raise MetricError(f"task {task[place]}: {first[place]} is compared with itself")
-    kept = (who >= 0) & (at >= 0) & (left >= 0) & (right >= 0)
-    who, at, left, right, values = who[kept], at[kept], left[kept], right[kept], values[kept]
+    """Comparisons as arrays; ``value``: how far the first is better. Names that are given leave out all others."""
+    rows = _frame(judgements).drop_nulls("second")
+    _check_rows(rows)
+    _check_range(rows["value"])
+    rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "first": agents, "second": agents})
+    left, right, values = (rows[column].to_numpy() for column in ("first", "second", "value"))
+    if np.any(left == right):
+        row = rows.row(int(np.flatnonzero(left == right)[0]), named=True)
+        raise MetricError(f"task {names['task'][row['task']]}: {names['first'][row['first']]} is compared with itself")
     low, high, turned = np.minimum(left, right), np.maximum(left, right), (left > right).astype(np.int64)
-    key = (at * len(agents) + low) * len(agents) + high
-    keys, pair = np.unique(key, return_inverse=True)
-    cell = (who * len(keys) + pair) * 2 + turned
-    _check_unique(cell)
-    shape = len(reviewers), len(keys), 2
+    count = len(names["first"])
+    keys, pair = np.unique((rows["task"].to_numpy() * count + low) * count + high, return_inverse=True)
+    shape = len(names["reviewer"]), len(keys), 2
+    cell = (rows["reviewer"].to_numpy() * len(keys) + pair) * 2 + turned
     table, asked = _scattered(cell, np.where(turned == 1, 1 - values, values), int(np.prod(shape)))
-    _check_heard(reviewers, who)
     return PairJudgements(
-        tuple(reviewers),
-        tuple(tasks),
-        tuple(agents),
-        task=keys // len(agents) ** 2,
-        low=keys // len(agents) % len(agents),
-        high=keys % len(agents),
+        tuple(names["reviewer"]),
+        tuple(names["task"]),
+        tuple(names["first"]),
+        task=keys // count**2,
+        low=keys // count % count,
+        high=keys % count,
         value=table.reshape(shape),
         asked=asked.reshape(shape),
     )
 
 
 def response_ratings(
-    evidence: Iterable[JudgementEvidence],
+    judgements: Judgements,
     *,
     reviewers: Sequence[str] | None = None,
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> ResponseRatings:
     """Ratings as arrays. Names that are given order the arrays and leave out all others."""
-    rows = [row for row in evidence if row.second is None]
-    _check_one_scale(rows)
-    return response_ratings_from_columns(
-        [row.reviewer for row in rows],
-        [row.task for row in rows],
-        [row.first for row in rows],
-        [row.value for row in rows],
-        reviewers=reviewers,
-        tasks=tasks,
-        agents=agents,
-    )
-
-
-def response_ratings_from_columns(
-    reviewer: Sequence[str],
-    task: Sequence[str],
-    agent: Sequence[str],
-    value: Sequence[float | None] | FloatArray,
-    *,
-    reviewers: Sequence[str] | None = None,
-    tasks: Sequence[str] | None = None,
-    agents: Sequence[str] | None = None,
-) -> ResponseRatings:
-    """Ratings as arrays, from columns of equal length; a value of None is missing."""
-    values = _values(value, [reviewer, task, agent])
-    reviewers, tasks, agents = _names(reviewers, reviewer), _names(tasks, task), _names(agents, agent)
-    who, at, whom = _numbered(reviewers, reviewer), _numbered(tasks, task), _numbered(agents, agent)
-    kept = (who >= 0) & (at >= 0) & (whom >= 0)
-    cell = (who[kept] * len(tasks) + at[kept]) * len(agents) + whom[kept]
-    _check_unique(cell)
-    shape = len(reviewers), len(tasks), len(agents)
-    table, asked = _scattered(cell, values[kept], int(np.prod(shape)))
-    _check_heard(reviewers, who[kept])
+    rows = _frame(judgements).drop_nulls("agent")
+    _check_rows(rows)
+    rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "agent": agents})
+    shape = len(names["reviewer"]), len(names["task"]), len(names["agent"])
+    who, at, whom = (rows[column].to_numpy() for column in ("reviewer", "task", "agent"))
+    table, asked = _scattered((who * shape[1] + at) * shape[2] + whom, rows["value"].to_numpy(), int(np.prod(shape)))
     return ResponseRatings(
-        tuple(reviewers), tuple(tasks), tuple(agents), value=table.reshape(shape), asked=asked.reshape(shape)
+        tuple(names["reviewer"]),
+        tuple(names["task"]),
+        tuple(names["agent"]),
+        value=table.reshape(shape),
+        asked=asked.reshape(shape),
     )
 
 
@@ -201,24 +156,29 @@ def check_convention(convention: str) -> None:
 
 
 def _scattered(cell: IntArray, values: FloatArray, cells: int) -> tuple[FloatArray, BoolArray]:
+    """Values and whether one was asked for, by cell. Raises where two judgements have one cell."""
     table, asked = np.full(cells, np.nan), np.zeros(cells, dtype=np.bool_)
     table[cell] = values
     asked[cell] = True
+    repeated = len(cell) - int(asked.sum())
+    if repeated:
+        raise MetricError(
+            f"{repeated} of {len(cell)} judgements repeat the reviewer, task and agents of "
+            "another: keep one of them, or name repeated reviews as reviewers of their own"
+        )
     return table, asked
 
 
-def _values(value: Sequence[float | None] | FloatArray, names: Sequence[Sequence[str]]) -> FloatArray:
-    values = np.array(value, dtype=np.float64)  # None becomes NaN
-    if any(len(column) != len(values) for column in names):
-        lengths = ", ".join(map(str, [*map(len, names), len(values)]))
-        raise MetricError(f"columns of {lengths} rows came; all columns of judgements are equally long")
-    if np.isinf(values).any():
+def _check_rows(rows: pl.DataFrame) -> None:
+    scales = sorted(rows["format"].unique().to_list())
+    if len(scales) > 1:
+        raise MetricError(f"judgements on {len(scales)} scales came ({', '.join(scales)}); choose those of one")
+    if rows["value"].is_infinite().any():
         raise MetricError("an infinite judgement came; a value is a finite number, or missing")
-    return values
 
 
-def _check_range(values: FloatArray) -> None:
-    outside = values[(values < 0) | (values > 1)]
+def _check_range(values: pl.Series) -> None:
+    outside = values.drop_nulls().filter((values.drop_nulls() < 0) | (values.drop_nulls() > 1))
     if len(outside):
         raise MetricError(
             f"a comparison of {outside[0]:g} came; its value says how far the first is better: 1 it is, 0 the second "
@@ -226,31 +186,28 @@ def _check_range(values: FloatArray) -> None:
         )
 
 
-def _check_one_scale(rows: Sequence[JudgementEvidence]) -> None:
-    scales = sorted({row.scale for row in rows})
-    if len(scales) > 1:
-        raise MetricError(f"judgements on {len(scales)} scales came ({', '.join(scales)}); choose those of one")
-
-
-def _check_unique(cell: IntArray) -> None:
-    if len(np.unique(cell)) < len(cell):
-        raise MetricError(
-            f"{len(cell) - len(np.unique(cell))} of {len(cell)} judgements repeat the reviewer, task and agents of "
-            "another: keep one of them, or name repeated reviews as reviewers of their own"
-        )
-
-
-def _check_heard(reviewers: Sequence[str], who: IntArray) -> None:
-    heard = set(who.tolist())
-    silent = [name for number, name in enumerate(reviewers) if number not in heard]
+def _numbered(
+    rows: pl.DataFrame, given: Mapping[str, Sequence[str] | None]
+) -> tuple[pl.DataFrame, dict[str, list[str]]]:
+    """Rows whose names are all known, as numbers, missing values as NaN; and the names by column."""
+    agents = [name for name in ("first", "second") if name in given]
+    names: dict[str, list[str]] = {}
+    for column, known in given.items():
+        both = [pl.col(agents).cast(pl.String)] if column in agents else [pl.col(column).cast(pl.String)]
+        found = _appearing(rows.select(both)) if known is None else known
+        names[column] = list(dict.fromkeys(found))
+    numbers = [pl.col(column).cast(pl.Enum(known), strict=False) for column, known in names.items()]
+    kept = rows.select(*numbers, pl.col("value").fill_null(np.nan)).drop_nulls(list(names))
+    kept = kept.with_columns(pl.col(column).to_physical().cast(pl.Int64) for column in names)
+    heard = set(kept["reviewer"].unique().to_list())
+    silent = [name for number, name in enumerate(names["reviewer"]) if number not in heard]
     if silent:
         raise MetricError(f"no judgement of {', '.join(map(repr, silent))} is there on these tasks and agents")
+    return kept, names
 
 
-def _names(given: Sequence[str] | None, found: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(found if given is None else given))
-
-
-def _numbered(names: Sequence[str], column: Sequence[str]) -> IntArray:
-    number = {name: i for i, name in enumerate(names)}
-    return np.array([number.get(name, -1) for name in column], dtype=np.int64)
+def _appearing(columns: pl.DataFrame) -> list[str]:
+    """The names in some columns in the order they appear, row by row."""
+    if columns.width == 1:
+        return columns.to_series().unique(maintain_order=True).to_list()
+    return columns.select(pl.concat_list(pl.all()).explode()).to_series().unique(maintain_order=True).to_list()

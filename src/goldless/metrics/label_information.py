@@ -20,9 +20,14 @@ from typing import Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import MetricError
+from goldless.evidence import rows_frame
+from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.records import Preference, Rating
+from goldless.signature import table_hash
+from goldless.studies import Study
 
 MOST_CATEGORIES = 12
 ELEMENTS_AT_ONCE = 1 << 22
@@ -98,6 +103,64 @@ class LabelInformation:
     items: Items
     permutations: int
     seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class RaterMetric:
+    """How much raters' labels tell about each other's: preferences by their sign, else ratings by their value."""
+
+    name: str
+    unit: str = "total variation"
+
+    @property
+    def needs(self) -> Needs:
+        """People's labels."""
+        return Needs(labels=True)
+
+    def scores(self, given: Given) -> Scores:
+        """What was found by criterion; it scores no agents."""
+        study = given.study
+        check_labels(study)
+        labels = preference_labels(study.preferences()) if study.n_preferences else rating_labels(study.ratings())
+        items = {criterion: _items(rows) for criterion, rows in labels.items()}
+        found = {
+            criterion: label_information(rows, items=items[criterion], permutations=given.resamples, seed=given.seed)
+            for criterion, rows in labels.items()
+        }
+        settings = {
+            "categories": "sign" if study.n_preferences else "values",
+            "items": "+".join(sorted(set(items.values()))),
+            "labels": _labels_hash(labels),
+            "null": "permutation",
+            "permutations": str(given.resamples),
+        }
+        return Scores(pl.DataFrame(schema=RESPONSES), settings=settings, raters=found)
+
+
+def check_labels(study: Study) -> None:
+    """Raise where the study has no labels."""
+    if not study.n_preferences and not study.n_ratings:
+        raise MetricError(f"{study.name} has no labels table, which tvd-mi[labels] is computed from")
+
+
+def _labels_hash(labels: dict[str | None, list[CategoryLabel]]) -> str:
+    rows = [
+        (criterion, label.rater, "\n".join(label.item), label.category)
+        for criterion, found in labels.items()
+        for label in found
+    ]
+    names = dict.fromkeys(("criterion", "rater", "item"), pl.String)
+    return table_hash(rows_frame(rows, {**names, "category": pl.Float64}))
+
+
+def _items(labels: Sequence[CategoryLabel]) -> Items:
+    """On which items raters are compared: those all of them labelled, where that is most; else pair by pair."""
+    raters = {label.rater for label in labels}
+    by_item: dict[tuple[str, ...], set[str]] = {}
+    for label in labels:
+        by_item.setdefault(label.item, set()).add(label.rater)
+    shared = [found for found in by_item.values() if len(found) > 1]
+    return "complete" if 2 * sum(found == raters for found in shared) >= len(shared) > 0 else "pairwise"
 
 
 def preference_labels(preferences: Iterable[Preference]) -> dict[str | None, list[CategoryLabel]]:

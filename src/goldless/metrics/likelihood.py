@@ -7,22 +7,34 @@ where a metric says so. An agent's score on a task is the mean over its peers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeVar
 
-from goldless.evidence import LogprobEvidence
-from goldless.metrics.scores import PairScore
+import polars as pl
 
+from goldless.errors import MetricError, nearest
+from goldless.metrics.metric import (
+    PAIRS,
+    Given,
+    LogprobNeed,
+    Needs,
+    Scores,
+    Text,
+    mean_over_peers,
+    mean_over_variants,
+)
+
+Number = TypeVar("Number", float, pl.Expr)
 Term = Literal["peer given agent", "peer", "agent given peer", "agent"]
 
 
-def gem(peer_given_agent: float, peer: float) -> float:
+def gem(peer_given_agent: Number, peer: Number) -> Number:
     """Pointwise mutual information log p(y | x) - log p(y), in nats (GEM paper, section 3; GEM-S: all given z)."""
     return peer_given_agent - peer
 
 
-def mean_token_mi(peer_given_agent: float, peer: float, agent_given_peer: float, agent: float) -> float:
+def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
     """Nats per token that each response makes the other likelier, mean of both directions.
 
     Averaged over tasks, the two terms are a difference of entropies per token, H(Y) - H(Y | X).
@@ -30,36 +42,36 @@ def mean_token_mi(peer_given_agent: float, peer: float, agent_given_peer: float,
     return ((peer_given_agent - peer) + (agent_given_peer - agent)) / 2
 
 
-def gppm(peer_given_agent: float) -> float:
+def gppm(peer_given_agent: Number) -> Number:
     """The generative peer prediction mechanism: log p(y | x) per token (Lu et al. 2024). No marginal is taken off."""
     return peer_given_agent
 
 
-def bartscore_recall(peer_given_agent: float) -> float:
+def bartscore_recall(peer_given_agent: Number) -> Number:
     """The sum log p(y | x): how well the response predicts the peer's (as the GEM paper computes it, D.3)."""
     return peer_given_agent
 
 
-def bartscore_precision(agent_given_peer: float) -> float:
+def bartscore_precision(agent_given_peer: Number) -> Number:
     """The sum log p(x | y): how well the peer's response predicts this one."""
     return agent_given_peer
 
 
-def bartscore_f1(peer_given_agent: float, agent_given_peer: float) -> float:
+def bartscore_f1(peer_given_agent: Number, agent_given_peer: Number) -> Number:
     """What BARTScore calls F1: the arithmetic mean of recall and precision."""
     return (peer_given_agent + agent_given_peer) / 2
 
 
-def gptscore(agent_given_peer: float) -> float:
+def gptscore(agent_given_peer: Number) -> Number:
     """The mean log p(x | y) per token, the peer's response in place of the reference (Fu et al. 2023)."""
     return agent_given_peer
 
 
 @dataclass(frozen=True, slots=True)
-class LikelihoodMetric:
+class Likelihood:
     """A function of log-probabilities, and which it takes."""
 
-    of: Callable[..., float]
+    of: Callable[..., pl.Expr]
     terms: tuple[Term, ...]
     per_token: bool
     """Whether the terms are means over tokens; else sums."""
@@ -69,60 +81,145 @@ class LikelihoodMetric:
         """What its numbers are in."""
         return "nats per token" if self.per_token else "nats"
 
-    @property
-    def marginals(self) -> bool:
-        """Whether it needs log p of a response alone."""
-        return "peer" in self.terms or "agent" in self.terms
 
-
-GEM = LikelihoodMetric(gem, ("peer given agent", "peer"), per_token=False)
-RELATIVES: Mapping[str, LikelihoodMetric] = {
-    "mi": LikelihoodMetric(mean_token_mi, ("peer given agent", "peer", "agent given peer", "agent"), per_token=True),
-    "gppm": LikelihoodMetric(gppm, ("peer given agent",), per_token=True),
-    "bartscore": LikelihoodMetric(bartscore_f1, ("peer given agent", "agent given peer"), per_token=False),
-    "bartscore-precision": LikelihoodMetric(bartscore_precision, ("agent given peer",), per_token=False),
-    "bartscore-recall": LikelihoodMetric(bartscore_recall, ("peer given agent",), per_token=False),
-    "gptscore": LikelihoodMetric(gptscore, ("agent given peer",), per_token=True),
+GEM = Likelihood(gem, ("peer given agent", "peer"), per_token=False)
+RELATIVES: Mapping[str, Likelihood] = {
+    "mi": Likelihood(mean_token_mi, ("peer given agent", "peer", "agent given peer", "agent"), per_token=True),
+    "gppm": Likelihood(gppm, ("peer given agent",), per_token=True),
+    "bartscore": Likelihood(bartscore_f1, ("peer given agent", "agent given peer"), per_token=False),
+    "bartscore-precision": Likelihood(bartscore_precision, ("agent given peer",), per_token=False),
+    "bartscore-recall": Likelihood(bartscore_recall, ("peer given agent",), per_token=False),
+    "gptscore": Likelihood(gptscore, ("agent given peer",), per_token=True),
 }
 
 
-def pair_scores(
-    evidence: Iterable[LogprobEvidence], metric: LikelihoodMetric = GEM, *, peers: Collection[str] | None = None
-) -> list[PairScore]:
-    """The metric on every ordered pair of agent and peer, higher is better. Missing where any of its terms is.
+@dataclass(frozen=True, slots=True)
+class LikelihoodMetric:
+    """A metric over log-probabilities as it was asked for."""
 
-    The evidence is of one scorer, template, rewriter and synopsis. ``peers``: the agents that serve as peers; all
-    where none are named.
-    """
-    known = {(row.task, row.target, row.given): row for row in evidence}
-    pairs: dict[tuple[str, str, str], None] = {}
-    for task, target, given in known:
-        if given is None:
-            continue
-        if metric.terms[0] == "peer given agent":
-            if peers is None or target in peers:
-                pairs[task, given, target] = None
-        elif peers is None or given in peers:
-            pairs[task, target, given] = None
-    return [_pair(known, metric, *pair) for pair in pairs]
+    name: str
+    likelihood: Likelihood
+    text: Text = "responses"
+    synopsis: str | None = None
+    """Name of the synopsis everything is conditioned on."""
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in."""
+        return self.likelihood.unit
+
+    @property
+    def needs(self) -> Needs:
+        """The log-probabilities it takes."""
+        terms = self.likelihood.terms
+        return Needs(
+            logprobs=LogprobNeed(
+                self.text,
+                self.synopsis,
+                both_directions="agent given peer" in terms,
+                marginals="peer" in terms or "agent" in terms,
+                per_token=self.likelihood.per_token,
+            )
+        )
+
+    def scores(self, given: Given) -> Scores:
+        """The metric on every pair, over all ways of asking, and its mean over the peers of each response."""
+        variants = wordings(given.evidence.logprobs, self.text, self.synopsis)
+        if not variants:
+            raise MetricError(_no_evidence(self, given))
+        scored = {wording: given.compared(pair_scores(rows, self.likelihood)) for wording, rows in variants.items()}
+        pairs = mean_over_variants(list(scored.values()))
+        return Scores(
+            mean_over_peers(pairs),
+            pairs,
+            {wording.name: rows for wording, rows in scored.items()},
+            self._settings(given, list(scored), pairs),
+        )
+
+    def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
+        rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
+        written = given.evidence.synopses.filter(pl.col("synopsis") == (self.synopsis or ""))
+        writers = written["writer"].unique(maintain_order=True).to_list()
+        described = dict(given.evidence.described.get("logprobs", {}))
+        scorer = {"scorer": described.pop("scorer")} if "scorer" in described else {}
+        return {
+            **scorer,
+            **({"rewriter": ",".join(rewriters), **given.settings} if rewriters else {}),
+            "template": ",".join(dict.fromkeys(w.template for w in asked)),
+            "synopsis": self.synopsis or "none",
+            **({"written-by": "+".join(writers)} if writers else {}),
+            **described,
+            "peers": given.peers_shown(pairs),
+        }
 
 
-def _pair(
-    known: Mapping[tuple[str, str, str | None], LogprobEvidence],
-    metric: LikelihoodMetric,
-    task: str,
-    agent: str,
-    peer: str,
-) -> PairScore:
-    keys: dict[Term, tuple[str, str, str | None]] = {
-        "peer given agent": (task, peer, agent),
-        "peer": (task, peer, None),
-        "agent given peer": (task, agent, peer),
-        "agent": (task, agent, None),
+@dataclass(frozen=True, slots=True)
+class Wording:
+    """One way of asking for a log-probability: which template, whose rewrites and which synopsis."""
+
+    template: str
+    rewriter: str | None
+    """Whose rewrites are scored; None: the responses as they are."""
+    synopsis: str | None
+
+    @property
+    def name(self) -> str:
+        """One word for tables."""
+        return self.template if self.rewriter is None else f"{self.template}/{self.rewriter}"
+
+
+def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[Wording, pl.DataFrame]:
+    """The log-probabilities a metric rests on, by way of asking; several are averaged over."""
+    ways = ("template", "rewriter", "synopsis")
+    asked = [Wording(*way) for way in logprobs.select(ways).unique(maintain_order=True).iter_rows()]
+    asked = [wording for wording in asked if wording.synopsis == synopsis]
+    raw = [wording for wording in asked if wording.rewriter is None]
+    rewritten = [wording for wording in asked if wording.rewriter is not None]
+    chosen = raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
+    if len(chosen) == 1 and logprobs.select(ways).n_unique() == 1:
+        return {chosen[0]: logprobs}
+    return {
+        wording: logprobs.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in ways) for wording in chosen
     }
-    rows = [known.get(keys[term]) for term in metric.terms]
-    values = [None if row is None else row.mean_nats if metric.per_token else row.sum_nats for row in rows]
-    if any(value is None for value in values):
-        failure = next((row.failure for row in rows if row is not None and row.failure is not None), None)
-        return PairScore(task, agent, peer, None, None if failure is None else failure.kind)
-    return PairScore(task, agent, peer, metric.of(*values))
+
+
+def pair_scores(logprobs: pl.DataFrame, likelihood: Likelihood = GEM) -> pl.DataFrame:
+    """The function on every ordered pair of agent and peer, higher is better. Missing where any of its terms is.
+
+    The log-probabilities are of one scorer, template, rewriter and synopsis.
+    """
+    value = "mean_token_logprob_nats" if likelihood.per_token else "sum_logprob_nats"
+    known = logprobs.lazy().select("task", "target", "given", "failure", value=pl.col(value))
+    pairs = _term(known, likelihood.terms[0])
+    for term in likelihood.terms[1:]:
+        other = _term(known, term)
+        on = [name for name in ("task", "agent", "peer") if name in other.collect_schema()]
+        pairs = pairs.join(other, on=on, how="left", maintain_order="left")
+    values = [pl.col(f"log p of {term}") for term in likelihood.terms]
+    lost = pl.coalesce(pl.col(f"failure of {term}") for term in likelihood.terms)
+    whole = pl.all_horizontal(value.is_not_null() for value in values)
+    return (
+        pairs.with_columns(score=pl.when(whole).then(likelihood.of(*values)), missing=pl.when(~whole).then(lost))
+        .select(*PAIRS)
+        .collect()
+    )
+
+
+def _term(known: pl.LazyFrame, term: Term) -> pl.LazyFrame:
+    """The log-probabilities that are one term, under the names its pair gives target and condition."""
+    predicted, _, condition = term.partition(" given ")
+    there = pl.col("given").is_not_null() if condition else pl.col("given").is_null()
+    names = {predicted: pl.col("target"), **({condition: pl.col("given")} if condition else {})}
+    value, failure = pl.col("value").alias(f"log p of {term}"), pl.col("failure").alias(f"failure of {term}")
+    return known.filter(there).select("task", value, failure, **names)
+
+
+def _no_evidence(metric: LikelihoodMetric, given: Given) -> str:
+    synopses = sorted(given.evidence.logprobs["synopsis"].drop_nulls().unique().to_list())
+    if metric.synopsis is not None and metric.synopsis not in synopses:
+        return (
+            f"{given.study.name} carries no log-probabilities given a synopsis {metric.synopsis!r}"
+            f"{nearest(metric.synopsis, synopses) or '.'} Recorded synopses: {', '.join(synopses) or 'none'}."
+        )
+    what = "rewrites" if metric.text == "rewrites" else "responses as they are"
+    return f"{given.study.name} carries no log-probabilities of {what}, which {metric.name} needs"

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Protocol
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol, runtime_checkable
 
-from goldless.text_items import ItemMetric, ItemScore, TextItem
+import polars as pl
 
-__all__ = ["ItemMetric", "ItemScore", "TextItem", "TextPairMetric"]
+from goldless.errors import MetricError
+from goldless.evidence import rows_frame
+from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, mean_over_peers
+from goldless.text_items import ItemMetric, TextItem
+
+Against = Literal["peers", "reference", "nothing"]
 
 
 class TextPairMetric(Protocol):
@@ -27,3 +34,106 @@ class TextPairMetric(Protocol):
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); None where it is not defined."""
+
+
+@runtime_checkable
+class Fetched(Protocol):
+    """A metric whose files are fetched when they are first needed."""
+
+    def fetch(self, say: Callable[[str], None]) -> None:
+        """Have the files at hand, saying so where they are fetched now."""
+
+
+@dataclass(frozen=True, slots=True)
+class BaselineMetric:
+    """How near a response is to the peers' responses or to the task's reference, or what it is by itself."""
+
+    name: str
+    pairs: TextPairMetric
+    against: Against = "peers"
+    """What a response is compared with."""
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in."""
+        return self.pairs.unit
+
+    @property
+    def needs(self) -> Needs:
+        """The responses' texts."""
+        return Needs(texts=True, peers=self.against == "peers")
+
+    def scores(self, given: Given) -> Scores:
+        """The scores of all responses."""
+        if isinstance(self.pairs, Fetched):
+            self.pairs.fetch(given.say)
+        items = list(given.items())
+        if self.against == "peers":
+            pairs = self._peer_scores(items)
+            settings = {**self.pairs.settings, "peers": given.peers_shown(pairs)}
+            return Scores(mean_over_peers(pairs), pairs, settings=settings)
+        settings = {**self.pairs.settings, "against": self.against}
+        if self.against == "nothing":
+            return Scores(self._single_scores([(item, "") for item in items]), settings=settings)
+        known = [(item, item.task.reference) for item in items if item.task.reference is not None]
+        if not known:
+            raise MetricError(
+                f"{self.name}: no task has a reference (a column reference of the tasks table). "
+                f"{self.name.partition('[')[0]} alone holds responses against the peers' instead."
+            )
+        without = [item for item in items if item.task.reference is None]
+        return Scores(
+            self._single_scores(known, without),
+            settings=settings,
+            problems={"the task has no reference": len(without)} if without else {},
+        )
+
+    def _peer_scores(self, items: Sequence[TextItem]) -> pl.DataFrame:
+        keys = [(item, peer) for item in items for peer in item.peers]
+        if not keys:
+            raise MetricError(
+                f"{self.pairs.name}: no response has a peer to be held against. Score at least two agents, or hold "
+                f"responses against the tasks' own references with {self.pairs.name}[reference]."
+            )
+        scores = self.pairs.scores([(item.text, item.peers[peer]) for item, peer in keys])
+        rows = [(i.task.task, i.agent, peer, score, None) for (i, peer), score in zip(keys, scores, strict=True)]
+        return rows_frame(rows, PAIRS)
+
+    def _single_scores(
+        self, compared: Sequence[tuple[TextItem, str]], without: Sequence[TextItem] = ()
+    ) -> pl.DataFrame:
+        scores = self.pairs.scores([(item.text, other) for item, other in compared])
+        return single_scores([*(item for item, _ in compared), *without], [*scores, *[None] * len(without)])
+
+
+@dataclass(frozen=True, slots=True)
+class UserMetric:
+    """What somebody else's metric says of whole responses."""
+
+    name: str
+    items: ItemMetric
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in."""
+        return self.items.unit
+
+    @property
+    def needs(self) -> Needs:
+        """The responses' texts, with the peers' beside them."""
+        return Needs(texts=True, peers=False)
+
+    async def scores(self, given: Given) -> Scores:
+        """The scores of all responses, and what the metric said of those it could not score."""
+        items = list(given.items())
+        found = await self.items.scores(items)
+        problems = Counter(one.problem for one in found if one.problem is not None)
+        # a metric that looks at no pairs may still use all peers
+        settings = {**self.items.settings, "peers": given.peers_shown(pl.DataFrame(schema=PAIRS))}
+        return Scores(single_scores(items, [one.score for one in found]), settings=settings, problems=problems)
+
+
+def single_scores(items: Sequence[TextItem], scores: Sequence[float | None]) -> pl.DataFrame:
+    """Scores of responses that were looked at one by one."""
+    rows = [(i.task.task, i.agent, s, 1, int(s is not None)) for i, s in zip(items, scores, strict=True)]
+    return rows_frame(rows, RESPONSES)

@@ -18,146 +18,162 @@ depends on the order of the two, and both orders are asked anyway. One direction
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from numbers import Real
-from typing import Any, Literal, get_args
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
 
-import narwhals.stable.v2 as nw
+import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import VerdictEvidence
-from goldless.metrics.scores import PairScore, ResponseScore
+from goldless.evidence import CONTRASTS
+from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table
 
 Direction = Literal["both", "given", "about"]
 """``given``: what a response tells about the partners'. ``about``: what theirs tell about it. ``both``: the mean."""
-COLUMNS = ("task", "first", "second", "contrast")
-"""Columns of a table of recorded contrasts."""
 
 
-def contrasts(verdicts: Iterable[VerdictEvidence]) -> list[PairScore]:
+@dataclass(frozen=True, slots=True)
+class CriticMetric:
+    """TVD-MI as it was asked for."""
+
+    name: str
+    direction: Direction = "both"
+    unit: str = "matched less shuffled"
+
+    @property
+    def needs(self) -> Needs:
+        """A critic's verdicts."""
+        return Needs(verdicts="both" if self.direction == "both" else "one direction")
+
+    def scores(self, given: Given) -> Scores:
+        """The contrast of every pair, and its mean over the partners of each response."""
+        evidence = given.evidence
+        pairs = _pairs(evidence.contrasts) if len(evidence.contrasts) else contrasts(evidence.verdicts)
+        settings = {
+            **evidence.described.get("verdicts", {}),
+            "direction": self.direction,
+            "peers": given.peers_shown(pairs),
+        }
+        responses = response_scores(pairs, direction=self.direction, compared=given.compared)
+        return Scores(responses, pairs, settings=settings)
+
+
+def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     """The contrast of every ordered pair on every task: the agent is the first of the pair, the peer the second.
 
     Shuffled verdicts that are missing are left out. A contrast is missing where the matched verdict is, or every
     shuffled one; the cause is the failure's.
     """
-    asked: dict[tuple[str, ...], list[VerdictEvidence]] = {}
-    for verdict in verdicts:
-        key = (verdict.critic, verdict.prompt, verdict.task, verdict.first, verdict.second)
-        asked.setdefault(key, []).append(verdict)
-    return [_contrast(group) for group in asked.values()]
-
-
-def _contrast(group: Sequence[VerdictEvidence]) -> PairScore:
-    """The contrast from all verdicts on one pair of agents with the first response's task."""
-    task, agent, peer = group[0].task, group[0].first, group[0].second
-    matched = min(group, key=lambda verdict: not verdict.matched)
-    known = matched.value if matched.matched else None
-    values = [verdict.value for verdict in group if not verdict.matched and verdict.value is not None]
-    if known is None or not values:
-        lost = [verdict.failure for verdict in (matched, *group) if verdict.failure is not None]
-        return PairScore(task, agent, peer, None, lost[0].kind if lost else None)
+    apart = [name for name in ("critic", "prompt") if verdicts[name].n_unique() > 1]
+    pair = [*apart, "task", "first", "second"]
+    matched = pl.col("task") == pl.col("second_task")
+    rows = verdicts.lazy().select(*pair, "second_task", "value", "failure")
+    known = rows.filter(matched).select(*pair, matched="value", lost="failure")
+    joined = rows.join(known, on=pair, how="left", maintain_order="left")
     # the mean of the differences, not the difference of means: exactly 0 where all verdicts are equal
-    return PairScore(task, agent, peer, math.fsum(known - value for value in values) / len(values))
+    difference = (pl.col("matched") - pl.col("value")).filter(~matched)
+    return (
+        joined.group_by(pair, maintain_order=True)
+        .agg(score=difference.mean(), lost=pl.coalesce("lost", "failure").drop_nulls().first())
+        .select(
+            "task",
+            "score",
+            agent="first",
+            peer="second",
+            missing=pl.when(pl.col("score").is_null()).then("lost"),
+        )
+        .select(*PAIRS)
+        .collect()
+    )
 
 
-def contrasts_from_table(table: Any) -> list[PairScore]:
-    """The contrasts that a study carries: a frame, or rows, with columns task, first, second and contrast.
+def _pairs(recorded: pl.DataFrame) -> pl.DataFrame:
+    """Recorded contrasts as pairs; an empty one is missing as not recorded."""
+    missing = pl.when(pl.col("contrast").is_null()).then(pl.lit("not_recorded"))
+    return recorded.select("task", agent="first", peer="second", score="contrast", missing=missing)
 
-    An empty or NaN contrast is missing as ``not_recorded``. Rows that pair an agent with itself, which some tables
-    carry as zeros, are left out.
+
+def checked_contrasts(table: pl.DataFrame) -> pl.DataFrame:
+    """The contrasts that a study carries, in the columns task, first, second and contrast.
+
+    An empty or NaN contrast is null: missing. Rows that pair an agent with itself, which some tables carry as zeros,
+    are left out.
     """
-    found: dict[tuple[str, str, str], PairScore] = {}
-    rows = 0
-    for task, first, second, value in zip(*_columns(table), strict=True):
-        if first != second:
-            rows += 1
-            score = _number(value, task, first, second)
-            found[task, first, second] = PairScore(
-                task, first, second, score, "not_recorded" if score is None else None
+    for column in CONTRASTS:
+        if table.columns and column not in table.columns:
+            raise MetricError(
+                f"recorded contrasts have no column {column!r}{nearest(column, table.columns) or '.'} "
+                f"Needed: {', '.join(CONTRASTS)}. Found: {', '.join(table.columns)}."
             )
-    if rows > len(found):
+    rows = table.select(*CONTRASTS)
+    for column in ("task", "first", "second"):
+        if rows[column].null_count():
+            place = rows[column].is_null().arg_true()[0]
+            raise MetricError(f"row {place + 1} of the recorded contrasts has no {column}")
+    rows = rows.filter(pl.col("first") != pl.col("second"))
+    number = rows["contrast"].cast(pl.Float64, strict=False).fill_nan(None)
+    _check_contrasts(rows, number)
+    repeated = len(rows) - rows.select("task", "first", "second").n_unique()
+    if repeated:
         raise MetricError(
-            f"{rows - len(found)} of {rows} recorded contrasts repeat the task, first and second of another: "
+            f"{repeated} of {len(rows)} recorded contrasts repeat the task, first and second of another: "
             "a table holds the contrasts of one critic on one set of responses"
         )
-    return list(found.values())
+    return rows.with_columns(contrast=number)
 
 
-def _columns(table: Any) -> list[list[Any]]:
-    if isinstance(table, Sequence) and all(isinstance(row, Mapping) for row in table):
-        names = list(dict.fromkeys(name for row in table for name in row))
-        _check_columns(names)
-        return _named([[row.get(column) for row in table] for column in COLUMNS])
-    try:
-        frame = nw.from_native(table, eager_only=True)
-    except TypeError as error:
-        raise MetricError(
-            f"contrasts are a frame or a list of rows with columns {', '.join(COLUMNS)}; this is a "
-            f"{type(table).__module__}.{type(table).__qualname__}"
-        ) from error
-    _check_columns(frame.columns)
-    return _named([frame[column].to_list() for column in COLUMNS])
-
-
-def _named(columns: list[list[Any]]) -> list[list[Any]]:
-    for name, column in zip(COLUMNS[:3], columns[:3], strict=True):
-        if None in column:
-            raise MetricError(f"row {column.index(None) + 1} of the recorded contrasts has no {name}")
-    return columns
-
-
-def _check_columns(names: Sequence[str]) -> None:
-    for column in COLUMNS:
-        if names and column not in names:
-            raise MetricError(
-                f"recorded contrasts have no column {column!r}{nearest(column, names) or '.'} "
-                f"Needed: {', '.join(COLUMNS)}. Found: {', '.join(names)}."
-            )
-
-
-def _number(value: Any, task: str, first: str, second: str) -> float | None:
-    if value is None or value != value:  # noqa: PLR0124 - NaN, of whatever type
-        return None
-    if isinstance(value, str):  # one cell of text makes a whole column text: only that one is wrong
-        with suppress(ValueError):
-            value = float(value)
-    if isinstance(value, bool) or not isinstance(value, Real) or not -1 <= float(value) <= 1:
+def _check_contrasts(rows: pl.DataFrame, number: pl.Series) -> None:
+    """Refuse what is no number from -1 to 1."""
+    given = rows["contrast"]
+    empty = given.is_null() | (given.is_nan() if given.dtype.is_float() else pl.repeat(False, len(given), eager=True))
+    wrong = (~empty & number.is_null()) | ~number.is_between(-1, 1).fill_null(True)
+    if given.dtype == pl.Boolean or wrong.any():
+        place = 0 if given.dtype == pl.Boolean else wrong.arg_true()[0]
+        task, first, second, value = rows.row(place)
         raise MetricError(
             f"task {task}, {first} and {second}: a contrast is a matched verdict less a shuffled one, a number from "
             f"-1 to 1 or empty where missing, not {value!r}"
         )
-    return float(value)
 
 
 def response_scores(
-    pairs: Iterable[PairScore], *, direction: Direction = "both", peers: Collection[str] | None = None
-) -> list[ResponseScore]:
+    pairs: pl.DataFrame,
+    *,
+    direction: Direction = "both",
+    compared: Callable[[pl.DataFrame], pl.DataFrame] = lambda pairs: pairs,
+) -> pl.DataFrame:
     """The score of each response: the mean contrast over its partners, higher is better.
 
     ``given`` averages the contrasts with the response as first, ``about`` those with it as second, ``both`` takes the
     mean of these two averages. Missing where an average that is needed has no contrast left: the two directions differ
-    in level, so one does not stand in for the other. ``peers``: the agents that count as partners, such as a panel
-    common to all; None: every other agent. Asked and used count contrasts.
+    in level, so one does not stand in for the other. ``compared``: the pairs whose agent is to be compared with its
+    peer. Asked and used count contrasts.
     """
     if direction not in get_args(Direction):
         raise MetricError(f"the direction is one of {', '.join(get_args(Direction))}, not {direction!r}")
-    given: dict[tuple[str, str], list[float | None]] = {}
-    about: dict[tuple[str, str], list[float | None]] = {}
-    order: dict[tuple[str, str], None] = {}
-    for pair in pairs:
-        if direction != "about" and (peers is None or pair.peer in peers):
-            order[pair.task, pair.agent] = None
-            given.setdefault((pair.task, pair.agent), []).append(pair.score)
-        if direction != "given" and (peers is None or pair.agent in peers):
-            order[pair.task, pair.peer] = None
-            about.setdefault((pair.task, pair.peer), []).append(pair.score)
-    sides = {"both": (given, about), "given": (given,), "about": (about,)}[direction]
-    return [_response(*key, [side.get(key, []) for side in sides]) for key in order]
+    sides = []
+    if direction != "about":
+        sides.append(compared(pairs).with_columns(side=pl.lit("given")))
+    if direction != "given":
+        turned = pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
+        sides.append(compared(turned).with_columns(side=pl.lit("about")))
+    means = (
+        pl.concat(sides)
+        .group_by("task", "agent", "side", maintain_order=True)
+        .agg(pl.col("score").mean(), asked=pl.len(), used=pl.col("score").count())
+    )
+    whole = pl.col("score").count() == len(sides)
+    return response_table(
+        means.group_by("task", "agent", maintain_order=True).agg(
+            pl.when(whole).then(pl.col("score").mean()), pl.col("asked").sum(), pl.col("used").sum()
+        )
+    )
 
 
-def _response(task: str, agent: str, sides: Sequence[Sequence[float | None]]) -> ResponseScore:
-    used = [[score for score in side if score is not None] for side in sides]
-    score = sum(sum(side) / len(side) for side in used) / len(used) if all(used) else None
-    return ResponseScore(task, agent, score, asked=sum(map(len, sides)), used=sum(map(len, used)))
+def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:
+    """How verdicts were read, with how many of them in the other way; ``name``: as they were asked to be."""
+    read = Counter(dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows()))
+    if name is None:
+        return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or "recorded"
+    return f"{name}+label-{read['label']}" if name != "labels" and read["label"] else name

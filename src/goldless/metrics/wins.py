@@ -6,22 +6,48 @@ agent's score against a peer is the mean of its wins as first and of the peer's 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 
-from goldless.metrics.scores import PairScore
+import polars as pl
+
+from goldless.metrics.metric import PAIRS, Given, Needs, Scores, mean_over_peers
+from goldless.signature import table_hash
 
 
-def win_scores(rows: Iterable[tuple[str, str, str, float | None]], *, both_orders: bool = True) -> list[PairScore]:
-    """Share of wins of each agent against each peer on each task, from (task, first, second, first wins).
+@dataclass(frozen=True, slots=True)
+class WinMetric:
+    """Win rate in a recorded table of comparisons."""
+
+    name: str
+    table: str
+    both_orders: bool = True
+    unit: str = "win rate"
+
+    @property
+    def needs(self) -> Needs:
+        """A table that the study carries."""
+        return Needs(table=self.table)
+
+    def scores(self, given: Given) -> Scores:
+        """The share of wins of each agent against each peer, and its mean over the peers."""
+        pairs = given.compared(win_scores(given.tables[self.table], both_orders=self.both_orders))
+        evidence = table_hash(pairs.select("task", "agent", "peer", "score"))
+        return Scores(
+            mean_over_peers(pairs),
+            pairs,
+            settings={"evidence": f"recorded-{evidence}", "peers": given.peers_shown(pairs)},
+        )
+
+
+def win_scores(rows: pl.DataFrame, *, both_orders: bool = True) -> pl.DataFrame:
+    """Share of wins of each agent against each peer on each task, from task, first, second and first_wins.
 
     With both orders a pair is missing where either order is.
     """
-    won = {(task, first, second): value for task, first, second, value in rows}
-    scores = []
-    for (task, agent, peer), value in won.items():
-        other = won.get((task, peer, agent))
-        score = value
-        if both_orders:
-            score = None if value is None or other is None else (value + 1 - other) / 2
-        scores.append(PairScore(task, agent, peer, score, "not_recorded" if score is None else None))
-    return scores
+    pairs = rows.select("task", agent="first", peer="second", score="first_wins")
+    if both_orders:
+        turned = pairs.select("task", agent="peer", peer="agent", other="score")
+        pairs = pairs.join(turned, on=["task", "agent", "peer"], how="left", maintain_order="left")
+        pairs = pairs.with_columns(score=(pl.col("score") + 1 - pl.col("other")) / 2)
+    missing = pl.when(pl.col("score").is_null()).then(pl.lit("not_recorded"))
+    return pairs.with_columns(missing=missing).select(*PAIRS)

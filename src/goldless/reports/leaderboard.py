@@ -5,22 +5,18 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
 from rich.table import Table
 from rich.text import Text
 
 from goldless.reports.markdown import code_line
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.terminal import plain, simple_table
-from goldless.statistics.bootstrap import Interval, task_intervals
-from goldless.statistics.comparisons import Comparison, compare_all
-
-SIGNIFICANT = 0.05
+from goldless.statistics.comparisons import Comparison
+from goldless.statistics.standings import Standings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,53 +159,34 @@ def _bar(row: LeaderboardRow, least: float, most: float) -> Text:
 
 
 def make_leaderboard(
-    values: npt.NDArray[np.float64],
-    agents: Sequence[str],
+    found: Standings,
     *,
     metric: str,
     unit: str,
+    level: float,
     signature: str,
     asked: Mapping[str, int],
     used: Mapping[str, int],
     groups: Mapping[str, str | None] | None = None,
     between_prompts: Mapping[str, float] | None = None,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
 ) -> Leaderboard:
-    """The leaderboard of a table of response scores [tasks, agents], NaN where one is missing."""
-    intervals = dict(zip(agents, task_intervals(values, seed=seed, resamples=resamples, level=level), strict=True))
-    comparisons = compare_all(agents, values, seed=seed, permutations=resamples)
-    beaten = _beaten(comparisons)
-    order = sorted(agents, key=lambda agent: _order(intervals[agent]))
-    rows = []
-    for place, agent in enumerate(order, 1):
-        interval = intervals[agent]
-        rows.append(
-            LeaderboardRow(
-                rank=None if interval.mean is None else place,
-                agent=agent,
-                group=(groups or {}).get(agent),
-                score=interval.mean,
-                low=interval.low,
-                high=interval.high,
-                n=interval.n,
-                asked=asked.get(agent, 0),
-                used=used.get(agent, 0),
-                missing=asked.get(agent, 0) - used.get(agent, 0),
-                better_than=tuple(other for other in order if (agent, other) in beaten),
-                note=interval.note,
-                between_prompts=(between_prompts or {}).get(agent),
-            )
+    """The leaderboard of agents' standings."""
+    rows = [
+        LeaderboardRow(
+            rank=row.rank,
+            agent=row.agent,
+            group=(groups or {}).get(row.agent),
+            score=row.interval.mean,
+            low=row.interval.low,
+            high=row.interval.high,
+            n=row.interval.n,
+            asked=asked.get(row.agent, 0),
+            used=used.get(row.agent, 0),
+            missing=asked.get(row.agent, 0) - used.get(row.agent, 0),
+            better_than=row.better_than,
+            note=row.interval.note,
+            between_prompts=(between_prompts or {}).get(row.agent),
         )
-    return Leaderboard(metric, unit, level, tuple(rows), tuple(comparisons), signature)
-
-
-def _order(interval: Interval) -> tuple[bool, float]:
-    return interval.mean is None, -(interval.mean or 0.0)
-
-
-def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
-    """Pairs of a better and a worse agent."""
-    sure = [c for c in comparisons if c.difference is not None and c.p_holm is not None and c.p_holm < SIGNIFICANT]
-    return {(c.first, c.second) if (c.difference or 0.0) > 0 else (c.second, c.first) for c in sure}
+        for row in found.rows
+    ]
+    return Leaderboard(metric, unit, level, tuple(rows), found.comparisons, signature)

@@ -6,11 +6,14 @@ import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import JudgementEvidence
+from goldless.evidence import JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.answers import ExamAnswer
@@ -31,7 +34,7 @@ from goldless.models.catalogue import Use
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
-from goldless.runs.collecting import CALLS_AT_ONCE
+from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
@@ -84,7 +87,7 @@ async def ask_reviewers(
             qualification, notes = (licensed, ()) if licensed else qualified(evidence)
             judgements = await asking.judgements(qualification.passed)
             return AskedReviewers(
-                evidence=replace(evidence, judgements=tuple(judgements)),
+                evidence=replace(evidence, judgements=judgements),
                 qualification=qualification,
                 notes=notes,
                 identities={name: model.identity for name, model in models.items()},
@@ -115,20 +118,22 @@ def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
 def _exam_evidence(reviewers: tuple[str, ...], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
     """What the exams rest on."""
 
-    def of(exam: str) -> tuple[JudgementEvidence, ...]:
-        return tuple(answer.evidence for answer in answers if answer.exam == exam)
+    def of(exam: str, on: str | None = None) -> pl.DataFrame:
+        rows = [answer.evidence for answer in answers if answer.exam == exam]
+        return judgements_frame([row for row in rows if on is None or row.scale == on])
 
+    rows = tuple(answer.as_row() for answer in answers)
     return ReviewEvidence(
         reviewers=reviewers,
-        judgements=tuple(row for row in of("human") if row.scale == scale.name),
+        judgements=of("human", scale.name),
         comparisons=of("consistency"),
         pertinence=of("pertinence"),
-        confidence=confidence_of(answers),
-        answers=tuple(answers),
+        confidence=confidence_of(rows),
+        answers=rows,
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _Asking:
     """A study, and the reviewers it is put to."""
 
@@ -139,17 +144,17 @@ class _Asking:
     questioners: tuple[str, ...]
     changer: OpenModel | None
 
-    @property
+    @cached_property
     def answered(self) -> dict[str, list[str]]:
         """The agents that answered each task."""
         return {task.task: [r.agent for r in responses] for task, responses in self.study if responses}
 
-    @property
+    @cached_property
     def texts(self) -> dict[tuple[str, str], str | CallFailure]:
         """All responses."""
         return {(r.task, r.agent): r.text for _, responses in self.study for r in responses}
 
-    @property
+    @cached_property
     def prompts(self) -> dict[str, str | None]:
         """What the agents were asked."""
         return {task: self.study.task(task).prompt for task in self.study.tasks}
@@ -293,19 +298,19 @@ class _Asking:
         )
         return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
 
-    async def judgements(self, reviewers: Sequence[str]) -> list[JudgementEvidence]:
+    async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
         """What these reviewers say of all responses, or of all pairs in both orders."""
-        found: list[JudgementEvidence] = []
+        found = [empty(JUDGEMENTS)]
         for name in reviewers:
             asked = self._questions(name)
             stage = self.stage(name, self.options.chosen_scale)
             done = 0
             for batch in _batches(asked, QUESTIONS_AT_ONCE if self.models[name].local else CALLS_AT_ONCE * 8):
                 rows = await stage.review(batch, self.texts, self.prompts, at_once=self._flight(name))
-                found += rows
+                found.append(judgements_frame(rows))
                 done += len(rows)
                 self._report(f"reviewing by {name}", done, len(asked), name)
-        return found
+        return pl.concat(found)
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
         if self.options.chosen_scale.pairwise:

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field, replace
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import LogprobEvidence, RewriteEvidence, SynopsisEvidence, VerdictEvidence
+from goldless.evidence import Evidence, Schema
 from goldless.metrics.label_information import LabelInformation
-from goldless.metrics.scores import PairScore, ResponseScore
+from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.records import Agent, FailureKind
@@ -23,9 +23,6 @@ from goldless.statistics.influence import Influence
 from goldless.studies import Study
 from goldless.templates import Template
 
-OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
-"""Failures that another run of the same command would try again."""
-
 
 @dataclass(frozen=True, slots=True)
 class MetricOutcome:
@@ -33,8 +30,10 @@ class MetricOutcome:
 
     metric: str
     signature: str
-    pairs: tuple[PairScore, ...]
-    responses: tuple[ResponseScore, ...]
+    pairs: pl.DataFrame
+    """Columns of ``metrics.metric.PAIRS``."""
+    responses: pl.DataFrame
+    """Columns of ``metrics.metric.RESPONSES``."""
     leaderboard: Leaderboard
     by_wording: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
     """Agents' scores under each wording alone, where there are several."""
@@ -66,38 +65,6 @@ class RaterOutcome:
                 row = RaterRow(name, rater.rater, None, None, None, rater.partners)
                 rows.append(row if one is None else replace(row, value=one.value, null=one.null, p=one.p))
         return RaterTable(self.metric, self.signature, tuple(rows))
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Everything the metrics of a run rest on."""
-
-    logprobs: tuple[LogprobEvidence, ...] = ()
-    verdicts: tuple[VerdictEvidence, ...] = ()
-    contrasts: tuple[PairScore, ...] = ()
-    """A critic's contrasts as a study carries them, without the verdicts."""
-    rewrites: tuple[RewriteEvidence, ...] = ()
-    synopses: tuple[SynopsisEvidence, ...] = ()
-
-    @property
-    def wanted(self) -> list[LogprobEvidence | VerdictEvidence | RewriteEvidence | SynopsisEvidence]:
-        """Every row that was asked for, whether it is there or missing."""
-        return [*self.logprobs, *self.verdicts, *self.rewrites, *self.synopses]
-
-    @property
-    def failures(self) -> Counter[FailureKind]:
-        """Missing evidence by cause."""
-        return Counter(row.failure.kind for row in self.wanted if row.failure is not None)
-
-    @property
-    def examples(self) -> dict[FailureKind, str]:
-        """One message for each cause of missing evidence."""
-        return {row.failure.kind: row.failure.message for row in self.wanted if row.failure is not None}
-
-    @property
-    def open(self) -> int:
-        """How many rows are missing for a cause that may pass."""
-        return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -143,17 +110,17 @@ class Evaluation:
         return f"<Evaluation of {self.study!r}: {', '.join(computed)}>"
 
     @property
-    def logprobs(self) -> tuple[LogprobEvidence, ...]:
-        """The log-probabilities the metrics rest on."""
+    def logprobs(self) -> pl.DataFrame:
+        """The log-probabilities the metrics rest on, without per-token values."""
         return self.evidence.logprobs
 
     @property
-    def rewrites(self) -> tuple[RewriteEvidence, ...]:
+    def rewrites(self) -> pl.DataFrame:
         """The rewrites the metrics rest on."""
         return self.evidence.rewrites
 
     @property
-    def verdicts(self) -> tuple[VerdictEvidence, ...]:
+    def verdicts(self) -> pl.DataFrame:
         """The critic's verdicts the metrics rest on."""
         return self.evidence.verdicts
 
@@ -190,7 +157,7 @@ class Evaluation:
     @property
     def asked(self) -> int:
         """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
-        return len(self.evidence.wanted)
+        return self.evidence.asked
 
     @property
     def open(self) -> int:
@@ -205,14 +172,20 @@ class Evaluation:
 
 def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
     """Response scores of several metrics as one table."""
-    rows = [(o.metric, r.task, r.agent, r.score, r.asked, r.used, o.signature) for o in outcomes for r in o.responses]
-    schema = {
-        "metric": pl.String,
-        "task": pl.String,
-        "agent": pl.String,
-        "score": pl.Float64,
-        "asked": pl.Int64,
-        "used": pl.Int64,
-        "signature": pl.String,
-    }
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    columns: Schema = {"metric": pl.String, **RESPONSES, "signature": pl.String}
+    frames = [
+        outcome.responses.with_columns(metric=pl.lit(outcome.metric), signature=pl.lit(outcome.signature))
+        for outcome in outcomes
+    ]
+    return _one_table(frames, columns)
+
+
+def pair_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
+    """Pair scores of several metrics as one table."""
+    frames = [outcome.pairs.with_columns(metric=pl.lit(outcome.metric)) for outcome in outcomes]
+    return _one_table(frames, {"metric": pl.String, **PAIRS})
+
+
+def _one_table(frames: Iterable[pl.DataFrame], columns: Schema) -> pl.DataFrame:
+    casts = [pl.col(name).cast(kind) for name, kind in columns.items()]
+    return pl.concat([pl.DataFrame(schema=columns), *(frame.select(casts) for frame in frames)])

@@ -11,7 +11,9 @@ from typing import Any, Literal, get_args
 from goldless.errors import MetricError, UserError
 from goldless.judging.critic import Verdicts
 from goldless.judging.critic_prompts import find_critic_prompt
-from goldless.metrics.catalogue import METRICS, Metric, find_metric
+from goldless.metrics.catalogue import METRICS, find_metric
+from goldless.metrics.metric import Metric
+from goldless.metrics.text_metrics import UserMetric
 from goldless.models.interface import ChatModel, Scorer
 from goldless.models.usage import Price
 from goldless.preprocessing import MOST_TOKENS
@@ -93,9 +95,9 @@ class Options:
         """The metric of that name: somebody else's, or ours; of a function, that function."""
         if not isinstance(name, str):
             given = function_metric(name, timeout_seconds=self.metric_timeout_seconds)
-            return Metric(given.name, "texts", items=given)
+            return UserMetric(given.name, given)
         theirs = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
-        return find_metric(name) if theirs is None else Metric(name, "texts", items=theirs)
+        return find_metric(name) if theirs is None else UserMetric(name, theirs)
 
     def chosen_templates(self) -> list[Template]:
         """The templates asked for, each once."""

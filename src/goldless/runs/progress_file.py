@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Self
 
+from goldless.files import write_text
 from goldless.runs.options import Progress
-from goldless.runs.store import write_text
 
 FILE = "progress.json"
 SECONDS_BETWEEN = 1.0

@@ -3,258 +3,297 @@
 from __future__ import annotations
 
 import hashlib
-import math
-from array import array
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import LogprobEvidence, RewriteEvidence, VerdictEvidence
-from goldless.metrics.catalogue import Metric
-from goldless.metrics.scores import PairScore
-from goldless.metrics.tvd_mi import contrasts_from_table
-from goldless.records import CallFailure
-from goldless.runs.wordings import Preprocessor
+from goldless.evidence import LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema
+from goldless.metrics.metric import Metric
+from goldless.metrics.tvd_mi import checked_contrasts
 from goldless.studies import Study
 
-NOT_RECORDED = CallFailure("not_recorded", "the study does not carry it", attempts=0)
 ROUNDING_NATS = 1e-2
 """In half precision the log-probability of a certain token comes out a little above zero."""
 RECORDED = "recorded"
 """Stands for a name that the study does not give."""
+Names = Mapping[str, Literal["task", "agent"]]
+"""Columns that name tasks and agents."""
 
 
-def recorded_logprobs(study: Study) -> list[LogprobEvidence]:
-    """The rows of the study's logprobs table."""
-    table = study.table("logprobs")
+@dataclass(frozen=True, slots=True)
+class RecordedTable:
+    """A table that a study carries, of which only what is asked for is read."""
+
+    study: Study
+    name: str
+    rows: pl.LazyFrame
+
+    @property
+    def label(self) -> str:
+        """What messages call it."""
+        return f"{self.study.name}: the table {self.name}"
+
+    def columns(self, schema: Schema, *, without: Sequence[str] = (TOKENS,)) -> pl.LazyFrame:
+        """The columns of a schema, null where the table lacks one; numbers that are not finite are null."""
+        there = self.rows.collect_schema()
+        wanted = {name: kind for name, kind in schema.items() if name not in without}
+        return self.rows.select(
+            _column(name, kind, there[name]) if name in there else pl.lit(None, kind).alias(name)
+            for name, kind in wanted.items()
+        )
+
+    def require(self, columns: Sequence[str]) -> None:
+        """Raise where the table lacks a column."""
+        there = self.rows.collect_schema().names()
+        missing = [column for column in columns if column not in there]
+        if missing:
+            raise MetricError(f"{self.label} lacks {', '.join(missing)}; it has {', '.join(there)}")
+
+    def read(self, rows: pl.LazyFrame, names: Names) -> pl.DataFrame:
+        """The rows with tasks and agents as numbers of the study's; raises where one is not the study's."""
+        kinds = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum([agent.agent for agent in self.study.agents])}
+        known = {
+            column: pl.col(column).cast(kinds[kind], strict=False).alias(f"known {column}")
+            for column, kind in names.items()
+        }
+        lost = [(pl.col(column).is_not_null() & cast.is_null()).any().alias(column) for column, cast in known.items()]
+        with self.study.reading(self.name):
+            strange = rows.select(lost).collect()
+            for column, found in strange.row(0, named=True).items() if len(strange) else ():
+                if found:
+                    self._refuse_strange(rows, column, names[column])
+            casts = [pl.col(column).cast(kinds[kind]) for column, kind in names.items()]
+            return rows.with_columns(casts).collect()
+
+    def _refuse_strange(self, rows: pl.LazyFrame, column: str, kind: Literal["task", "agent"]) -> None:
+        known = self.study.tasks if kind == "task" else [agent.agent for agent in self.study.agents]
+        strange = set(rows.select(pl.col(column).unique()).collect()[column].drop_nulls()) - set(known)
+        raise MetricError(
+            f"{self.label} names {kind}s that the study does not have: "
+            f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
+        )
+
+    def check_once(self, rows: pl.DataFrame, key: Sequence[str]) -> None:
+        """Refuse evidence that is there twice: which of the two holds cannot be told."""
+        if rows.select(key).n_unique() < len(rows):
+            twice = rows.filter(pl.struct(key).is_duplicated()).row(0, named=True)
+            told = ", ".join(str(twice[part]) for part in key if twice[part] is not None)
+            raise MetricError(f"{self.label} has more than one row for {told}; keep one")
+
+
+def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType) -> pl.Expr:
+    if kind == pl.Float64:
+        number = pl.col(name) if there.is_numeric() else pl.col(name).cast(pl.Float64)
+        return pl.when(number.cast(pl.Float64).is_finite()).then(number.cast(pl.Float64)).alias(name)
+    return pl.col(name) if there == kind else pl.col(name).cast(kind)
+
+
+def find_table(study: Study, name: str) -> RecordedTable | None:
+    """The study's table of this name; None: it has none."""
+    rows = study.scan(name)
+    return None if rows is None else RecordedTable(study, name, rows)
+
+
+# --- log-probabilities ---------------------------------------------------------------------------------------------
+
+
+def recorded_logprobs(study: Study) -> pl.DataFrame:
+    """The study's logprobs table, without per-token values."""
+    table = find_table(study, "logprobs")
     if table is None:
-        return []
-    _check_names(study, "logprobs", table, ("target", "given"))
-    rows = [_logprob(study, row) for row in table.iter_rows(named=True) if row["target"] != row.get("given")]
-    keys = [(row.scorer, row.template, row.rewriter, row.synopsis, row.task, row.target, row.given) for row in rows]
-    _check_once(study, "logprobs", keys)
-    return rows
+        return pl.DataFrame(schema=LOGPROBS).drop(TOKENS)
+    rows = _with_sums(table).filter(pl.col("target").ne_missing(pl.col("given")))
+    unnamed = [pl.col(name).fill_null(RECORDED) for name in ("scorer", "template")]
+    found = table.read(
+        rows.with_columns(*unnamed).with_columns(
+            pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
+        ),
+        {"task": "task", "target": "agent", "given": "agent"},
+    )
+    _check_logprobs(table, found)
+    table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given"))
+    lacking = pl.col("sum_logprob_nats").is_null() & pl.col("mean_token_logprob_nats").is_null()
+    return _with_failures(found, lacking)
 
 
-def _logprob(study: Study, row: dict[str, Any]) -> LogprobEvidence:
-    where = f"{study.name}: the table logprobs, {row['target']} on {row['task']}"
-    values = row.get("logprobs_nats")
-    if values is not None:
-        numbers = [_number(value, where) for value in (values if isinstance(values, list) else [values])]
-        values = [number for number in numbers if number is not None]
-        values = values if values and len(values) == len(numbers) else None
-    total, mean = _number(row.get("sum_logprob_nats"), where), _number(row.get("mean_token_logprob_nats"), where)
-    tokens = _number(row.get("tokens"), where)
-    if any(x is not None and x > ROUNDING_NATS for x in (total, mean, *(values or ()))):
-        raise MetricError(f"{where}: a log-probability is at most 0; this one is above")
-    if tokens is not None and (tokens < 1 or tokens != int(tokens)):
-        raise MetricError(f"{where}: a number of tokens is a whole number from 1 on, not {tokens:g}")
-    if mean is None and total is not None and tokens:
-        mean = total / tokens
-    return LogprobEvidence(
-        scorer=row.get("scorer") or RECORDED,
-        template=row.get("template") or RECORDED,
-        rewriter=row.get("rewriter"),
-        task=row["task"],
-        target=row["target"],
-        given=row.get("given"),
-        synopsis=row.get("synopsis"),
-        logprobs_nats=None if values is None else array("d", values),
-        failure=_failure(row) or (NOT_RECORDED if values is None and total is None and mean is None else None),
-        recorded_sum_nats=total,
-        recorded_mean_nats=mean,
-        texts=row.get("texts"),
+def _with_sums(table: RecordedTable) -> pl.LazyFrame:
+    """The columns, with sum and mean of per-token values where they are there whole, else as they are recorded."""
+    there = table.rows.collect_schema()
+    schema = {**LOGPROBS, "tokens": pl.Float64}
+    if TOKENS not in there or "sum_logprob_nats" in there:
+        mean = pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens"))
+        return table.columns(schema).with_columns(mean_token_logprob_nats=mean)
+    values = table.columns(schema, without=())
+    whole = (pl.col(TOKENS).list.len() > 0) & pl.col(TOKENS).list.eval(pl.element().is_finite()).list.all()
+    return values.with_columns(
+        sum_logprob_nats=pl.when(whole).then(pl.col(TOKENS).list.sum()),
+        mean_token_logprob_nats=pl.when(whole).then(pl.col(TOKENS).list.mean()),
+    ).drop(TOKENS)
+
+
+def _check_logprobs(table: RecordedTable, rows: pl.DataFrame) -> None:
+    above = (pl.col("sum_logprob_nats") > ROUNDING_NATS) | (pl.col("mean_token_logprob_nats") > ROUNDING_NATS)
+    partial_tokens = (pl.col("tokens") < 1) | (pl.col("tokens") % 1 != 0)
+    for wrong, told in (
+        (above, "a log-probability is at most 0; this one is above"),
+        (partial_tokens, "a number of tokens must be a whole number from 1 on, got {tokens:g}"),
+    ):
+        bad = rows.filter(wrong).head(1)
+        if len(bad):
+            row = bad.row(0, named=True)
+            raise MetricError(f"{table.label}, {row['target']} on {row['task']}: {told.format(**row)}")
+
+
+def _with_failures(rows: pl.DataFrame, lacking: pl.Expr) -> pl.DataFrame:
+    """What is lacking without a cause is missing because it is not recorded."""
+    silent = lacking & pl.col("failure").is_null()
+    said = pl.coalesce("failure_message", pl.when(pl.col("failure").is_not_null()).then(pl.lit("recorded as failed")))
+    return rows.with_columns(
+        failure_message=pl.when(silent).then(pl.lit("the study does not carry it")).otherwise(said),
+        failure=pl.when(silent).then(pl.lit("not_recorded")).otherwise("failure"),
     )
 
 
-def _number(value: Any, where: str) -> float | None:
-    """A finite number; None for an empty cell, NaN or infinity: what is not a number is not recorded."""
-    if value is None:
-        return None
-    if not isinstance(value, int | float):
-        raise MetricError(f"{where}: a number is needed, not {value!r}")
-    return float(value) if math.isfinite(value) else None
-
-
-def _failure(row: dict[str, Any]) -> CallFailure | None:
-    kind = row.get("failure")
-    return None if kind is None else CallFailure(kind, row.get("failure_message") or "recorded as failed")
-
-
 def usable_logprobs(
-    study: Study, metrics: list[Metric], scorer: str | None, templates: Sequence[str]
-) -> list[LogprobEvidence]:
+    study: Study, metrics: Sequence[Metric], scorer: str | None, templates: Sequence[str]
+) -> pl.DataFrame:
     """The recorded log-probabilities of one scorer, under the templates named or all.
 
     Raises where they cannot give a metric.
     """
     rows = recorded_logprobs(study)
-    if not rows:
+    if rows.is_empty():
         names = ", ".join(metric.name for metric in metrics)
         raise MetricError(
             f"{study.name} carries no log-probabilities (a table logprobs), which {names} "
             f"need{'s' * (len(metrics) == 1)}. Leave --recorded out to ask a scorer."
         )
-    chosen = _one(study, "log-probabilities by several scorers", {row.scorer for row in rows}, scorer, "--scorer")
-    rows = [row for row in rows if row.scorer == chosen]
-    if templates and any(row.template != RECORDED for row in rows):
-        known = dict.fromkeys(row.template for row in rows)
+    rows = _of_one(rows, "scorer", scorer, f"{study.name} carries log-probabilities by several scorers", "--scorer")
+    known = rows["template"].unique(maintain_order=True).to_list()
+    if templates and known != [RECORDED]:
         for name in templates:
             if name not in known:
                 raise MetricError(
                     f"{study.name} carries no log-probabilities under the template {name!r}"
                     f"{nearest(name, known) or '.'} It has: {', '.join(known)}."
                 )
-        rows = [row for row in rows if row.template in templates]
-    if all(row.sum_nats is None for row in rows) and any(row.mean_nats is not None for row in rows):
-        sums = [metric.name for metric in metrics if not metric.log_probabilities.per_token]
-        if sums:
-            raise MetricError(
-                f"{study.name} carries log-probabilities as means over tokens only; {', '.join(sums)} "
-                f"need{'s' * (len(sums) == 1)} sums. From means goldless can compute mi, gppm and gptscore."
-            )
+        rows = rows.filter(pl.col("template").is_in(list(templates)))
+    _check_sums(study, metrics, rows)
     return rows
 
 
-def _one(study: Study, what: str, found: set[str], named: str | None, option: str) -> str:
-    """The only one found, or the one that is named."""
+def _check_sums(study: Study, metrics: Sequence[Metric], rows: pl.DataFrame) -> None:
+    """Refuse metrics of sums where the study carries means only."""
+    if rows["sum_logprob_nats"].count() or not rows["mean_token_logprob_nats"].count():
+        return
+    sums = [m.name for m in metrics if m.needs.logprobs is not None and not m.needs.logprobs.per_token]
+    if sums:
+        raise MetricError(
+            f"{study.name} carries log-probabilities as means over tokens only; {', '.join(sums)} "
+            f"need{'s' * (len(sums) == 1)} sums. From means goldless can compute mi, gppm and gptscore."
+        )
+
+
+def _of_one(rows: pl.DataFrame, column: str, named: str | None, what: str, option: str) -> pl.DataFrame:
+    """The rows of the only one there is, or of the one that is named."""
+    found = rows[column].unique(maintain_order=True).to_list()
     if len(found) == 1:
-        return next(iter(found))
+        return rows
     if named not in found:
         raise MetricError(
-            f"{study.name} carries {what}: {', '.join(sorted(found))}. "
-            f"Name one of them with {option}{nearest(named or '', found)}"
+            f"{what}: {', '.join(sorted(found))}. Name one of them with {option}{nearest(named or '', found)}"
         )
-    return str(named)
+    return rows.filter(pl.col(column) == named)
 
 
-def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> list[VerdictEvidence]:
-    """The verdicts of one critic on one prompt in the study's verdicts table, as a run folder keeps them."""
-    table = study.table("verdicts")
+# --- verdicts, contrasts and wins ----------------------------------------------------------------------------------
+
+
+def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> pl.DataFrame:
+    """The verdicts of one critic on one prompt in the study's verdicts table."""
+    table = find_table(study, "verdicts")
     if table is None:
-        return []
-    _columns(study, "verdicts", table, ("task", "first", "second", "second_task", "value"))
-    _check_names(study, "verdicts", table, ("first", "second"))
-    rows = [_verdict(study, row) for row in table.iter_rows(named=True) if row["first"] != row["second"]]
-    if not rows:
-        return []
-    chosen = _one(study, "verdicts of several critics", {row.critic for row in rows}, critic, "--critic")
-    rows = [row for row in rows if row.critic == chosen]
-    asked = _one(study, "verdicts on several prompts", {row.prompt for row in rows}, prompt, "--critic-prompt")
-    rows = [row for row in rows if row.prompt == asked]
-    _check_once(study, "verdicts", [(row.task, row.first, row.second, row.second_task) for row in rows])
-    return rows
-
-
-def _verdict(study: Study, row: dict[str, Any]) -> VerdictEvidence:
-    value = _number(row["value"], f"{study.name}: the table verdicts, {row['first']} on {row['task']}")
-    if value is not None and not 0 <= value <= 1:
-        raise MetricError(
-            f"{study.name}: the table verdicts has a value of {value:g} for {row['first']} and {row['second']} on "
-            f"{row['task']}; a verdict lies between 0 and 1, or is empty where it is missing"
-        )
-    return VerdictEvidence(
-        critic=row.get("critic") or RECORDED,
-        prompt=row.get("prompt") or RECORDED,
-        task=row["task"],
-        first=row["first"],
-        second=row["second"],
-        second_task=row["second_task"],
-        value=value,
-        label=row.get("label"),
-        read_from=row.get("read_from"),
-        failure=_failure(row) or (NOT_RECORDED if value is None else None),
+        return pl.DataFrame(schema=VERDICTS)
+    table.require(("task", "first", "second", "second_task", "value"))
+    rows = table.columns(VERDICTS).filter(pl.col("first").ne_missing(pl.col("second")))
+    named = [pl.col(name).fill_null(RECORDED).cast(pl.Categorical) for name in ("critic", "prompt")]
+    found = table.read(
+        rows.with_columns(*named),
+        {"task": "task", "second_task": "task", "first": "agent", "second": "agent"},
     )
+    if found.is_empty():
+        return found
+    _check_between(table, found, "value", "a verdict lies between 0 and 1, or is empty where it is missing")
+    found = _of_one(found, "critic", critic, f"{study.name} carries verdicts of several critics", "--critic")
+    found = _of_one(found, "prompt", prompt, f"{study.name} carries verdicts on several prompts", "--critic-prompt")
+    table.check_once(found, ("task", "first", "second", "second_task"))
+    return _with_failures(found, pl.col("value").is_null())
 
 
-def recorded_contrasts(study: Study) -> list[PairScore]:
+def _check_between(table: RecordedTable, rows: pl.DataFrame, column: str, told: str) -> None:
+    bad = rows.filter(~pl.col(column).is_between(0, 1)).head(1)
+    if len(bad):
+        row = bad.row(0, named=True)
+        raise MetricError(
+            f"{table.label} has a {column} of {row[column]:g} for {row['first']} and {row['second']} on "
+            f"{row['task']}; {told}"
+        )
+
+
+def recorded_contrasts(study: Study) -> pl.DataFrame:
     """The contrasts in the study's critic_contrasts table."""
-    table = study.table("critic_contrasts")
+    table = find_table(study, "critic_contrasts")
     if table is None:
-        return []
-    _check_names(study, "critic_contrasts", table, ("first", "second"))
-    return contrasts_from_table(table)
+        return pl.DataFrame()
+    with study.reading(table.name):
+        rows = checked_contrasts(table.rows.collect())
+    return table.read(rows.lazy(), {"task": "task", "first": "agent", "second": "agent"})
 
 
 def check_wins(study: Study, table: str) -> None:
     """Raise where the study has no such table of a judge's comparisons."""
-    if study.table(table) is None:
+    if table not in study.recorded:
         known = [name for name in study.recorded if name.startswith("judge_")]
         have = f"It has {', '.join(known)}." if known else "It has no table judge_… at all."
         raise MetricError(f"{study.name} has no table {table}{nearest(table, known) or '.'} {have}")
 
 
-def recorded_wins(study: Study, name: str) -> list[tuple[str, str, str, float | None]]:
-    """Task, first, second and whether the first wins, of a table of a judge's comparisons."""
+def recorded_wins(study: Study, name: str) -> pl.DataFrame:
+    """Task, first, second and first_wins of a table of a judge's comparisons."""
     check_wins(study, name)
-    table = study.table(name)
+    table = find_table(study, name)
+    assert table is not None
+    columns: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
+    table.require(list(columns))
+    rows = table.columns(columns).filter(pl.col("first") != pl.col("second"))
+    found = table.read(rows, {"task": "task", "first": "agent", "second": "agent"})
+    _check_between(table, found, "first_wins", "it lies between 0 and 1")
+    table.check_once(found, ("task", "first", "second"))
+    return found
+
+
+# --- rewrites ------------------------------------------------------------------------------------------------------
+
+
+def recorded_rewrites(study: Study) -> pl.DataFrame:
+    """The rewrites that the study carries of its responses, without empty ones."""
+    table = find_table(study, "rewrites")
     if table is None:
-        return []
-    _columns(study, name, table, ("task", "first", "second", "first_wins"))
-    _check_names(study, name, table, ("first", "second"))
-    rows = [
-        (row["task"], row["first"], row["second"], _number(row["first_wins"], f"{study.name}: the table {name}"))
-        for row in table.iter_rows(named=True)
-        if row["first"] != row["second"]
-    ]
-    bad = [value for *_, value in rows if value is not None and not 0 <= value <= 1]
-    if bad:
-        raise MetricError(f"{study.name}: {name} has first_wins of {bad[0]:g}; it lies between 0 and 1")
-    _check_once(study, name, [row[:3] for row in rows])
-    return rows
-
-
-def _check_names(study: Study, name: str, table: pl.DataFrame, agents: tuple[str, ...]) -> None:
-    """Refuse evidence on tasks or agents that the study does not have."""
-    known = {"task": set(study.tasks), "second_task": set(study.tasks)}
-    known |= {column: {agent.agent for agent in study.agents} for column in agents}
-    for column, allowed in known.items():
-        if column not in table.columns:
-            continue
-        strange = [x for x in table[column].cast(pl.String).unique().drop_nulls() if x not in allowed]
-        if strange:
-            what = "tasks" if column.endswith("task") else "agents"
-            raise MetricError(
-                f"{study.name}: the table {name} names {what} that the study does not have: "
-                f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
-            )
-
-
-def _check_once(study: Study, name: str, keys: Sequence[tuple[Any, ...]]) -> None:
-    """Refuse evidence that is there twice: which of the two holds cannot be told."""
-    if len(set(keys)) < len(keys):
-        twice = Counter(keys).most_common(1)[0][0]
-        told = ", ".join(str(part) for part in twice if part is not None)
-        raise MetricError(f"{study.name}: the table {name} has more than one row for {told}; keep one")
-
-
-def _columns(study: Study, name: str, table: pl.DataFrame, columns: tuple[str, ...]) -> None:
-    missing = [column for column in columns if column not in table.columns]
-    if missing:
-        raise MetricError(
-            f"{study.name}: the table {name} lacks {', '.join(missing)}; it has {', '.join(table.columns)}"
-        )
-
-
-def recorded_preprocessors(study: Study) -> list[Preprocessor]:
-    """The rewrites that the study carries, by rewriter and template."""
-    table = study.table("rewrites")
-    found: dict[tuple[str, str | None], dict[tuple[str, str], RewriteEvidence]] = {}
-    for row in [] if table is None else table.to_dicts():
-        if row.get("text") and row["text"].strip():
-            name, template = row.get("rewriter") or RECORDED, row.get("template")
-            key = row["task"], row["agent"]
-            if study.response(*key) is not None:
-                rewrite = RewriteEvidence(name, *key, row["text"].strip(), template=template)
-                found.setdefault((name, template), {})[key] = rewrite
-    return [Preprocessor(template, rewrites) for (_, template), rewrites in found.items()]
+        return pl.DataFrame(schema=REWRITES)
+    rows = table.columns(REWRITES).with_columns(
+        pl.col("rewriter").fill_null(RECORDED), pl.col("text").str.strip_chars()
+    )
+    with study.reading("rewrites"):
+        found = rows.filter(pl.col("text").str.len_bytes() > 0).collect()
+    answered = {(task.task, r.agent) for task, responses in study for r in responses}
+    return found.filter([key in answered for key in found.select("task", "agent").iter_rows()])
 
 
 def evidence_hash(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Eight digits that tell two tables of recorded evidence apart, whatever the order of their rows."""
+    """Eight digits that tell two small tables apart, whatever the order of their rows."""
     digest = hashlib.sha256()
     for line in sorted(repr(row) for row in rows):
         digest.update(line.encode())

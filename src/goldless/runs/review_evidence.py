@@ -2,42 +2,39 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import JudgementEvidence
-from goldless.judging.exams.answers import ExamAnswer
+from goldless.evidence import JUDGEMENTS, empty
 from goldless.judging.scales import Scale, find_scale
-from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels, uncertainties
+from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
 from goldless.metrics.judgement_parsing import read_pairwise, read_rating
 from goldless.metrics.judgement_table import Convention
-from goldless.records import CallFailure
+from goldless.runs.recorded import RecordedTable, find_table
 from goldless.studies import Study
 
 PAIRWISE = "pairwise"
-UNPARSABLE = CallFailure("unparsable", "the recorded output holds no verdict of the scale", attempts=0)
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewEvidence:
-    """Everything a review rests on."""
+    """Everything a review rests on, in the columns of ``evidence.JUDGEMENTS``."""
 
     reviewers: tuple[str, ...]
-    judgements: tuple[JudgementEvidence, ...]
+    judgements: pl.DataFrame
     """On the scale of the review."""
-    comparisons: tuple[JudgementEvidence, ...]
+    comparisons: pl.DataFrame
     """Pairwise, for the consistency exam; the judgements themselves where their scale is pairwise."""
-    pertinence: tuple[JudgementEvidence, ...] = ()
+    pertinence: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     """Of "relevant" and "irrelevant" answers."""
-    confidence: Mapping[str, ConfidenceAnswers] | None = None
+    confidence: Mapping[str, ConfidenceAnswers] = field(default_factory=dict)
     """By reviewer."""
-    answers: tuple[ExamAnswer, ...] = ()
-    """Exam answers as they came."""
+    answers: tuple[Mapping[str, Any], ...] = ()
+    """Exam answers as they came, in the form of a study's exams table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +52,18 @@ class ConfidenceAnswers:
 
 def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], convention: Convention) -> ReviewEvidence:
     """The judgements and exam answers that the study carries."""
-    table = study.table("judgements")
+    table = find_table(study, "judgements")
     if table is None:
         raise MetricError(
             f"{study.name} carries no judgements (a table judgements): leave --recorded out to ask reviewers"
         )
-    missing = [name for name in ("reviewer", "format", "task", "output") if name not in table.columns]
-    if missing:
-        raise MetricError(f"{study.name}: the table judgements lacks {', '.join(missing)}")
-    for column in ("reviewer", "format", "task"):
-        if table[column].null_count():
-            raise MetricError(f"{study.name}: the table judgements has rows without a {column}")
-    formats = table["format"].unique().to_list()
+    _check_columns(table)
+    with study.reading("judgements"):
+        named = table.rows.select("format", "reviewer").unique(maintain_order=True).collect()
+    formats = sorted(named["format"].unique().to_list())
     if scale.name not in formats:
-        raise MetricError(
-            f"{study.name} carries no judgements on the scale {scale.name}; it has {', '.join(sorted(formats))}"
-        )
-    known = table.filter(pl.col("format") == scale.name)["reviewer"].unique(maintain_order=True).to_list()
+        raise MetricError(f"{study.name} carries no judgements on the scale {scale.name}; it has {', '.join(formats)}")
+    known = named.filter(pl.col("format") == scale.name)["reviewer"].to_list()
     for name in reviewers:
         if name not in known:
             raise UserError(
@@ -79,120 +71,108 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
                 f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}."
             )
     names = tuple(reviewers or known)
-    _check_names(study, table)
     judgements = _judgements(table, scale, names, convention)
     comparisons = judgements
     if not scale.pairwise:
-        comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if PAIRWISE in formats else ()
+        pairwise = PAIRWISE in formats
+        comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
     exams = study.table("exams")
     return ReviewEvidence(
         reviewers=names,
         judgements=judgements,
         comparisons=comparisons,
-        pertinence=() if exams is None else _pertinence(exams, names, convention),
-        confidence=None if exams is None else _confidence(exams, names),
+        pertinence=empty(JUDGEMENTS) if exams is None else _pertinence(exams, names, convention),
+        confidence={} if exams is None else confidence_of(exams.filter(pl.col("reviewer").is_in(names)).to_dicts()),
     )
 
 
-def _check_names(study: Study, table: pl.DataFrame) -> None:
-    """Refuse judgements on tasks or agents that the study does not have."""
-    agents = {agent.agent for agent in study.agents}
-    for column, known in (("task", set(study.tasks)), ("first", agents), ("second", agents), ("agent", agents)):
-        if column in table.columns:
-            strange = sorted(set(table[column].cast(pl.String).drop_nulls().unique()) - known)
-            if strange:
-                raise MetricError(
-                    f"{study.name}: the table judgements names in {column} what the study does not have: "
-                    f"{', '.join(strange[:5])}{' …' * (len(strange) > 5)}"
-                )
+def _check_columns(table: RecordedTable) -> None:
+    there = table.rows.collect_schema().names()
+    missing = [name for name in ("reviewer", "format", "task", "output") if name not in there]
+    if missing:
+        raise MetricError(f"{table.label} lacks {', '.join(missing)}")
+    with table.study.reading(table.name):
+        empty_cells = table.rows.select(pl.col("reviewer", "format", "task").null_count()).collect()
+    for column, count in empty_cells.row(0, named=True).items():
+        if count:
+            raise MetricError(f"{table.label} has rows without a {column}")
 
 
-def _judgements(
-    table: pl.DataFrame, scale: Scale, reviewers: Sequence[str], convention: Convention
-) -> tuple[JudgementEvidence, ...]:
-    rows = table.filter((pl.col("format") == scale.name) & pl.col("reviewer").is_in(list(reviewers)))
+def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
+    """The reviewers' judgements on a scale, each read from its output where no value is recorded."""
+    rows = table.columns(JUDGEMENTS).filter(
+        (pl.col("format") == scale.name) & pl.col("reviewer").is_in(list(reviewers))
+    )
+    agents = ("first", "second") if scale.pairwise else ("agent",)
+    unused = [pl.lit(None, pl.String).alias(name) for name in {"first", "second", "agent"} - set(agents)]
+    found = table.read(rows.with_columns(unused), {"task": "task", **dict.fromkeys(agents, "agent")})
+    unnamed = found.filter(pl.any_horizontal(pl.col(agents).is_null())).head(1)
+    if len(unnamed):
+        row = unnamed.row(0, named=True)
+        raise MetricError(f"the table judgements has a row of {row['reviewer']} on {row['task']} that names no agent")
+    return _read(found, scale, convention)
+
+
+def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
+    """The rows with a value that the scale has, as it is recorded or read from the output; failed ones have none."""
+    recorded = pl.col("value").cast(pl.Float64, strict=False)
+    rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
+    unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
     read = _reader(scale, convention)
-    found = []
-    for row in rows.iter_rows(named=True):
-        first = row.get("first") if scale.pairwise else row.get("agent")
-        if first is None or (scale.pairwise and row.get("second") is None):
-            raise MetricError(
-                f"the table judgements has a row of {row['reviewer']} on {row['task']} that names no agent"
-            )
-        second = row["second"] if scale.pairwise else None
-        found.append(_judgement(row, scale, first, second, read))
-    return tuple(found)
-
-
-def _judgement(
-    row: Mapping[str, Any], scale: Scale, first: str, second: str | None, read: Callable[[str | None], float | None]
-) -> JudgementEvidence:
-    failure = None if row.get("failure") is None else CallFailure(row["failure"], "recorded as failed")
-    value = _value(row.get("value"), scale)
-    if value is None:
-        value = read(row.get("output"))
-    return JudgementEvidence(
-        reviewer=row["reviewer"],
-        scale=scale.name,
-        task=row["task"],
-        first=first,
-        second=second,
-        output=row.get("output"),
-        value=None if failure is not None else value,
-        read_from=None if value is None else "label",
-        failure=failure or (UNPARSABLE if value is None else None),
+    said = pl.DataFrame(
+        {"output": unread, "read": [read(output) for output in unread]},
+        schema={"output": pl.String, "read": pl.Float64},
+    )
+    rows = rows.join(said, on="output", how="left", maintain_order="left")
+    failed = pl.col("failure").is_not_null()
+    rows = rows.with_columns(value=pl.when(~failed).then(pl.coalesce("value", "read"))).drop("read")
+    lost = pl.when(pl.col("value").is_null() & ~failed)
+    return rows.with_columns(
+        failure=lost.then(pl.lit("unparsable")).otherwise("failure"),
+        failure_message=lost.then(pl.lit("the recorded output holds no verdict of the scale"))
+        .when(failed)
+        .then(pl.lit("recorded as failed"))
+        .otherwise("failure_message"),
     )
 
 
-def _value(value: Any, scale: Scale) -> float | None:
-    """A recorded value that the scale has; None: there is none."""
-    if not isinstance(value, int | float) or not math.isfinite(value):
-        return None
-    return float(value) if scale.lowest <= value <= scale.highest else None
+def _reader(scale: Scale, convention: Convention) -> Callable[[str], float | None]:
+    """What reads a value from an output."""
+    if convention == "default":
+        return scale.read
+    if scale.pairwise:
+        return lambda output: read_pairwise(output, convention="paper")
+    return lambda output: read_rating(output, lowest=scale.lowest, highest=scale.highest, convention="paper")
 
 
-def _reader(scale: Scale, convention: Convention) -> Callable[[str | None], float | None]:
-    """Reads an output, each different one once."""
-    known: dict[str | None, float | None] = {}
-
-    def published(output: str | None) -> float | None:
-        if scale.pairwise:
-            return read_pairwise(output, convention="paper")
-        return read_rating(output, lowest=scale.lowest, highest=scale.highest, convention="paper")
-
-    def read(output: str | None) -> float | None:
-        if output not in known:
-            known[output] = (
-                published(output) if convention == "paper" else None if output is None else scale.read(output)
-            )
-        return known[output]
-
-    return read
-
-
-def _pertinence(exams: pl.DataFrame, reviewers: Sequence[str], convention: Convention) -> tuple[JudgementEvidence, ...]:
+def _pertinence(exams: pl.DataFrame, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
     rows = exams.filter((pl.col("exam") == "pertinence") & pl.col("reviewer").is_in(list(reviewers)))
-    scale = find_scale(PAIRWISE)
-    read = _reader(scale, convention)
     if len(rows) and not {"task", "first", "second", "output"} <= set(rows.columns):
         raise MetricError("the table exams has pertinence answers without task, first, second and output")
-    return tuple(_judgement(row, scale, row["first"], row["second"], read) for row in rows.iter_rows(named=True))
+    return _read(exam_frame(rows.to_dicts()), find_scale(PAIRWISE), convention)
 
 
-def _confidence(exams: pl.DataFrame, reviewers: Sequence[str]) -> dict[str, ConfidenceAnswers]:
-    """How sure reviewers were: levels by label or value, or log-probabilities of the labels."""
-    rows = exams.filter(pl.col("exam").str.starts_with("self-confidence") & pl.col("reviewer").is_in(list(reviewers)))
-    if not len(rows) or "difficulty" not in rows.columns:
-        return {}
+def exam_frame(answers: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Exam answers as judgements."""
+    rows = [{name: answer.get(name) for name in JUDGEMENTS} | {"format": PAIRWISE} for answer in answers]
+    return pl.DataFrame(rows, schema=JUDGEMENTS, strict=False)
+
+
+# --- how sure a reviewer was -----------------------------------------------------------------------------------------
+
+
+def confidence_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, ConfidenceAnswers]:
+    """How sure each reviewer was: levels by label or value, or log-probabilities of the labels."""
+    asked = [row for row in answers if str(row["exam"]).startswith("self-confidence") and "difficulty" in row]
     found = {}
-    for name in rows["reviewer"].unique(maintain_order=True):
-        own = [row for row in rows.iter_rows(named=True) if row["reviewer"] == name]
+    for name in dict.fromkeys(row["reviewer"] for row in asked):
+        own = [row for row in asked if row["reviewer"] == name]
         by_labels = not any(_logprobs(row) for row in own)
-        sets = {}
-        for difficulty in ("easy", "hard"):
-            some = [row for row in own if row["difficulty"] == difficulty]
-            sets[difficulty] = tuple((_item(row), _sureness(row, by_labels=by_labels)) for row in some)
-        found[name] = ConfidenceAnswers(sets["easy"], sets["hard"], by_labels=by_labels)
+        easy, hard = (
+            tuple((_item(row), _sureness(row, by_labels=by_labels)) for row in own if row["difficulty"] == difficulty)
+            for difficulty in ("easy", "hard")
+        )
+        found[name] = ConfidenceAnswers(easy, hard, by_labels=by_labels)
     return found
 
 
@@ -210,32 +190,14 @@ def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:
         logprobs = _logprobs(row)
         return -max(logprobs) if logprobs else None
     for told in (row.get("label"), row.get("value")):
-        if isinstance(told, int | float) and math.isfinite(told):
+        if isinstance(told, int | float) and told - told == 0:  # neither NaN nor infinite
             return float(told)
         if isinstance(told, str):
             return confidence_levels([("", told)])[0][1]
     return None
 
 
-# --- as it came from reviewers -------------------------------------------------------------------------------------
-
-
-def confidence_of(answers: Iterable[ExamAnswer]) -> dict[str, ConfidenceAnswers]:
-    """How sure each reviewer was, from its answers to the self-confidence exam."""
-    by_reviewer: dict[str, list[ExamAnswer]] = {}
-    for answer in answers:
-        if answer.exam == "self-confidence":
-            by_reviewer.setdefault(answer.evidence.reviewer, []).append(answer)
-    found = {}
-    for name, own in by_reviewer.items():
-        by_labels = all(answer.evidence.label_logprobs is None for answer in own)
-        sets: dict[str, tuple[ConfidenceItem, ...]] = {}
-        for difficulty in ("easy", "hard"):
-            rows = [answer.evidence for answer in own if answer.difficulty == difficulty]
-            levels = [(row.task, row.value) for row in rows]
-            sets[difficulty] = tuple(levels if by_labels else uncertainties(rows))
-        found[name] = ConfidenceAnswers(sets["easy"], sets["hard"], by_labels)
-    return found
+# --- families --------------------------------------------------------------------------------------------------------
 
 
 def reviewer_family(name: str, model: str | None, families: Mapping[str, str], agents: Mapping[str, str]) -> str:
@@ -250,13 +212,13 @@ def reviewer_family(name: str, model: str | None, families: Mapping[str, str], a
 
 
 def without_own_family(
-    judgements: Iterable[JudgementEvidence], families: Mapping[str, str], agents: Mapping[str, str]
-) -> tuple[JudgementEvidence, ...]:
+    judgements: pl.DataFrame, families: Mapping[str, str], agents: Mapping[str, str]
+) -> pl.DataFrame:
     """The judgements, those on an agent of the reviewer's own family left out."""
-    rows = list(judgements)
-    own = {name: reviewer_family(name, None, families, agents) for name in {row.reviewer for row in rows}}
-    return tuple(
-        row
-        for row in rows
-        if own[row.reviewer] not in {agents.get(agent, agent) for agent in (row.first, row.second) if agent is not None}
-    )
+    reviewers = judgements["reviewer"].unique().to_list()
+    own = {name: reviewer_family(name, None, families, agents) for name in reviewers}
+    family = pl.col("reviewer").replace_strict(own, return_dtype=pl.String) if own else pl.lit("")
+    shown = [
+        pl.col(name).cast(pl.String).replace(dict(agents)).eq_missing(family) for name in ("first", "second", "agent")
+    ]
+    return judgements.filter(~pl.any_horizontal(shown))

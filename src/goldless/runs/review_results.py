@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from goldless.evidence import JudgementEvidence
-from goldless.judging.exams.answers import ExamAnswer
+import polars as pl
+
+from goldless.evidence import OPEN_KINDS, failure_counts
 from goldless.judging.licences import Licence
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.label_agreement import Accuracy, RankAgreement
 from goldless.metrics.ranking import Ranking
 from goldless.records import FailureKind
-from goldless.runs.evaluation import OPEN_KINDS
 from goldless.runs.opening import Spending
 from goldless.studies import Study
 
@@ -108,8 +108,10 @@ class Review:
     """None: nobody may vote, or there are no labels."""
     rankings: tuple[Ranking, ...]
     """The first one is the ranking; empty: nobody may vote."""
-    judgements: tuple[JudgementEvidence, ...]
-    answers: tuple[ExamAnswer, ...] = ()
+    judgements: pl.DataFrame
+    """Columns of ``evidence.JUDGEMENTS``."""
+    answers: tuple[Mapping[str, Any], ...] = ()
+    """Exam answers, in the form of a study's exams table."""
     licences: tuple[Licence, ...] = ()
     """Issued now."""
     spending: tuple[Spending, ...] = ()
@@ -141,8 +143,8 @@ class Review:
     @property
     def failures(self) -> Counter[FailureKind]:
         """Missing judgements and exam answers by cause."""
-        rows = [*self.judgements, *(answer.evidence for answer in self.answers)]
-        return Counter(row.failure.kind for row in rows if row.failure is not None)
+        exams = Counter(answer["failure"] for answer in self.answers if answer["failure"] is not None)
+        return failure_counts(self.judgements) + exams
 
     @property
     def open(self) -> int:

@@ -11,9 +11,9 @@ from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import MetricError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.licence_files import write_licence
 from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash
 from goldless.metrics import exam_traits
@@ -33,12 +33,11 @@ from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mea
 from goldless.models.interface import ModelIdentity
 from goldless.runs.asking_reviewers import AskedReviewers, ask_reviewers
 from goldless.runs.opening import Spending
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import ReviewEvidence, recorded_review, without_own_family
 from goldless.runs.review_labels import People, what_people_said
 from goldless.runs.review_options import ReviewOptions, check_review_options
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
-from goldless.signature import Signature
+from goldless.signature import Signature, table_hash
 from goldless.studies import Study
 
 
@@ -148,27 +147,31 @@ def _trait(
             return {}
         return exam_traits.consistency(pairs, convention=convention, **draws)
     if trait == "pertinence":
-        sat = [name for name in evidence.reviewers if any(row.reviewer == name for row in evidence.pertinence)]
+        sat = _heard(evidence.reviewers, evidence.pertinence)
         answers = pair_judgements(evidence.pertinence, reviewers=sat) if sat else None
         return {} if answers is None else exam_traits.pertinence(answers, convention=convention, **draws)
     return {
         name: exam_traits.self_confidence(
             sets.easy, sets.hard, higher_is="surer" if sets.by_labels else "less sure", **draws
         )
-        for name, sets in (evidence.confidence or {}).items()
+        for name, sets in evidence.confidence.items()
     }
 
 
 def _table(
-    study: Study, reviewers: Sequence[str], rows: Sequence[JudgementEvidence], *, pairwise: bool
+    study: Study, reviewers: Sequence[str], rows: pl.DataFrame, *, pairwise: bool
 ) -> PairJudgements | ResponseRatings | None:
     """The judgements of those reviewers that gave any; None: there are none."""
-    said = {row.reviewer for row in rows}
-    heard = [name for name in reviewers if name in said]
+    heard = _heard(reviewers, rows)
     if not heard:
         return None
     names = {"reviewers": heard, "tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
     return pair_judgements(rows, **names) if pairwise else response_ratings(rows, **names)
+
+
+def _heard(reviewers: Sequence[str], rows: pl.DataFrame) -> list[str]:
+    said = set(rows["reviewer"].unique().to_list())
+    return [name for name in reviewers if name in said]
 
 
 # --- results -----------------------------------------------------------------------------------------------------
@@ -194,7 +197,8 @@ def _result(
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
     identities = {} if asked is None else asked.identities
-    counts = {name: [row for row in evidence.judgements if row.reviewer == name] for name in evidence.reviewers}
+    counted = evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
+    counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
     reviewers = tuple(
         ReviewerResult(
             name=candidate.reviewer,
@@ -205,8 +209,8 @@ def _result(
             why=candidate.why,
             weight=weights.get(candidate.reviewer),
             agreement=agreements.get(candidate.reviewer),
-            asked=len(counts[candidate.reviewer]),
-            used=sum(row.value is not None for row in counts[candidate.reviewer]),
+            asked=counts.get(candidate.reviewer, (0, 0))[0],
+            used=counts.get(candidate.reviewer, (0, 0))[1],
         )
         for candidate in qualification.candidates
     )
@@ -330,7 +334,7 @@ def _signature(
     scale = options.chosen_scale
     weights = ",".join(f"{name}={weight:.4g}" for name, weight in qualification.weights.items())
     limits = ",".join(f"{name}>{limit:.4g}" for name, limit in qualification.thresholds.items() if limit is not None)
-    rows = [(r.reviewer, r.task, r.first, r.second, r.value) for r in evidence.judgements]
+    rows = evidence.judgements.select("reviewer", "task", "first", "second", "agent", "value")
     prompted = any(study.task(task).prompt for task in study.tasks)
     settings = {
         "scale": scale.name,
@@ -348,7 +352,7 @@ def _signature(
         "prompts": "shown" if prompted else "none: responses alone",
         "own-family": "judged" if options.judges_own_family else "left-out",
         "convention": options.convention,
-        "evidence": f"{'recorded-' * options.recorded}{evidence_hash(rows)}",
+        "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
         "level": f"{options.level:g}",
         "resamples": str(options.resamples),
         "seed": str(options.seed),

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import math
-import os
 import platform
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,37 +15,16 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
+from goldless.files import write_text, write_whole
 from goldless.metrics.label_information import Information
-from goldless.metrics.scores import pair_matrix
-from goldless.records import CallFailure
-from goldless.runs.evaluation import Evaluation, Evidence, MetricOutcome, RaterOutcome, response_frame
+from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
+from goldless.runs.parts import write_table
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
 from goldless.templates import FIELDS
 
-LOGPROB_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "scorer": pl.String,
-    "template": pl.String,
-    "rewriter": pl.String,
-    "task": pl.String,
-    "target": pl.String,
-    "given": pl.String,
-    "synopsis": pl.String,
-    "sum_logprob_nats": pl.Float64,
-    "mean_token_logprob_nats": pl.Float64,
-    "tokens": pl.Int64,
-    "texts": pl.String,
-    "logprobs_nats": pl.List(pl.Float64),
-    "failure": pl.String,
-    "failure_message": pl.String,
-}
-VERDICT_COLUMNS = ("critic", "prompt", "task", "first", "second", "second_task", "value", "label", "read_from")
-
-
 MADE_BY = "made_by.json"
-ROWS_A_GROUP = 5_000
-"""Of evidence in Parquet: so few that one task's rows are found without reading much else."""
 REPORT = "report.html"
 
 
@@ -91,29 +67,25 @@ def try_writing(folder: Path, advice: str) -> None:
 def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     """Write results and evidence. Every file is whole or not there; the same results give the same bytes.
 
-    The evidence has the names and columns of a study's tables, so that the folder can itself be scored again with
-    ``--recorded``, by these metrics or by others over the same evidence, without a model.
+    The evidence has the names and columns of a study's tables, in parts, so that the folder can itself be scored again
+    with ``--recorded``, by these metrics or by others over the same evidence, without a model.
     """
     folder = Path(folder)
     check_writable(folder, evaluation.source, replaces_evidence=True)
     evidence = evaluation.evidence
-    for name, frame, wanted in (
-        ("logprobs", _logprobs, evidence.logprobs),
-        ("verdicts", _verdicts, evidence.verdicts),
-        ("critic_contrasts", _contrasts, evidence.contrasts),
-        ("rewrites", _rewrites, evidence.rewrites),
-        ("synopses", _synopses, evidence.synopses),
-    ):
-        if wanted:
-            rows = frame(evidence)
-            write_whole(folder / f"{name}.parquet", partial(rows.write_parquet, row_group_size=ROWS_A_GROUP))
-        else:
-            # a run into the same folder may have had some
-            (folder / f"{name}.parquet").unlink(missing_ok=True)
+    evidence_tables = {
+        "logprobs": None if evidence.with_tokens is None else evidence.with_tokens(),
+        "verdicts": evidence.verdicts,
+        "critic_contrasts": evidence.contrasts,
+        "rewrites": evidence.rewrites,
+        "synopses": evidence.synopses,
+    }
+    for name, table in evidence_tables.items():
+        write_table(None if table is None else as_texts(table), folder, name)
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
-    write_whole(folder / "pair_scores.parquet", lambda p: _pairs(evaluation).write_parquet(p))
-    write_whole(folder / "response_scores.csv", lambda p: response_frame(evaluation.outcomes.values()).write_csv(p))
+    write_whole(folder / "pair_scores.parquet", pair_frame(evaluation.outcomes.values()).write_parquet)
+    write_whole(folder / "response_scores.csv", response_frame(evaluation.outcomes.values()).write_csv)
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
     write_text(folder / "leaderboard.csv", csv)
@@ -230,7 +202,6 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> dict[str, Any]:
-    matrix = pair_matrix(outcome.pairs, agents)
     return {
         **asdict(outcome.leaderboard),
         **({} if outcome.groups is None else {**asdict(outcome.groups), "groups": groups}),
@@ -238,7 +209,7 @@ def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> d
         "influence": [asdict(row) for row in outcome.influence],
         "matrix": {
             "agents": agents,
-            "means": [[None if math.isnan(x) else x for x in row] for row in matrix.tolist()],
+            "means": pair_matrix(outcome.pairs, agents),
         },
     }
 
@@ -265,81 +236,13 @@ def _raters(outcome: RaterOutcome) -> dict[str, Any]:
     }
 
 
-def _logprobs(evidence: Evidence) -> pl.DataFrame:
-    rows = [
-        (
-            row.scorer,
-            row.template,
-            row.rewriter,
-            row.task,
-            row.target,
-            row.given,
-            row.synopsis,
-            row.sum_nats,
-            row.mean_nats,
-            None if row.logprobs_nats is None else len(row.logprobs_nats),
-            row.texts,
-            None if row.logprobs_nats is None else list(row.logprobs_nats),
-            *_failure(row.failure),
-        )
-        for row in evidence.logprobs
-    ]
-    return pl.DataFrame(rows, schema=LOGPROB_SCHEMA, orient="row")
+def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float | None]]:
+    """Mean over tasks of each ordered pair: [agent, peer], None where there is none."""
+    means = pairs.drop_nulls("score").group_by(pl.col("agent", "peer").cast(pl.String)).agg(pl.col("score").mean())
+    known = {(agent, peer): score for agent, peer, score in means.iter_rows()}
+    return [[known.get((agent, peer)) for peer in agents] for agent in agents]
 
 
-def _verdicts(evidence: Evidence) -> pl.DataFrame:
-    rows = [(*(getattr(row, name) for name in VERDICT_COLUMNS), *_failure(row.failure)) for row in evidence.verdicts]
-    names = (*VERDICT_COLUMNS, "failure", "failure_message")
-    return pl.DataFrame(rows, schema=_texts_but(names, "value"), orient="row")
-
-
-def _contrasts(evidence: Evidence) -> pl.DataFrame:
-    rows = [(pair.task, pair.agent, pair.peer, pair.score) for pair in evidence.contrasts]
-    return pl.DataFrame(rows, schema=_texts_but(("task", "first", "second", "contrast"), "contrast"), orient="row")
-
-
-def _rewrites(evidence: Evidence) -> pl.DataFrame:
-    rows = [
-        (row.rewriter, row.template, row.task, row.agent, row.text, *_failure(row.failure)) for row in evidence.rewrites
-    ]
-    names = ("rewriter", "template", "task", "agent", "text", "failure", "failure_message")
-    return pl.DataFrame(rows, schema=_texts_but(names), orient="row")
-
-
-def _synopses(evidence: Evidence) -> pl.DataFrame:
-    rows = [(row.writer, row.task, row.synopsis, row.text, *_failure(row.failure)) for row in evidence.synopses]
-    names = ("writer", "task", "synopsis", "text", "failure", "failure_message")
-    return pl.DataFrame(rows, schema=_texts_but(names), orient="row")
-
-
-def _failure(failure: CallFailure | None) -> tuple[str | None, str | None]:
-    return (None, None) if failure is None else (failure.kind, failure.message)
-
-
-def _texts_but(names: Sequence[str], number: str = "") -> list[tuple[str, type[pl.DataType]]]:
-    return [(name, pl.Float64 if name == number else pl.String) for name in names]
-
-
-def _pairs(evaluation: Evaluation) -> pl.DataFrame:
-    rows = [
-        (outcome.metric, pair.task, pair.agent, pair.peer, pair.score, pair.missing)
-        for outcome in evaluation.outcomes.values()
-        for pair in outcome.pairs
-    ]
-    names = ("metric", "task", "agent", "peer", "score", "missing")
-    return pl.DataFrame(rows, schema=_texts_but(names, "score"), orient="row")
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
-    write_whole(path, lambda p: p.write_text(text, encoding="utf-8"))
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file aside and put it in its place when it is whole."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        write(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
+    """The table with names as text, as every reader of Parquet knows it."""
+    return table.lazy().with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))

@@ -1,4 +1,4 @@
-"""Ways of asking: which template, whose rewrites and which synopsis a log-probability was asked with."""
+"""Ways of asking: which templates and whose rewrites the metrics over log-probabilities are asked with."""
 
 from __future__ import annotations
 
@@ -6,12 +6,15 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import polars as pl
+
 from goldless.errors import UserError
-from goldless.evidence import LogprobEvidence, RewriteEvidence
-from goldless.metrics.catalogue import Metric
+from goldless.metrics.likelihood import Wording
+from goldless.metrics.metric import LogprobNeed, Metric
+from goldless.records import CallFailure
 from goldless.templates import Template
 
-RewritesByResponse = Mapping[tuple[str, str], RewriteEvidence]
+Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
 
 
@@ -21,27 +24,30 @@ class Preprocessor:
 
     template: str | None
     """Name of the template; None: recorded, and good for any."""
-    rewrites: RewritesByResponse
+    table: pl.DataFrame
+    """Columns of ``evidence.REWRITES``."""
 
     @property
     def name(self) -> str:
         """Who rewrote."""
-        return "+".join(sorted({row.rewriter for row in self.rewrites.values()}))
+        return "+".join(sorted(self.table["rewriter"].unique()))
+
+    def texts(self) -> dict[tuple[str, str], str | CallFailure]:
+        """What was written, or why it is missing."""
+        columns = ("task", "agent", "text", "failure", "failure_message")
+        return {
+            (task, agent): text or CallFailure(failure or "not_recorded", said or "")
+            for task, agent, text, failure, said in self.table.select(columns).iter_rows()
+        }
 
 
-@dataclass(frozen=True, slots=True)
-class Wording:
-    """One way of asking for a log-probability."""
-
-    template: str
-    rewriter: str | None
-    """Whose rewrites are scored; None: the responses as they are."""
-    synopsis: str | None
-
-    @property
-    def name(self) -> str:
-        """One word for tables."""
-        return self.template if self.rewriter is None else f"{self.template}/{self.rewriter}"
+def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
+    """Recorded rewrites by rewriter and template; of several rewrites of one response the last holds."""
+    groups = rewrites.partition_by("rewriter", "template", maintain_order=True) if len(rewrites) else []
+    return [
+        Preprocessor(rows["template"][0], rows.unique(("task", "agent"), keep="last", maintain_order=True))
+        for rows in groups
+    ]
 
 
 @dataclass(slots=True)
@@ -55,43 +61,30 @@ class Need:
 
 
 def needs(
-    metrics: Iterable[Metric], templates: Sequence[Template], preprocessors: Sequence[Preprocessor]
+    metrics: Iterable[Metric], templates: Sequence[Template], rewritten: Sequence[Preprocessor]
 ) -> dict[Wording, Need]:
     """What must be known to compute the metrics over log-probabilities, each thing once."""
     found: dict[Wording, Need] = {}
-    for metric in metrics:
-        if metric.likelihood is None:
+    for wanted in (metric.needs.logprobs for metric in metrics):
+        if wanted is None:
             continue
         for template in templates:
-            for preprocessor in _preprocessors(metric, template, preprocessors):
+            for preprocessor in _preprocessors(wanted, template, rewritten):
                 rewriter = None if preprocessor is None else preprocessor.name
-                wording = Wording(template.name, rewriter, metric.synopsis)
+                wording = Wording(template.name, rewriter, wanted.synopsis)
                 need = found.setdefault(wording, Need(template, preprocessor))
-                need.both_directions |= "agent given peer" in metric.likelihood.terms
-                need.marginals |= metric.likelihood.marginals
+                need.both_directions |= wanted.both_directions
+                need.marginals |= wanted.marginals
     return found
 
 
 def _preprocessors(
-    metric: Metric, template: Template, preprocessors: Sequence[Preprocessor]
+    wanted: LogprobNeed, template: Template, rewritten: Sequence[Preprocessor]
 ) -> Sequence[Preprocessor | None]:
-    if metric.text == "responses" or (metric.text == "rewrites if any" and not preprocessors):
+    if wanted.text == "responses" or (wanted.text == "rewrites if any" and not rewritten):
         return [None]
     # rewrites made with another wording serve where there are none of this one
-    return [p for p in preprocessors if p.template in {None, template.name}] or list(preprocessors)
-
-
-def by_wording(metric: Metric, evidence: Iterable[LogprobEvidence]) -> dict[Wording, list[LogprobEvidence]]:
-    """The evidence a metric rests on, by way of asking; several are averaged over."""
-    found: dict[Wording, list[LogprobEvidence]] = {}
-    for row in evidence:
-        if row.synopsis == metric.synopsis:
-            found.setdefault(Wording(row.template, row.rewriter, row.synopsis), []).append(row)
-    raw = {wording: rows for wording, rows in found.items() if wording.rewriter is None}
-    rewritten = {wording: rows for wording, rows in found.items() if wording.rewriter is not None}
-    if metric.text == "responses":
-        return raw
-    return rewritten or (raw if metric.text == "rewrites if any" else {})
+    return [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
 
 
 def check_rewriters(names: Sequence[str]) -> None:

@@ -102,9 +102,7 @@ def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, 
     check_options(options if options.metrics else replace(options, metrics=Options().metrics))
     if not options.metrics and not reviewers and scores is None:
         raise UserError("name what to hold against people: metrics, recorded reviewers, or a file of scores")
-    of_raters = (
-        [metric.name for metric in options.chosen_metrics() if metric.kind == "labels"] if options.metrics else []
-    )
+    of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
     if of_raters:
         raise MetricError(f"{of_raters[0]} scores raters, not responses: it cannot be held against people")
     if scale is not None and not reviewers:

@@ -11,9 +11,9 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import MetricError, UserError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.scales import find_scale
 from goldless.meta_evaluation.agreement.score_files import GivenScores
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
@@ -25,12 +25,13 @@ from goldless.metrics.judgement_table import (
     response_ratings,
 )
 from goldless.metrics.label_agreement import PairCredits, panel_credits, reviewer_credits, score_credits
+from goldless.metrics.metric import response_rows
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import MetricOutcome
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.runs.reviewing import shares_by_agent
-from goldless.signature import Signature
+from goldless.signature import Signature, table_hash
 from goldless.statistics.rank_correlation import levelled
 from goldless.studies import Study
 
@@ -63,7 +64,7 @@ def metric_judges(outcomes: Iterable[MetricOutcome], study: Study) -> list[Judge
     """Metrics that were computed, by their response scores."""
     found = []
     for outcome in outcomes:
-        scores = {(row.task, row.agent): row.score for row in outcome.responses if row.asked}
+        scores = {(row.task, row.agent): row.score for row in response_rows(outcome.responses) if row.asked}
         found.append(Judge(outcome.metric, "metric", _table(outcome.metric, scores, study), None, outcome.signature))
     return found
 
@@ -94,13 +95,12 @@ def reviewer_judges(
     rows = evidence.judgements
     if not own_family and convention == "default":
         rows = without_own_family(rows, {}, {agent.agent: agent.family or agent.agent for agent in study.agents})
-    said = {row.reviewer for row in rows}
+    said = set(rows["reviewer"].unique().to_list())
     heard = [name for name in evidence.reviewers if name in said]
     if not heard:
         raise MetricError("the reviewers named judged nothing but agents of their own family: see --own-family")
     names = {"reviewers": heard, "tasks": study.tasks, "agents": [agent.agent for agent in study.agents]}
     table = pair_judgements(rows, **names) if chosen.pairwise else response_ratings(rows, **names)
-    said_by = {name: [row for row in rows if row.reviewer == name] for name in heard}
     settings = {
         "scale": chosen.name,
         "own-family": "judged" if own_family or convention == "paper" else "left-out",
@@ -109,7 +109,7 @@ def reviewer_judges(
     }
     found = []
     for name in heard:
-        signature = Signature(name, {**settings, "evidence": _hash(said_by[name])})
+        signature = Signature(name, {**settings, "evidence": _hash(rows.filter(pl.col("reviewer") == name))})
         found.append(_reviewer(name, table, convention, str(signature)))
     if len(heard) > 1:
         found.append(_panel(table, convention, {**settings, "evidence": _hash(rows)}))
@@ -146,9 +146,9 @@ def _panel(table: PairJudgements | ResponseRatings, convention: Convention, sett
     return Judge("panel", "panel", scores, compared, str(signature))
 
 
-def _hash(rows: Iterable[JudgementEvidence]) -> str:
+def _hash(rows: pl.DataFrame) -> str:
     """What tells these judgements from others."""
-    return f"recorded-{evidence_hash((r.reviewer, r.task, r.first, r.second, r.value) for r in rows)}"
+    return f"recorded-{table_hash(rows.select('reviewer', 'task', 'first', 'second', 'agent', 'value'))}"
 
 
 def _scale(study: Study, scale: str | None) -> str:

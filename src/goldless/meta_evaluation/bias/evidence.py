@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.evidence import JudgementEvidence
+from goldless.evidence import JudgementEvidence, judgement_rows
 from goldless.judging.judges import find_judge
 from goldless.metrics.judgement_table import (
     PairJudgements,
@@ -62,10 +62,10 @@ async def reviewers_judgements(study: Study, how: ReviewOptions) -> Reviewed:
     rows: list[JudgementEvidence] = []
     if names or not given:
         found = recorded_review(study, scale=how.chosen_scale, reviewers=names, convention=how.convention)
-        rows += found.judgements
+        rows += judgement_rows(found.judgements)
     review = await review_study(study, replace(how, reviewers=asked)) if asked else None
     if review is not None:
-        rows += review.judgements
+        rows += judgement_rows(review.judgements)
     return Reviewed(
         rows=tuple(rows),
         reviewers=tuple(dict.fromkeys([*names, *(row.reviewer for row in rows)])),

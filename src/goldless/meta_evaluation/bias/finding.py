@@ -30,6 +30,7 @@ from goldless.meta_evaluation.bias.report import BiasReport
 from goldless.meta_evaluation.bias.rows import BiasRow, Coverage, Draws, Unavailable
 from goldless.meta_evaluation.bias.text_features import count_format_marks, count_words
 from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings, check_convention
+from goldless.metrics.metric import response_rows
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
@@ -150,7 +151,7 @@ class _Search:
                 asked, used = int(self.table.asked[row].sum()), int(np.sum(~np.isnan(self.table.value[row])))
                 found.append(Coverage(name, "reviewer", "judgements", asked, used))
         for name, outcome in ({} if self.evaluation is None else self.evaluation.outcomes).items():
-            scored = sum(row.score is not None for row in outcome.responses)
+            scored = outcome.responses["score"].count()
             found.append(Coverage(name, "metric", "responses", len(outcome.responses), scored))
         return tuple(found)
 
@@ -174,7 +175,7 @@ class _Search:
 
     def _metrics(self) -> list[Judge]:
         outcomes = {} if self.evaluation is None else self.evaluation.outcomes
-        return [metric_judge(self.grid, name, outcome.responses) for name, outcome in outcomes.items()]
+        return [metric_judge(self.grid, name, response_rows(outcome.responses)) for name, outcome in outcomes.items()]
 
     def _people(self) -> People | None:
         return None if self.labels is None else People(peoples_verdicts(self.grid, self.labels), self.ratings)

@@ -12,8 +12,8 @@ import numpy.typing as npt
 from goldless.meta_evaluation.bias.rows import JudgeKind
 from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores, vote_share
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings
+from goldless.metrics.metric import ResponseScore
 from goldless.metrics.pair_labels import PairLabels
-from goldless.metrics.scores import ResponseScore
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

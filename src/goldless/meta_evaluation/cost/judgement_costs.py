@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import CapabilityError, ModelSpecError, UserError, nearest
-from goldless.evidence import JudgementEvidence
+from goldless.evidence import JudgementEvidence, judgement_rows
 from goldless.judging.exams.pairs import all_pairs, both_orders
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import open_model
@@ -23,7 +23,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.models.usage import FREE_PROVIDERS, MILLION, Price, parse_price, price_of
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.asking_reviewers import named_reviewers
-from goldless.runs.planning import CHARACTERS_A_TOKEN
+from goldless.runs.estimate import CHARACTERS_A_TOKEN
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.review_options import ReviewOptions
 from goldless.runs.review_results import Review
@@ -119,7 +119,7 @@ def reviewer_costs(
     check_priced(prices, names)
     check_tokens(tokens_a_judgement)
     rows: dict[str, list[JudgementEvidence]] = {name: [] for name in names}
-    for row in review.judgements:
+    for row in judgement_rows(review.judgements):
         rows[row.reviewer].append(row)
     counted = _recorded_tokens(study, options) if options.recorded else _measured_tokens(review)
     sizes: dict[tuple[str, Asked], int] = {}

@@ -62,7 +62,7 @@ async def find_panels(
     table = pair_judgements(
         review.judgements, reviewers=heard, tasks=study.tasks, agents=[agent.agent for agent in study.agents]
     )
-    rows = [(r.reviewer, r.task, r.first, r.second, r.value) for r in review.judgements]
+    rows = review.judgements.select("reviewer", "task", "first", "second", "value").iter_rows()
     frontier = panel_frontier(
         table,
         people.tested,

@@ -25,9 +25,9 @@ from goldless.meta_evaluation.cost.journal_pace import Pace, journal_paces
 from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
 from goldless.models.cache import default_journal
 from goldless.models.interface import ModelIdentity
-from goldless.runs.collecting import with_peers
+from goldless.runs.collection import with_peers
+from goldless.runs.estimate import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
 from goldless.runs.options import Options
-from goldless.runs.planning import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import task_intervals
 from goldless.studies import Study

@@ -14,6 +14,7 @@ from typing import Any
 import orjson
 
 from goldless.errors import UserError
+from goldless.evidence import OPEN_KINDS
 from goldless.meta_evaluation.perturbations.applying import perturb
 from goldless.meta_evaluation.perturbations.catalogue import Perturbation
 from goldless.meta_evaluation.perturbations.perturbation_table import PerturbationRow, PerturbationTable
@@ -21,8 +22,7 @@ from goldless.meta_evaluation.strategies import Strategy, write_strategy
 from goldless.models.cache import default_journal
 from goldless.models.journal import Journal
 from goldless.records import Agent, CallFailure, Response
-from goldless.runs.collecting import CALLS_AT_ONCE
-from goldless.runs.evaluation import OPEN_KINDS
+from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
 from goldless.studies import Study, read_study, write_study

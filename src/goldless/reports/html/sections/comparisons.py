@@ -9,7 +9,7 @@ from goldless.reports.html.blocks import Column, Figure, Name, Section, Table, T
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
 from goldless.reports.html.documents import RunDocuments
 from goldless.reports.html.numerals import decimals_for, number, numeral
-from goldless.reports.leaderboard import SIGNIFICANT
+from goldless.statistics.standings import SIGNIFICANT
 
 Row = Mapping[str, Any]
 

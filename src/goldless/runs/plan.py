@@ -1,4 +1,4 @@
-"""What is to be done: which models, questions, rewrites and synopses the metrics ask of a study.
+"""The plan of a run: which models, questions, rewrites and synopses the metrics ask of a study.
 
 Decided before any model is opened, so that everything that can be known to be wrong is said before anything is paid.
 """
@@ -12,20 +12,21 @@ from dataclasses import dataclass
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.design import choose_design, chosen_pairs
 from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
-from goldless.metrics.catalogue import Metric
+from goldless.metrics.label_information import check_labels
+from goldless.metrics.metric import Metric
 from goldless.models.interface import content_hash
-from goldless.runs.collecting import with_peers
+from goldless.runs.collection import with_peers
 from goldless.runs.opening import Part
 from goldless.runs.options import Options
-from goldless.runs.outcomes import check_labels, group_members
-from goldless.runs.recorded import check_wins, recorded_preprocessors
-from goldless.runs.wordings import Preprocessor
+from goldless.runs.outcomes import group_members
+from goldless.runs.recorded import check_wins, recorded_rewrites
+from goldless.runs.wordings import Preprocessor, preprocessors
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RunPlan:
     """What the metrics ask of a study, decided before any model is opened."""
 
     study: Study
@@ -33,8 +34,6 @@ class Work:
     metrics: tuple[Metric, ...]
     peers: tuple[str, ...] | None
     """Agents that serve as peers; None: all."""
-    partners: tuple[str, ...] | None
-    """Agents that serve as a critic's partners; None: all."""
     questions: tuple[CriticQuestion, ...]
     """What a critic is asked."""
     shuffles: int
@@ -48,17 +47,12 @@ class Work:
     @property
     def likelihood(self) -> tuple[Metric, ...]:
         """The metrics over log-probabilities."""
-        return tuple(metric for metric in self.metrics if metric.kind == "likelihood")
+        return tuple(metric for metric in self.metrics if metric.needs.logprobs is not None)
 
     @property
     def critic(self) -> bool:
         """Whether a critic is asked."""
-        return any(metric.kind == "critic" for metric in self.metrics)
-
-    @property
-    def texts(self) -> tuple[Metric, ...]:
-        """The metrics of texts alone."""
-        return tuple(metric for metric in self.metrics if metric.kind == "texts")
+        return any(metric.needs.verdicts is not None for metric in self.metrics)
 
     @property
     def asks_models(self) -> bool:
@@ -67,8 +61,8 @@ class Work:
 
     @property
     def needs_peers(self) -> bool:
-        """Whether responses are held against each other, beyond what is recorded."""
-        return self.asks_models or any(m.pairs is not None and m.against == "peers" for m in self.texts)
+        """Whether responses are compared with each other, beyond what is recorded."""
+        return self.asks_models or any(metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
         """The models to be opened."""
@@ -87,35 +81,34 @@ class Work:
         return found
 
 
-def plan_work(study: Study, options: Options) -> Work:
+def plan_run(study: Study, options: Options) -> RunPlan:
     """What is to be done. Raises where the study cannot give a metric."""
     metrics = options.chosen_metrics()
-    asks = not options.recorded and any(metric.kind in {"likelihood", "critic"} for metric in metrics)
+    asks = not options.recorded and any(metric.needs.model for metric in metrics)
     if asks:
         _check_peers(study)
     _check_synopses(study, metrics, options)
     for metric in metrics:
-        if metric.kind == "wins":
-            check_wins(study, metric.table or "")
-        if metric.kind == "labels":
+        if metric.needs.table is not None:
+            check_wins(study, metric.needs.table)
+        if metric.needs.labels:
             check_labels(study)
     if options.compare_groups is not None:
         group_members(study, options.compare_groups)
     _warn_of_unused(options, metrics)
     peers = _peers(study, options)
-    partners, questions, shuffles = _critic_work(study, options, peers, metrics)
-    preprocessors, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
+    questions, shuffles = _critic_work(study, options, peers, metrics)
+    known, rewriting = _rewriting(study, metrics, options) if asks else ((), False)
     written = options.synopsis_writer is not None and asks
-    synopses = [m.synopsis for m in metrics if written and m.synopsis in PROMPTS and _lacking(study, m.synopsis)]
-    return Work(
+    synopses = [name for m in metrics if written and (name := _synopsis(m)) in PROMPTS and _lacking(study, name)]
+    return RunPlan(
         study=study,
         options=options,
         metrics=tuple(metrics),
         peers=peers,
-        partners=partners,
         questions=questions,
         shuffles=shuffles,
-        preprocessors=preprocessors,
+        preprocessors=known,
         rewriting=rewriting,
         synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
     )
@@ -123,16 +116,26 @@ def plan_work(study: Study, options: Options) -> Work:
 
 def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     """Say which options no metric asked for uses."""
-    critic = any(metric.kind == "critic" for metric in metrics)
+    critic = any(metric.needs.verdicts is not None for metric in metrics)
     unused = {
-        "--rewriter": options.rewriters and all(metric.text == "responses" for metric in metrics),
-        "--synopsis-writer": options.synopsis_writer and all(metric.synopsis not in PROMPTS for metric in metrics),
+        "--rewriter": options.rewriters and not any(map(_rewritten, metrics)),
+        "--synopsis-writer": options.synopsis_writer and all(_synopsis(metric) not in PROMPTS for metric in metrics),
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
         "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
         warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
+
+
+def _synopsis(metric: Metric) -> str | None:
+    """The synopsis that a metric is conditioned on."""
+    return None if metric.needs.logprobs is None else metric.needs.logprobs.synopsis
+
+
+def _rewritten(metric: Metric) -> bool:
+    """Whether a metric takes rewrites."""
+    return metric.needs.logprobs is not None and metric.needs.logprobs.text != "responses"
 
 
 def _check_peers(study: Study) -> None:
@@ -157,7 +160,7 @@ def _check_peers(study: Study) -> None:
 def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -> None:
     """Refuse a synopsis that no task has and nobody writes."""
     for metric in metrics:
-        name = metric.synopsis
+        name = _synopsis(metric)
         if options.recorded or name is None or name in study.synopses:
             continue
         if name in PROMPTS and options.synopsis_writer is not None:
@@ -195,10 +198,10 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
 
 def _critic_work(
     study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
-) -> tuple[tuple[str, ...] | None, tuple[CriticQuestion, ...], int]:
-    """A critic's partners and questions, and how many shuffles each matched pair has."""
-    if options.recorded or not any(metric.kind == "critic" for metric in metrics):
-        return peers, (), 0
+) -> tuple[tuple[CriticQuestion, ...], int]:
+    """A critic's questions, and how many shuffles each matched pair has."""
+    if options.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
+        return (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
     most = max(1, len(answered) - 1)
     shuffles = min(options.shuffles or max(1, default_shuffles(len(answered))), most)
@@ -221,7 +224,7 @@ def _critic_work(
             f"{study.name}: no two agents answered two tasks in common, so a critic has no shuffled pair to hold a "
             "matched one against. TVD-MI needs at least 2 common tasks."
         )
-    return peers, tuple(asked), shuffles
+    return tuple(asked), shuffles
 
 
 def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, set[tuple[str, str]]]:
@@ -234,12 +237,12 @@ def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, se
 
 def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
     """The rewrites that the study carries, and whether more are to be made."""
-    wanted = [metric for metric in metrics if metric.text != "responses"]
+    wanted = [metric for metric in metrics if _rewritten(metric)]
     if not wanted:
         return (), False
-    recorded = recorded_preprocessors(study)
+    recorded = preprocessors(recorded_rewrites(study))
     every = {(r.task, r.agent) for _, responses in with_peers(study) for r in responses}
-    lacking = sum(len(every - set(preprocessor.rewrites)) for preprocessor in recorded)
+    lacking = sum(len(every - set(p.table.select("task", "agent").iter_rows())) for p in recorded)
     several = len(options.rewriters) > 1
     if options.rewriters and (not recorded or lacking or several):
         # several rewriters are compared with each other, so each makes its own
@@ -251,7 +254,7 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
                 stacklevel=2,
             )
         return tuple(recorded), False
-    if any(metric.text == "rewrites" for metric in wanted):
+    if any(m.needs.logprobs is not None and m.needs.logprobs.text == "rewrites" for m in wanted):
         raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
     warnings.warn(
         f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2

@@ -1,4 +1,4 @@
-"""The plan: what an evaluation would ask, how many tokens that is, and what it would cost, before anything runs.
+"""The estimate: what an evaluation would ask, how many tokens that is, and what it would cost, before anything runs.
 
 Models on this machine are loaded for their tokenizer and timed on a short text. Servers are not contacted: their tokens
 are counted at four characters each, and their time assumes that they answer at a usual pace.
@@ -13,11 +13,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from typing import Any
 
+import polars as pl
+
 from goldless.errors import CapabilityError
-from goldless.evidence import RewriteEvidence, SynopsisEvidence
+from goldless.evidence import RewriteEvidence, SynopsisEvidence, rewrites_frame, synopses_frame
 from goldless.judging.critic import reads_by_scoring
 from goldless.judging.critic_prompts import CriticPrompt, find_critic_prompt
-from goldless.metrics.catalogue import Metric
+from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
@@ -27,10 +29,10 @@ from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.usage import FREE_PROVIDERS, Price, price_of
 from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
-from goldless.runs.collecting import Collector, critic_batches, with_peers
+from goldless.runs.collection import Collector, critic_batches, with_peers
 from goldless.runs.options import Options, check_options
+from goldless.runs.plan import RunPlan, plan_run
 from goldless.runs.wordings import Preprocessor, needs
-from goldless.runs.work import Work, plan_work
 from goldless.studies import Study
 
 TASKS_MEASURED = 40
@@ -82,17 +84,17 @@ class Plan:
 async def plan_study(study: Study, options: Options) -> Plan:
     """What evaluating the study would ask, for each metric alone and for all together."""
     check_options(options)
-    work = plan_work(study, options)
+    work = plan_run(study, options)
     journal = Journal(options.journal or default_journal())
     try:
         async with AsyncExitStack() as stack:
             models = {part.name: await _known_model(part.given, options, stack) for part in work.parts()}
             estimate = _Estimate(options, models, journal)
             rows: list[PlannedCalls] = []
-            for metric in [m for m in work.metrics if m.kind != "texts"]:  # those ask nobody
+            for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")  # said once already
-                    alone = plan_work(study, replace(options, metrics=(metric.name,)))
+                    alone = plan_run(study, replace(options, metrics=(metric.name,)))
                 rows += await estimate.calls(alone, metric)
             together = await estimate.calls(work, None)
             return Plan(study.name, tuple(rows), tuple(together), tuple(estimate.notes(work)))
@@ -182,7 +184,7 @@ class _Estimate:
     models: dict[str, _Model]
     journal: Journal
 
-    async def calls(self, work: Work, metric: Metric | None) -> list[PlannedCalls]:
+    async def calls(self, work: RunPlan, metric: Metric | None) -> list[PlannedCalls]:
         """What each model is asked."""
         found: list[PlannedCalls] = []
         if not work.asks_models:
@@ -200,7 +202,7 @@ class _Estimate:
                 found.append(_written(name, part.name, model, written))
         return found
 
-    async def _scoring(self, work: Work, model: _Model, part_of: Study) -> _Count:
+    async def _scoring(self, work: RunPlan, model: _Model, part_of: Study) -> _Count:
         wanted = needs(work.likelihood, work.options.chosen_templates(), _stand_ins(work))
         synopses = _stand_in_synopses(work)
         count = _Count()
@@ -210,7 +212,7 @@ class _Estimate:
             self._add(count, [request for request in asked if isinstance(request, ScoreRequest)], model, seen)
         return count
 
-    async def _judging(self, work: Work, model: _Model, part_of: Study) -> _Count:
+    async def _judging(self, work: RunPlan, model: _Model, part_of: Study) -> _Count:
         prompt = find_critic_prompt(self.options.critic_prompt)
         texts = {(r.task, r.agent): r.text for _, responses in work.study for r in responses}
         tasks = set(part_of.tasks)
@@ -240,7 +242,7 @@ class _Estimate:
         ]
         count.computed += computed_tokens(build_tree(sequences)) if sequences else 0
 
-    def notes(self, work: Work) -> Iterable[str]:
+    def notes(self, work: RunPlan) -> Iterable[str]:
         """What was estimated, and how."""
         if len(list(with_peers(work.study))) > TASKS_MEASURED:
             yield f"counted on {TASKS_MEASURED} tasks, the others taken to be like them"
@@ -325,11 +327,11 @@ def _written(metric: str | None, part: str, model: _Model, writing: _Writing) ->
     )
 
 
-def _rewriting(work: Work) -> _Writing:
+def _rewriting(work: RunPlan) -> _Writing:
     """Rewrites that one rewriter makes."""
     calls = read = written = 0
     for template in work.options.chosen_templates():
-        known = {key for preprocessor in work.preprocessors for key in preprocessor.rewrites}
+        known = {key for preprocessor in work.preprocessors for key in preprocessor.texts()}
         for _, responses in with_peers(work.study):
             for text in (r.text for r in responses if (r.task, r.agent) not in known):
                 calls += 1
@@ -338,7 +340,7 @@ def _rewriting(work: Work) -> _Writing:
     return _Writing(calls, read, written)
 
 
-def _writing(work: Work) -> _Writing:
+def _writing(work: RunPlan) -> _Writing:
     """Synopses that are to be written."""
     calls = read = 0
     for task, _ in with_peers(work.study):
@@ -349,29 +351,33 @@ def _writing(work: Work) -> _Writing:
     return _Writing(calls, read, calls * SYNOPSIS_TOKENS)
 
 
-def _stand_ins(work: Work) -> Sequence[Preprocessor]:
+def _stand_ins(work: RunPlan) -> Sequence[Preprocessor]:
     """The rewrites there are; in place of those to be made, the responses themselves."""
     if not work.rewriting:
         return work.preprocessors
-    known = {key: row for preprocessor in work.preprocessors for key, row in preprocessor.rewrites.items()}
     found = []
     for template in work.options.chosen_templates():
         for i in range(len(work.options.rewriters)):
             # a mark before the text keeps it apart from the response itself and from other rewriters'
-            rows = {
-                (r.task, r.agent): RewriteEvidence(f"rewriter {i + 1}", r.task, r.agent, f"{'-' * (i + 1)} {r.text}")
-                for _, responses in with_peers(work.study)
-                for r in responses
-            }
-            found.append(Preprocessor(template.name, {**rows, **known}))
+            rows = rewrites_frame(
+                [
+                    RewriteEvidence(f"rewriter {i + 1}", r.task, r.agent, f"{'-' * (i + 1)} {r.text}")
+                    for _, responses in with_peers(work.study)
+                    for r in responses
+                ]
+            )
+            whole = pl.concat([rows, *(preprocessor.table for preprocessor in work.preprocessors)])
+            found.append(Preprocessor(template.name, whole.unique(("task", "agent"), keep="last", maintain_order=True)))
     return found
 
 
-def _stand_in_synopses(work: Work) -> dict[tuple[str, str], SynopsisEvidence]:
+def _stand_in_synopses(work: RunPlan) -> pl.DataFrame:
     text = "word " * SYNOPSIS_TOKENS
-    return {
-        (task.task, name): SynopsisEvidence("planned", task.task, name, text)
-        for task, _ in with_peers(work.study)
-        for name in work.synopses
-        if name not in task.synopses
-    }
+    return synopses_frame(
+        [
+            SynopsisEvidence("planned", task.task, name, text)
+            for task, _ in with_peers(work.study)
+            for name in work.synopses
+            if name not in task.synopses
+        ]
+    )

@@ -1,0 +1,37 @@
+"""Jobs side by side: many requests in flight, and one error told where many met it."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TypeVar
+
+import anyio
+
+from goldless.errors import GoldlessError, UserError
+
+Job = TypeVar("Job")
+
+
+async def side_by_side(work: Callable[[Job], Awaitable[None]], jobs: Sequence[Job], at_once: int) -> None:
+    """Do the work on all jobs, ``at_once`` of them at a time."""
+    if at_once < 1:
+        raise UserError(f"at_once must be at least 1, got {at_once}")
+    queue = iter(jobs)
+
+    async def worker() -> None:
+        for job in queue:
+            await work(job)
+
+    try:
+        async with anyio.create_task_group() as tasks:
+            for _ in range(min(at_once, len(jobs))):
+                tasks.start_soon(worker)
+    except BaseExceptionGroup as group:
+        # jobs side by side may all have met the same error: one is enough
+        ours, others = group.split(GoldlessError)
+        if ours is None or others is not None:
+            raise
+        error: BaseException = ours
+        while isinstance(error, BaseExceptionGroup):
+            error = error.exceptions[0]
+        raise error from None

@@ -1,0 +1,236 @@
+"""What a metric is: what evidence it needs, and the scores it makes of it.
+
+A metric is a pure function of what it is given. Ours and those of plugins have this one shape: the pipeline collects
+what all metrics need together, each thing once, and hands it to each of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+
+import polars as pl
+
+from goldless.evidence import Evidence, Schema
+from goldless.studies import Study
+from goldless.text_items import TextItem
+
+Text = Literal["responses", "rewrites", "rewrites if any"]
+"""What is scored: responses as they are, rewrites of them, or rewrites where there are any."""
+Pairing = Mapping[tuple[str, str], Sequence[str]]
+"""The peers of each response that is scored, by task and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogprobNeed:
+    """Which log-probabilities a metric takes: of a peer's response given the agent's, and what it names beside."""
+
+    text: Text = "responses"
+    synopsis: str | None = None
+    """Name of the synopsis everything is conditioned on."""
+    both_directions: bool = False
+    """Also of the agent's response given the peer's."""
+    marginals: bool = True
+    """Also of a response alone."""
+    per_token: bool = False
+    """Whether means over tokens will do; else sums are needed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a metric takes."""
+
+    logprobs: LogprobNeed | None = None
+    verdicts: Literal["both", "one direction"] | None = None
+    """A critic's verdicts on matched and shuffled pairs, and whether both orders of a pair must be there."""
+    texts: bool = False
+    """The responses' texts, with those they are compared with."""
+    peers: bool = False
+    """Whether responses are compared with the texts of peers' responses."""
+    table: str | None = None
+    """A recorded table that only a study can carry."""
+    labels: bool = False
+    """People's labels."""
+
+    @property
+    def model(self) -> bool:
+        """Whether a model must be asked, where the evidence is not recorded."""
+        return self.logprobs is not None or self.verdicts is not None
+
+
+PAIRS: Schema = {"task": pl.String, "agent": pl.String, "peer": pl.String, "score": pl.Float64, "missing": pl.String}
+"""What one agent's response tells about one peer's; ``missing``: why there is no score, where that is known."""
+RESPONSES: Schema = {
+    "task": pl.String,
+    "agent": pl.String,
+    "score": pl.Float64,
+    "asked": pl.Int64,
+    "used": pl.Int64,
+}
+"""One response's score; null: missing. ``asked`` and ``used``: pairs that should have been scored, and that were."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scores:
+    """What a metric says, before anything is ranked."""
+
+    responses: pl.DataFrame
+    """Columns of ``RESPONSES``."""
+    pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
+    """Columns of ``PAIRS``; empty where responses are not compared one by one."""
+    by_wording: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """The pairs under each way of asking alone, by its name."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What the signature says of the evidence and of how it was used, in order."""
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """What a metric that is not ours said of responses it could not score, with how often."""
+    raters: Any = None
+    """Of a metric that scores raters instead of agents: what it found by criterion."""
+
+
+@runtime_checkable
+class Metric(Protocol):
+    """A metric as it was asked for."""
+
+    @property
+    def name(self) -> str:
+        """As it was asked for, such as ``gem-s[abstract]``."""
+
+    @property
+    def unit(self) -> str:
+        """What its numbers are in."""
+
+    @property
+    def needs(self) -> Needs:
+        """What it takes."""
+
+    def scores(self, given: Given) -> Scores | Awaitable[Scores]:
+        """The scores of pairs and responses, higher is better; absent where there is none."""
+
+
+@dataclass(frozen=True)
+class Given:
+    """What metrics are given: the study, the evidence, and who is whose peer."""
+
+    study: Study
+    evidence: Evidence
+    peers: tuple[str, ...] | None = None
+    """Agents that serve as peers; None: all."""
+    pairing: Pairing | None = None
+    """The peers of each response that is scored; None: as ``peers`` says."""
+    recorded: bool = False
+    """Whether the evidence is the study's own."""
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Recorded tables that metrics named, checked."""
+    settings: Mapping[str, str] = field(default_factory=dict)
+    """What signatures say of how rewrites were asked for."""
+    seed: int = 0
+    resamples: int = 10_000
+    say: Callable[[str], None] = lambda _: None
+
+    @cached_property
+    def agents(self) -> tuple[str, ...]:
+        """Names of the agents, in their order."""
+        return tuple(agent.agent for agent in self.study.agents)
+
+    @cached_property
+    def _paired(self) -> pl.DataFrame:
+        rows = [(task, agent, peer) for (task, agent), peers in (self.pairing or {}).items() for peer in peers]
+        names = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum(self.agents), "peer": pl.Enum(self.agents)}
+        return pl.DataFrame(rows, schema=names, orient="row")
+
+    def compared(self, pairs: pl.DataFrame, *, agent: str = "agent", peer: str = "peer") -> pl.DataFrame:
+        """The rows whose agent is to be compared with its peer; ``agent``, ``peer``: the columns that name them."""
+        if self.pairing is not None:
+            pairs = self.named(pairs, {"task": "task", agent: "agent", peer: "agent"})
+            return pairs.join(
+                self._paired, left_on=["task", agent, peer], right_on=["task", "agent", "peer"], how="semi"
+            )
+        return pairs if self.peers is None else pairs.filter(pl.col(peer).cast(pl.String).is_in(list(self.peers)))
+
+    def named(self, frame: pl.DataFrame, columns: Mapping[str, Literal["task", "agent"]]) -> pl.DataFrame:
+        """The frame with its names of tasks and agents as numbers of the study's, which join fast."""
+        known = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum(self.agents)}
+        return frame.with_columns(
+            pl.col(column).cast(known[kind]) for column, kind in columns.items() if frame[column].dtype != known[kind]
+        )
+
+    def items(self) -> Iterator[TextItem]:
+        """Every response that is scored, with the peers it is compared with."""
+        for task, responses in self.study:
+            texts = {r.agent: r.text for r in responses}
+            for agent, text in texts.items():
+                if self.pairing is None:
+                    names: Sequence[str] = [n for n in texts if n != agent and (self.peers is None or n in self.peers)]
+                elif (task.task, agent) in self.pairing:
+                    names = [name for name in self.pairing[task.task, agent] if name in texts]
+                else:
+                    continue
+                yield TextItem(task, agent, text, {name: texts[name] for name in names})
+
+    def peers_shown(self, pairs: pl.DataFrame) -> str:
+        """Who served as peer, for signatures; of recorded evidence without every ordered pair, only that."""
+        if self.peers is not None:
+            return "+".join(self.peers)
+        if self.pairing is not None:
+            always = set(map(tuple, self.pairing.values()))
+            return "+".join(always.pop()) if len(always) == 1 else "as-paired"
+        if not self.recorded or pairs.is_empty():
+            return "all"
+        both = pl.concat([pairs.select("task", "agent"), pairs.select("task", agent="peer")]).unique()
+        there = both.group_by("task").len()["len"].cast(pl.Int64)
+        return "all" if len(pairs) == int((there * (there - 1)).sum()) else "as-recorded"
+
+
+def response_table(responses: pl.DataFrame) -> pl.DataFrame:
+    """Response scores in the columns and the order of ``RESPONSES``."""
+    return responses.select(pl.col(name).cast(kind) for name, kind in RESPONSES.items())
+
+
+def mean_over_peers(pairs: pl.DataFrame) -> pl.DataFrame:
+    """Mean over the peers of each response; missing where no pair is left."""
+    return (
+        pairs.group_by("task", "agent", maintain_order=True)
+        .agg(
+            pl.col("score").mean(),
+            asked=pl.len().cast(pl.Int64),
+            used=pl.col("score").count().cast(pl.Int64),
+        )
+        .select(*RESPONSES)
+    )
+
+
+def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Mean of each pair over several ways of asking; missing where any of them is.
+
+    Ways of asking differ in level, so a mean over those that happened to work would not be comparable.
+    """
+    if len(variants) == 1:
+        return variants[0]
+    score, whole = pl.col("score"), pl.col("score").count() == len(variants)
+    return (
+        pl.concat(variants)
+        .group_by("task", "agent", "peer", maintain_order=True)
+        .agg(pl.when(whole).then(score.mean()), pl.when(~whole).then(pl.col("missing").drop_nulls().first()))
+        .select(*PAIRS)
+    )
+
+
+class ResponseScore(NamedTuple):
+    """One response's score, where single ones are looked at."""
+
+    task: str
+    agent: str
+    score: float | None
+    """None: missing."""
+    asked: int
+    """Pairs that should have been scored."""
+    used: int
+    """Pairs that were."""
+
+
+def response_rows(responses: pl.DataFrame) -> list[ResponseScore]:
+    """Response scores one by one."""
+    return [ResponseScore(*row) for row in responses.select(*RESPONSES).iter_rows()]

@@ -1,0 +1,272 @@
+"""Collection: the stages that ask models, run over a study, only for what is not there yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import polars as pl
+
+from goldless.concurrency import side_by_side
+from goldless.errors import TextTooLongError
+from goldless.evidence import (
+    LOGPROBS,
+    TOKENS,
+    VERDICTS,
+    RewriteEvidence,
+    SynopsisEvidence,
+    empty,
+    rewrites_frame,
+    synopses_frame,
+    verdicts_frame,
+)
+from goldless.judging.critic import CriticStage
+from goldless.judging.shuffling import CriticQuestion
+from goldless.metrics.likelihood import Wording
+from goldless.preprocessing import RewritingStage
+from goldless.records import CallFailure, Response, Task
+from goldless.runs.opening import OpenModel
+from goldless.runs.options import Options, Progress
+from goldless.runs.parts import EvidenceParts
+from goldless.runs.recorded import find_table
+from goldless.runs.wordings import Need, Preprocessor
+from goldless.scoring import (
+    Question,
+    ScoringJob,
+    ScoringStage,
+    paired_questions,
+    questions,
+    refuse_too_long,
+    score_together,
+    too_long,
+    unfit,
+)
+from goldless.studies import Study
+from goldless.synopses import PROMPTS, SynopsisStage
+from goldless.templates import Template
+
+TASKS_AT_ONCE = 32
+"""Tasks in flight with a server; on this machine one after the other."""
+CALLS_AT_ONCE = 256
+QUESTIONS_TOGETHER = 2048
+"""Tasks are put together to a scorer that is faster with many, until there are so many questions: more would be lost
+where the run is stopped."""
+QUESTIONS_AT_ONCE = 128
+"""A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
+NO_REWRITE = CallFailure("not_recorded", "the study carries no rewrite of it", attempts=0)
+ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts")
+"""What a log-probability is known again by."""
+
+
+def with_peers(study: Study) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+    """The tasks that at least two agents answered, with their responses."""
+    return ((task, responses) for task, responses in study if len(responses) > 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Collector:
+    """A study, and how its evidence is to be collected."""
+
+    study: Study
+    options: Options
+    parts: EvidenceParts = field(default_factory=EvidenceParts)
+
+    async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
+        """The synopses of these names that the study lacks and a model can write."""
+        stage = SynopsisStage(writer.chat)
+        wanted = [
+            (task, name)
+            for task, _ in with_peers(self.study)
+            for name in names
+            if name in PROMPTS and name not in task.synopses
+        ]
+        done: dict[tuple[str, str], SynopsisEvidence] = {}
+        finished = 0
+
+        async def one(job: tuple[Task, str]) -> None:
+            nonlocal finished
+            for row in await stage.write(*job):
+                done[row.task, row.synopsis] = row
+            finished += 1
+            self.report("writing synopses", finished, len(wanted), writer)
+
+        await side_by_side(one, wanted, 1 if writer.local else CALLS_AT_ONCE)
+        return synopses_frame([done[task.task, name] for task, name in wanted])
+
+    async def rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
+        """Rewrites of all responses that have peers: those that are known, and the others made now."""
+        stage = RewritingStage(rewriter.chat, template, self.options.rewrite_max_tokens)
+        there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
+        wanted = [r for _, rs in with_peers(self.study) for r in rs if (r.task, r.agent) not in there]
+        done: dict[Response, RewriteEvidence] = {}
+
+        async def one(response: Response) -> None:
+            done[response] = await stage.rewrite(response)
+            self.report("rewriting", len(done), len(wanted), rewriter)
+
+        await side_by_side(one, wanted, 1 if rewriter.local else CALLS_AT_ONCE)
+        made = rewrites_frame([done[response] for response in wanted])
+        return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
+
+    def jobs(
+        self, scorer: Any, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
+    ) -> Iterator[list[ScoringJob]]:
+        """What is to be scored, task by task, in all ways of asking."""
+        written: dict[str, dict[str, str]] = {}
+        for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
+            written.setdefault(task, {})[name] = text
+        rewrites = {w: need.preprocessor.texts() for w, need in wanted.items() if need.preprocessor is not None}
+        for task, responses in with_peers(self.study):
+            more = written.get(task.task, {})
+            known = replace(task, synopses={**task.synopses, **more}) if more else task
+            yield [
+                ScoringJob(
+                    ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis),
+                    known,
+                    {
+                        r.agent: rewrites[wording].get((r.task, r.agent), NO_REWRITE) if wording in rewrites else r.text
+                        for r in responses
+                    },
+                    self._asked(task.task, [r.agent for r in responses], need, peers),
+                )
+                for wording, need in wanted.items()
+            ]
+
+    def _asked(self, task: str, agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
+        pairing = self.options.pairing
+        if pairing is None:
+            return list(questions(agents, peers=peers, both_directions=need.both_directions, marginals=need.marginals))
+        there = set(agents)
+        peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
+        return list(paired_questions(peers_of, both_directions=need.both_directions, marginals=need.marginals))
+
+    async def score(
+        self, scorer: OpenModel, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
+    ) -> pl.DataFrame:
+        """Log-probabilities for every question, all ways of asking about one task put to the scorer together."""
+        known = self._recorded(scorer)
+        by_task = list(self.jobs(scorer.scorer, wanted, peers, synopses))
+        if self.options.on_too_long == "error" and scorer.local:
+            refuse_too_long([bad for jobs in by_task for bad in await unfit(jobs)])
+        counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
+        together = QUESTIONS_TOGETHER if scorer.scorer.capabilities.together else 1
+        groups = list(task_groups(counts, together))
+        found: list[pl.DataFrame] = [empty(LOGPROBS)] * len(groups)
+        taken = 0
+
+        async def some(number: int) -> None:
+            nonlocal taken
+            jobs = [job for place in groups[number] for job in by_task[place]]
+            rows, reused = await _score_unknown(jobs, known)
+            taken += reused
+            self.parts.append("logprobs", number, rows)
+            found[number] = rows.drop(TOKENS)
+            self.report("scoring", sum(map(len, found)), sum(counts), scorer)
+
+        await side_by_side(some, range(len(groups)), 1 if scorer.local else TASKS_AT_ONCE)
+        evidence = pl.concat([empty(LOGPROBS).drop(TOKENS), *found])
+        if taken:
+            self.options.say(f"{taken} of {len(evidence)} log-probabilities are the study's own, taken as they are")
+        if self.options.on_too_long == "error":
+            refuse_too_long(too_long(evidence))
+        return evidence
+
+    def _recorded(self, scorer: OpenModel) -> pl.DataFrame:
+        """Log-probabilities of this very scorer that the study carries, with the hash of the texts they are about."""
+        table = find_table(self.study, "logprobs")
+        if table is None:
+            return empty(LOGPROBS)
+        usable = (pl.col("scorer") == scorer.identity.short) & pl.col("texts").is_not_null()
+        with self.study.reading("logprobs"):
+            rows = table.columns(LOGPROBS, without=()).filter(usable & pl.col("sum_logprob_nats").is_not_null())
+            return rows.collect()
+
+    async def judge(self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]) -> pl.DataFrame:
+        """The critic's verdicts on all questions."""
+        texts: dict[tuple[str, str], str | CallFailure] = {
+            (r.task, r.agent): r.text for _, responses in self.study for r in responses
+        }
+        flight = 1 if critic.local else CALLS_AT_ONCE
+        found = [empty(VERDICTS)]
+        done = 0
+        for place, batch in enumerate(critic_batches(asked, local=critic.local)):
+            rows = verdicts_frame(await stage.judge(batch, texts, at_once=flight))
+            self.parts.append("verdicts", place, rows)
+            found.append(rows)
+            done += len(rows)
+            self.report("judging", done, len(asked), critic)
+        verdicts = pl.concat(found)
+        if self.options.on_too_long == "error":
+            _refuse_too_long(verdicts)
+        return verdicts
+
+    def report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
+        """Tell how far a stage is."""
+        usage, price = model.ledger.usage, model.ledger.price
+        cost = None if price is None else model.ledger.spent_usd
+        self.options.progress(Progress(stage, done, total, usage.input_tokens + usage.output_tokens, cost))
+
+
+async def _score_unknown(jobs: Sequence[ScoringJob], known: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+    """The log-probabilities of the jobs, and how many of them were known: only the rest is asked for."""
+    if known.is_empty():
+        return await score_together(jobs), 0
+    keys = [[_key(job, question) for question in job.questions] for job in jobs]
+    wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
+    there = wanted.join(known, on=ASKED, how="inner", nulls_equal=True).select(*LOGPROBS)
+    have = set(there.select(ASKED).iter_rows())
+    rest = [
+        replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
+        for job, mine in zip(jobs, keys, strict=True)
+    ]
+    rows = pl.concat([there, await score_together(rest)])
+    return wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*LOGPROBS), len(
+        there
+    )
+
+
+def _key(job: ScoringJob, question: Question) -> tuple[str | None, ...]:
+    stage = job.stage
+    texts = stage.texts_hash(job.task, question, job.texts)
+    return stage.template.name, stage.rewriter, stage.synopsis, job.task.task, question.target, question.given, texts
+
+
+def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
+    """Consecutive tasks that are asked about in one call, by their numbers of questions.
+
+    A group ends where it has ``least`` questions, so with 1 every task that asks something is its own.
+    """
+    first = asked = 0
+    for place, count in enumerate(questions):
+        asked += count
+        if asked >= least:
+            yield range(first, place + 1)
+            first, asked = place + 1, 0
+    if first < len(questions):
+        yield range(first, len(questions))
+
+
+def _refuse_too_long(verdicts: pl.DataFrame) -> None:
+    bad = verdicts.filter(pl.col("failure") == "too_long")
+    if len(bad):
+        row = bad.row(0, named=True)
+        raise TextTooLongError(
+            f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context, the first about {row['first']} "
+            f"and {row['second']} on {row['task']}: {row['failure_message']}. Use a critic with a longer context, or "
+            "--on-too-long skip to count them as missing."
+        )
+
+
+def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:
+    """Questions in order, in batches to be put together; those about one first response stay together."""
+    size = QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4
+    batch: list[CriticQuestion] = []
+    for question in asked:
+        new = not batch or (question.task, question.first) != (batch[-1].task, batch[-1].first)
+        if new and len(batch) >= size:
+            yield batch
+            batch = []
+        batch.append(question)
+    if batch:
+        yield batch

@@ -13,7 +13,7 @@ import polars as pl
 import goldless._version as version
 
 Words = npt.NDArray[np.uint64]
-NOTHING = np.uint64(0x9E3779B97F4A7C15)
+NOTHING = np.uint64(0x2545F4914F6CDD1D)
 """Stands for a value that is missing."""
 
 
@@ -35,7 +35,8 @@ def table_hash(table: pl.DataFrame) -> str:
     """Eight digits that tell two tables of evidence apart, whatever the order of their rows and on any machine."""
     rows = np.zeros(len(table), np.uint64)
     for column in table:
-        rows = _mixed(rows * np.uint64(0x100000001B3) + _words(column))
+        rows = rows * np.uint64(0x9E3779B97F4A7C15) + _words(column)  # odd, so that no bit is lost
+    rows = _mixed(rows)
     total = rows.sum(dtype=np.uint64).tobytes() + np.bitwise_xor.reduce(rows, initial=np.uint64(0)).tobytes()
     return hashlib.sha256(total + len(rows).to_bytes(8, "little")).hexdigest()[:8]
 
@@ -46,13 +47,20 @@ def _words(column: pl.Series) -> Words:
         values = column.cast(pl.Float64).fill_nan(None)
         bits = (values.fill_null(0.0).to_numpy() + 0.0).view(np.uint64)  # minus zero is zero
         return np.where(values.is_null().to_numpy(), NOTHING, _mixed(bits))
-    names = column.cast(pl.String)
-    known = names.unique().drop_nulls()
+    known = column.unique().drop_nulls()
     if known.is_empty():
         return np.full(len(column), NOTHING)
-    hashes = np.array([int.from_bytes(hashlib.sha256(n.encode()).digest()[:8], "little") for n in known], np.uint64)
-    places = names.cast(pl.Enum(known)).to_physical()
-    return np.where(places.is_null().to_numpy(), NOTHING, hashes[places.fill_null(0).to_numpy()])
+    if column.dtype == pl.String:
+        column = column.cast(pl.Enum(known))
+        known = known.cast(column.dtype)
+    hashes = np.zeros(int(known.to_physical().max()) + 1, np.uint64)
+    hashes[known.to_physical().to_numpy()] = [_text_hash(name) for name in known.cast(pl.String)]
+    words = hashes[column.to_physical().fill_null(0).to_numpy()]
+    return np.where(column.is_null().to_numpy(), NOTHING, words) if column.null_count() else words
+
+
+def _text_hash(name: str) -> int:
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "little")
 
 
 def _mixed(words: Words) -> Words:

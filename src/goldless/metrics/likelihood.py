@@ -171,13 +171,14 @@ class Wording:
 def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[Wording, pl.DataFrame]:
     """The log-probabilities a metric rests on, by way of asking; several are averaged over."""
     ways = ("template", "rewriter", "synopsis")
-    asked = [Wording(*way) for way in logprobs.select(ways).unique(maintain_order=True).iter_rows()]
-    asked = [wording for wording in asked if wording.synopsis == synopsis]
+    same = all(logprobs[way].n_unique() <= 1 for way in ways)
+    found = logprobs.select(ways).head(1) if same else logprobs.select(ways).unique(maintain_order=True)
+    asked = [wording for way in found.iter_rows() if (wording := Wording(*way)).synopsis == synopsis]
     raw = [wording for wording in asked if wording.rewriter is None]
     rewritten = [wording for wording in asked if wording.rewriter is not None]
     chosen = raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
-    if len(chosen) == 1 and logprobs.select(ways).n_unique() == 1:
-        return {chosen[0]: logprobs}
+    if same:
+        return dict.fromkeys(chosen, logprobs)
     return {
         wording: logprobs.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in ways) for wording in chosen
     }

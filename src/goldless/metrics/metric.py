@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
+import numpy as np
 import polars as pl
 
 from goldless.evidence import Evidence, Schema
@@ -179,9 +180,12 @@ class Given:
             return "+".join(always.pop()) if len(always) == 1 else "as-paired"
         if not self.recorded or pairs.is_empty():
             return "all"
-        both = pl.concat([pairs.select("task", "agent"), pairs.select("task", agent="peer")]).unique()
-        there = both.group_by("task").len()["len"].cast(pl.Int64)
-        return "all" if len(pairs) == int((there * (there - 1)).sum()) else "as-recorded"
+        numbers = self.named(pairs, {"task": "task", "agent": "agent", "peer": "agent"})
+        task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
+        there = np.zeros((len(self.study.tasks), len(self.agents)), dtype=np.bool_)
+        there[task, agent] = there[task, peer] = True
+        met = there.sum(axis=1)
+        return "all" if len(pairs) == int((met * (met - 1)).sum()) else "as-recorded"
 
 
 def response_table(responses: pl.DataFrame) -> pl.DataFrame:

@@ -55,33 +55,39 @@ class RecordedTable:
     def read(self, rows: pl.LazyFrame, names: Names) -> pl.DataFrame:
         """The rows with tasks and agents as numbers of the study's; raises where one is not the study's."""
         kinds = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum([agent.agent for agent in self.study.agents])}
-        known = {
-            column: pl.col(column).cast(kinds[kind], strict=False).alias(f"known {column}")
-            for column, kind in names.items()
-        }
-        lost = [(pl.col(column).is_not_null() & cast.is_null()).any().alias(column) for column, cast in known.items()]
+        casts = [pl.col(column).cast(kinds[kind]) for column, kind in names.items()]
         with self.study.reading(self.name):
-            strange = rows.select(lost).collect()
-            for column, found in strange.row(0, named=True).items() if len(strange) else ():
-                if found:
-                    self._refuse_strange(rows, column, names[column])
-            casts = [pl.col(column).cast(kinds[kind]) for column, kind in names.items()]
-            return rows.with_columns(casts).collect()
+            try:
+                return rows.with_columns(casts).collect()
+            except pl.exceptions.InvalidOperationError:
+                for column, kind in names.items():
+                    self._refuse_strange(rows, column, kind)
+                raise
 
     def _refuse_strange(self, rows: pl.LazyFrame, column: str, kind: Literal["task", "agent"]) -> None:
         known = self.study.tasks if kind == "task" else [agent.agent for agent in self.study.agents]
         strange = set(rows.select(pl.col(column).unique()).collect()[column].drop_nulls()) - set(known)
-        raise MetricError(
-            f"{self.label} names {kind}s that the study does not have: "
-            f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
-        )
+        if strange:
+            raise MetricError(
+                f"{self.label} names {kind}s that the study does not have: "
+                f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
+            )
 
     def check_once(self, rows: pl.DataFrame, key: Sequence[str]) -> None:
         """Refuse evidence that is there twice: which of the two holds cannot be told."""
-        if rows.select(key).n_unique() < len(rows):
+        if _keys(rows, key).n_unique() < len(rows):
             twice = rows.filter(pl.struct(key).is_duplicated()).row(0, named=True)
             told = ", ".join(str(twice[part]) for part in key if twice[part] is not None)
             raise MetricError(f"{self.label} has more than one row for {told}; keep one")
+
+
+def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
+    """One number for each row, equal where all columns of the key are."""
+    found = pl.Series([0], dtype=pl.UInt64).new_from_index(0, len(rows))
+    for column in (rows[name].to_physical() for name in key):
+        code = column.cast(pl.UInt64).fill_null(0) + column.is_not_null().cast(pl.UInt64)
+        found = found * (int(code.max() or 0) + 1) + code
+    return found
 
 
 def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType) -> pl.Expr:

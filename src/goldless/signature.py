@@ -53,8 +53,9 @@ def _words(column: pl.Series) -> Words:
     if column.dtype == pl.String:
         column = column.cast(pl.Enum(known))
         known = known.cast(column.dtype)
-    hashes = np.zeros(int(known.to_physical().max()) + 1, np.uint64)
-    hashes[known.to_physical().to_numpy()] = [_text_hash(name) for name in known.cast(pl.String)]
+    places = known.to_physical().to_numpy()
+    hashes = np.zeros(int(places.max()) + 1, np.uint64)
+    hashes[places] = [_text_hash(name) for name in known.cast(pl.String)]
     words = hashes[column.to_physical().fill_null(0).to_numpy()]
     return np.where(column.is_null().to_numpy(), NOTHING, words) if column.null_count() else words
 

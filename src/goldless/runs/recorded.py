@@ -86,7 +86,7 @@ def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
     found = pl.Series([0], dtype=pl.UInt64).new_from_index(0, len(rows))
     for column in (rows[name].to_physical() for name in key):
         code = column.cast(pl.UInt64).fill_null(0) + column.is_not_null().cast(pl.UInt64)
-        found = found * (int(code.max() or 0) + 1) + code
+        found = found * (int(code.to_numpy().max(initial=0)) + 1) + code
     return found
 
 

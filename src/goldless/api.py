@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
-import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import anyio
 
-from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
 from goldless.meta_evaluation.bias import BiasReport, find_bias
@@ -26,47 +24,87 @@ from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
-from goldless.models.usage import Price
 from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
-from goldless.runs.options import Options, Progress, metric_names
+from goldless.runs.option_forms import from_arguments, several
+from goldless.runs.options import LABELS, REVIEWING, SCORING, Options, Progress
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.review_options import ReviewOptions
 from goldless.runs.review_results import Review
 from goldless.runs.reviewing import review_study
 from goldless.studies import as_study
 
 Result = TypeVar("Result")
-BIAS_OPTIONS = ("favours", "families", "weights", "orders", "convention", "criterion", "margin", "task_description")
+Model = str | ChatModel
 
 
-def evaluate(
-    study: Any,
-    *,
-    metrics: str | Sequence[str] = "gem-raw",
-    scorer: str | Scorer = "embedded",
-    rewriter: str | ChatModel | Sequence[str | ChatModel] | None = None,
-    synopsis_writer: str | ChatModel | None = None,
-    template: str | Sequence[str] = (),
-    critic: str | ChatModel = "embedded",
-    critic_prompt: str = "same-source",
-    verdicts: Literal["auto", "probabilities", "labels"] = "auto",
-    shuffles: int | None = None,
-    peers: str | Sequence[str] | None = None,
-    panel: int | None = None,
-    budget_calls: int | None = None,
-    recorded: bool = False,
-    compare_groups: tuple[str, str] | None = None,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
-    on_too_long: Literal["error", "skip"] = "error",
-    budget_usd: float | None = None,
-    price_usd_per_million: tuple[float, float] | None = None,
-    journal: Path | str | None = None,
-    progress: Callable[[Progress], None] | None = None,
-) -> Evaluation:
+class Arguments(TypedDict, total=False):
+    """What every function takes; ``Options`` declares what each means, its default and what is allowed."""
+
+    recorded: bool
+    verdicts: Literal["auto", "probabilities", "labels"]
+    seed: int
+    resamples: int
+    level: float
+    budget_usd: float | None
+    price_usd_per_million: tuple[float, float] | None
+    journal: Path | str | None
+    progress: Callable[[Progress], None] | None
+
+
+class Scoring(Arguments, total=False):
+    """What ``evaluate`` takes."""
+
+    metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]]
+    scorer: str | Scorer
+    rewriter: Model | Sequence[Model] | None
+    rewrite_max_tokens: int
+    synopsis_writer: Model | None
+    template: str | Sequence[str]
+    peers: str | Sequence[str] | None
+    panel: int | None
+    on_too_long: Literal["error", "skip"]
+    metric_timeout_seconds: float | None
+    critic: Model
+    critic_prompt: str
+    shuffles: int | None
+    budget_calls: int | None
+    compare_groups: tuple[str, str] | None
+
+
+class Reviewing(Arguments, total=False):
+    """What ``review`` takes."""
+
+    reviewers: Model | Sequence[Model] | Mapping[str, Model]
+    scale: str
+    task_description: str
+    descriptions: Mapping[str, str]
+    families: Mapping[str, str]
+    own_family: bool
+    debate: str | None
+    fusion: Literal["z", "raw"] | None
+    exams: str | Sequence[str]
+    thresholds: Mapping[str, float | Literal["mean"] | None]
+    combination: Literal["all", "any"]
+    weighting: Literal["equal", "mean of traits", "trait", "logit"] | None
+    weight_from: str | None
+    questioners: str | Sequence[str] | None
+    overlap: bool
+    exam_items: int | None
+    relevant: str | None
+    irrelevant: str | None
+    changer: Model | None
+    easy: tuple[str, str] | None
+    hard: tuple[str, str] | None
+    licences: Path | str | Sequence[Path | str]
+    issue_to: Path | str | None
+    task_kind: str
+    criterion: str | None
+    margin: float | None
+    convention: Literal["default", "paper"]
+
+
+def evaluate(study: Any, **options: Unpack[Scoring]) -> Evaluation:
     """Frozen results of the metrics on a study.
 
     ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
@@ -74,43 +112,16 @@ def evaluate(
     ``scorer``: a model specification such as ``embedded``, ``gguf:PATH``, ``hf:NAME_OR_PATH``,
     ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol. ``rewriter``: the chat model that
     preprocesses for gem and gem-s; ``template``: the wording. Several of either are averaged over.
-    ``synopsis_writer``: the chat model that writes an abstract or ASSW summary where a task has none.
-    ``critic``, ``critic_prompt``, ``verdicts``, ``shuffles``, ``budget_calls``: of tvd-mi; a budget of calls chooses
-    the pairs itself. ``peers``: the agents that serve as peers, or ``panel``: how many to draw; all by default.
-    ``recorded``: use only evidence that the study carries and call no model. ``compare_groups``: two groups of the
-    agents table. ``journal``: where replies are kept; yours by default, so that nothing is computed or paid twice.
+    ``recorded``: use only evidence that the study carries and call no model. ``journal``: where replies are kept;
+    yours by default, so that nothing is computed or paid twice. The other arguments are the options of
+    ``goldless score``, which its help explains.
     """
-    options = Options(
-        metrics=metric_names(_several(metrics)),
-        scorer=scorer,
-        rewriters=() if rewriter is None else _several(rewriter),
-        synopsis_writer=synopsis_writer,
-        templates=_several(template),
-        critic=critic,
-        critic_prompt=critic_prompt,
-        verdicts=verdicts,
-        shuffles=shuffles,
-        peers=None if peers is None else _several(peers),
-        panel=panel,
-        budget_calls=budget_calls,
-        recorded=recorded,
-        compare_groups=compare_groups,
-        seed=seed,
-        resamples=resamples,
-        level=level,
-        on_too_long=on_too_long,
-        budget_usd=budget_usd,
-        price=None if price_usd_per_million is None else Price(*price_usd_per_million),
-        journal=None if journal is None else Path(journal),
-        progress=progress or (lambda _: None),
-    )
-
-    return _run(evaluate_study, study, options)
+    return _run(evaluate_study, study, from_arguments(Options, "evaluate", SCORING, options))
 
 
-def plan(study: Any, **options: Any) -> Plan:
+def plan(study: Any, **options: Unpack[Scoring]) -> Plan:
     """What ``evaluate`` would ask with these arguments, in calls, tokens, US dollars and seconds. Asks no server."""
-    return _run(plan_study, study, _options("plan", options))
+    return _run(plan_study, study, from_arguments(Options, "plan", SCORING, options))
 
 
 def crash_test(
@@ -120,9 +131,9 @@ def crash_test(
     agents: str | Sequence[str] | None = None,
     references: int | str | Sequence[str] = DEFAULT_REFERENCES,
     responses: int = DEFAULT_RESPONSES,
-    writer: str | ChatModel | None = None,
+    writer: Model | None = None,
     margin: float = DEFAULT_MARGIN,
-    **options: Any,
+    **options: Unpack[Scoring],
 ) -> CrashTest:
     """What metrics do when responses lose content or are only dressed up, rated.
 
@@ -131,14 +142,14 @@ def crash_test(
     perturbations that need one.
     """
     crash = CrashOptions(
-        perturbations=_several(perturbations),
-        agents=None if agents is None else _several(agents),
-        references=references if isinstance(references, int) else _several(references),
+        perturbations=several(perturbations),
+        agents=None if agents is None else several(agents),
+        references=references if isinstance(references, int) else several(references),
         responses=responses,
         writer=writer,
         margin=margin,
     )
-    return _run(partial(run_crash_test, crash=crash), study, _options("crash_test", options))
+    return _run(partial(run_crash_test, crash=crash), study, from_arguments(Options, "crash_test", SCORING, options))
 
 
 def agree(
@@ -149,7 +160,7 @@ def agree(
     scores: Any = None,
     convention: Literal["default", "paper"] = "default",
     criterion: str | None = None,
-    **options: Any,
+    **options: Unpack[Scoring],
 ) -> Agreement:
     """How far metrics, recorded reviewers or given scores say what the study's human labels say.
 
@@ -158,73 +169,56 @@ def agree(
     """
     work = partial(
         agree_with_people,
-        reviewers=_several(reviewers),
+        reviewers=several(reviewers),
         scale=scale,
         scores=scores,
         convention=convention,
         criterion=criterion,
     )
-    return _run(work, study, _options("agree", {"metrics": (), **options}))
+    return _run(work, study, from_arguments(Options, "agree", SCORING, {"metrics": (), **options}))
 
 
-def bias(study: Any, *, reviewers: str | Sequence[str] = (), scale: str = "pairwise", **options: Any) -> BiasReport:
+def bias(
+    study: Any,
+    *,
+    favours: Sequence[str | tuple[str, str]] = (),
+    weights: Mapping[str, float] | None = None,
+    orders: Literal["each", "together"] = "each",
+    **options: Any,
+) -> BiasReport:
     """What reviewers and metrics favour besides quality: place, length, markup, their own kind, an agent.
 
-    ``options``: ``favours``, ``families``, ``weights``, ``orders``, ``convention``, ``criterion``, ``margin`` and
+    ``options``: ``reviewers``, ``scale``, ``families``, ``convention``, ``criterion``, ``margin`` and
     ``task_description`` as in ``goldless bias``, and those of ``evaluate``; without ``metrics`` none is computed.
     """
-    own = {name: options.pop(name) for name in BIAS_OPTIONS if name in options}
-    work = partial(find_bias, reviewers=_several(reviewers), scale=scale, **own)
-    return _run(work, study, _options("bias", {"metrics": (), **options}))
+    names = ("reviewers", "scale", "families", "task_description", "convention", "criterion", "margin")
+    chosen = from_arguments(Options, "bias", (*SCORING, LABELS, *names), {"metrics": (), **options})
+    own = {name: getattr(chosen, name) for name in names}
+    return _run(partial(find_bias, favours=favours, weights=weights, orders=orders, **own), study, chosen)
 
 
-def cost(study: Any, *, tasks: int = 10_000, runs: Sequence[Path | str] = (), **options: Any) -> CostReport:
+def cost(study: Any, *, tasks: int = 10_000, runs: Sequence[Path | str] = (), **options: Unpack[Scoring]) -> CostReport:
     """Calls, tokens, US dollars and seconds of metrics, on this study and on ``tasks`` tasks like its own.
 
     ``runs``: folders of runs whose spending is used instead of a plan. ``options`` are those of ``evaluate``.
     """
     work = partial(find_costs, tasks=tasks, runs=tuple(Path(run) for run in runs))
-    return _run(work, study, _options("cost", options))
+    return _run(work, study, from_arguments(Options, "cost", SCORING, options))
 
 
-def consistency(study: Any, *, scorers: Sequence[str | Scorer], **options: Any) -> Consistency:
+def consistency(study: Any, *, scorers: Sequence[str | Scorer], **options: Unpack[Scoring]) -> Consistency:
     """How far agents' scores agree under two or more scorers. ``options`` are those of ``evaluate``."""
-    return _run(partial(scorer_consistency, scorers=tuple(scorers)), study, _options("consistency", options))
+    chosen = from_arguments(Options, "consistency", SCORING, options)
+    return _run(partial(scorer_consistency, scorers=tuple(scorers)), study, chosen)
 
 
-def _options(verb: str, given: Mapping[str, Any]) -> Options:
-    """The options of metrics from the arguments of ``evaluate``."""
-    rest = dict(given)
-    price, journal, rewriter = (rest.pop(name, None) for name in ("price_usd_per_million", "journal", "rewriter"))
-    settings = {
-        "metrics": metric_names(_several(rest.pop("metrics", "gem-raw"))),
-        "templates": _several(rest.pop("template", ())),
-        "rewriters": () if rewriter is None else _several(rewriter),
-        "price": None if price is None else Price(*price),
-        "journal": None if journal is None else Path(journal),
-        **rest,
-    }
-    known = {field.name for field in dataclasses.fields(Options)}
-    for name in settings:
-        if name not in known:
-            raise UserError(f"{verb} takes the arguments of evaluate; {name!r} is none of them{nearest(name, known)}")
-    return Options(**settings)
-
-
-def review(study: Any, *, reviewers: Any = (), **options: Any) -> Review:
+def review(study: Any, **options: Unpack[Reviewing]) -> Review:
     """A peer review: reviewers sit an exam, those who pass judge, their weighted votes rank the agents.
 
     ``reviewers``: specifications, ``NAME=SPEC``, models, a mapping of names to either, or with ``recorded=True`` names.
-    ``options`` are the fields of ``ReviewOptions``, such as ``scale``, ``exams``, ``questioners``, ``convention``.
+    The other arguments are the options of ``goldless review``, which its help explains.
     """
-    given: Any = reviewers if isinstance(reviewers, Mapping) else _several(reviewers)
-    if isinstance(options.get("exams"), str):
-        options["exams"] = tuple(part.strip() for part in options["exams"].split(","))
-    known = {field.name for field in dataclasses.fields(ReviewOptions)}
-    for name in options:
-        if name not in known:
-            raise UserError(f"review takes {', '.join(sorted(known))}; {name!r} is none of them{nearest(name, known)}")
-    return _run(review_study, study, ReviewOptions(reviewers=given, **options))
+    return _run(review_study, study, from_arguments(Options, "review", REVIEWING, options))
 
 
 def explain(
@@ -263,28 +257,5 @@ def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any
         asyncio.get_running_loop()
     except RuntimeError:
         return run()
-    return _in_thread(run)
-
-
-def _several(given: Any) -> tuple[Any, ...]:
-    """One thing, or a sequence of them, as a tuple."""
-    return tuple(given) if isinstance(given, Sequence) and not isinstance(given, str) else (given,)
-
-
-def _in_thread(work: Callable[[], Result]) -> Result:
-    """The result of work done in a thread of its own."""
-    outcome: list[Result | BaseException] = []
-
-    def run() -> None:
-        try:
-            outcome.append(work())
-        except BaseException as error:  # noqa: BLE001 - handed on to the caller's thread
-            outcome.append(error)
-
-    thread = threading.Thread(target=run, name="goldless")
-    thread.start()
-    thread.join()
-    (result,) = outcome
-    if isinstance(result, BaseException):
-        raise result
-    return result
+    with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
+        return threads.submit(run).result()

@@ -115,9 +115,9 @@ def test_any_metric_is_looked_at_beside_reviewers(goldless, study):
     [
         (("--recorded", "--reviewers", "lazzy"), "did you mean 'lazy'"),
         (("--recorded", "--favours", "ann"), "FIRST:SECOND"),
-        (("--recorded", "--family", "ann"), "give NAME=FAMILY"),
+        (("--recorded", "--family", "ann"), "--family must be NAME=FAMILY, got 'ann'"),
         (("--recorded", "--weights", "ann=heavy"), "a weight is a finite number"),
-        (("--recorded", "--weights", "ann"), "give NAME=WEIGHT"),
+        (("--recorded", "--weights", "ann"), "--weights must be NAME=WEIGHT"),
         (("--recorded", "--scale", "5-level"), "nothing to look for bias in"),
         (("--recorded", "--resamples", "5"), "too few"),
     ],

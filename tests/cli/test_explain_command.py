@@ -85,7 +85,7 @@ def test_each_token_has_the_colours_of_its_gain(goldless, pair, monkeypatch):
     terminal = Console(
         file=shown, force_terminal=True, color_system="truecolor", width=80, emoji=False, highlight=False
     )
-    monkeypatch.setattr(command, "out", terminal)
+    monkeypatch.setattr(command, "out", lambda: terminal)
     assert goldless(*pair()).code == 0
     # ln 4 is above 0.5 and below 2: green; quex gains nothing and is plain
     assert re.search(r"\x1b\[[\d;]*32m(zarn|mipo)", shown.getvalue())

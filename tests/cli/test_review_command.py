@@ -84,10 +84,10 @@ def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, script
     ("arguments", "message"),
     [
         (("--exam", "consistensy"), "did you mean 'consistency'"),
-        (("--threshold", "high", "--exam", "consistency"), "a limit is a number, mean or none"),
+        (("--threshold", "high", "--exam", "consistency"), "--threshold must be a number, mean or none, got 'high'"),
         (("--scale", "pair"), "did you mean 'pairwise'"),
-        (("--easy", "ann"), "name two different agents"),
-        (("--describe", "honest"), "give NAME=VALUE"),
+        (("--easy", "ann"), "--easy must be two different agents"),
+        (("--describe", "honest"), "--describe must be NAME=TEXT, got 'honest'"),
         (("--recorded",), "carries no judgements"),
         (("--licence", "nowhere.json"), "nowhere.json"),
     ],

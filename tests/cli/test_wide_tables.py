@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from goldless.cli.tables import print_whole
+from goldless.cli.output import print_whole
 from goldless.reports.report_table import Column, ReportTable
 
 

@@ -264,7 +264,7 @@ def test_names_must_differ_and_something_must_be_named(tmp_path):
         held(study)
     with pytest.raises(UserError, match="above 0"):
         held(study, SCORES, margin=0)
-    with pytest.raises(UserError, match="too few"):
+    with pytest.raises(UserError, match="resamples must be a whole number of at least 100, got 5"):
         held(study, SCORES, resamples=5)
 
 

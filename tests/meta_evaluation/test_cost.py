@@ -26,7 +26,7 @@ from goldless.models.usage import Price
 from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.runs.review_options import ReviewOptions
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.reviewing import review_study
 from goldless.runs.store import save_result
 from goldless.studies.sample_study import sample_study

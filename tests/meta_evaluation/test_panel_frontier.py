@@ -21,7 +21,7 @@ from goldless.meta_evaluation.cost.panel_search import search_panels
 from goldless.meta_evaluation.cost.panels import find_panels
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
-from goldless.runs.review_options import ReviewOptions
+from goldless.runs.options import Options as ReviewOptions
 from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}

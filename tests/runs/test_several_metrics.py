@@ -164,17 +164,17 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
     [
         ({"peers": ["bop"]}, "no agent 'bop' in the study; did you mean 'bob'"),
         ({"peers": []}, "no peer was named"),
-        ({"panel": 0}, "too few"),
+        ({"panel": 0}, "panel must be a whole number of at least 1, got 0"),
         ({"panel": 1, "peers": ["bob"]}, "not both"),
         ({"budget_calls": 9, "panel": 1}, "chooses the partners itself"),
         ({"compare_groups": ("x", "y")}, "no agent of frame is in the group 'x'"),
-        ({"verdicts": "guess"}, "verdicts is one of auto"),
+        ({"verdicts": "guess"}, "verdicts must be one of auto, probabilities, labels, got 'guess'"),
         ({"critic_prompt": "same-sauce"}, "did you mean 'same-source'"),
-        ({"shuffles": 0}, "too few"),
-        ({"seed": "x"}, "seed is a whole number, not 'x'"),
-        ({"panel": 1.5}, "panel is a whole number"),
+        ({"shuffles": 0}, "shuffles must be a whole number of at least 1, got 0"),
+        ({"seed": "x"}, "seed must be a whole number of at least 0, got 'x'"),
+        ({"panel": 1.5}, "panel must be a whole number"),
         ({"compare_groups": ("x", "x")}, "two different groups"),
-        ({"critic": None}, "critic is the name of a model or a model"),
+        ({"critic": None}, "critic must be a model specification or a model object, got None"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(toy_scorer, options, message):

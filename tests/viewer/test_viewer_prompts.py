@@ -9,7 +9,7 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
-from goldless.runs.review_options import ReviewOptions
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_store import save_review
 from goldless.runs.reviewing import review_study
 from goldless.runs.store import save_run

@@ -3,131 +3,91 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import typer
+from goldless.cli.command import RESULT_FOLDER, StudyArgument, like, own, verb
+from goldless.cli.console import NOTHING, end, say
+from goldless.cli.output import Output
+from goldless.cli.score import tell_evaluation
+from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
 
-from goldless.cli.console import say, tell_folder
-from goldless.cli.exit_codes import NOTHING
-from goldless.cli.metric_options import (
-    ASKED,
-    STATISTICS,
-    Format,
-    FormatOption,
-    JsonOption,
-    MarginOption,
-    ResultOption,
-    StudyArgument,
-    metric_options,
-    names,
-    run_on_study,
-)
-from goldless.cli.score import tell_rest
-from goldless.cli.tables import print_tables
-from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.agreement import Agreement
-from goldless.meta_evaluation.agreement import agree as agree_with_people
-from goldless.runs.options import Options
-from goldless.runs.store import save_result
-from goldless.studies import as_study
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.agreement import Agreement
 
-Convention = Literal["default", "paper"]
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 
-@metric_options(default=None)
+@verb(
+    *(METRICS, CRITIC, "reviewers", "own_family", LABELS, STATISTICS, MODELS),
+    first=("metrics", "reviewers", "scores", "recorded", "out_folder"),
+    usual={"metrics": ()},
+    helps={
+        "reviewers": "Recorded reviewers of the study's judgements, by commas, or all: each alone, and their equal "
+        "vote.",
+        "own_family": "Count judgements on a reviewer's own family too.",
+        "criterion": "Of the labels; by default each in turn.",
+        "convention": "paper: missing counts one half, an undefined correlation 0.",
+    },
+    out=RESULT_FOLDER,
+)
 def agree(
     study: StudyArgument,
     *,
-    options: Options,
-    reviewers: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Recorded reviewers of the study's judgements, by commas, or all: each alone, and their equal vote.",
-            rich_help_panel=ASKED,
+    scores: Annotated[
+        list[Path] | None,
+        own(
+            "Scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
+            panel=METRICS,
+            metavar="FILE",
         ),
     ] = None,
     scale: Annotated[
         str | None,
-        typer.Option(help=f"Of the reviewers' judgements: {', '.join(SCALES)}.", rich_help_panel=ASKED),
+        like("scale", "Of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."),
     ] = None,
-    own_family: Annotated[
-        bool,
-        typer.Option("--own-family", help="Count judgements on a reviewer's own family too.", rich_help_panel=ASKED),
-    ] = False,
-    scores: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
-            rich_help_panel=ASKED,
-        ),
-    ] = None,
-    criterion: Annotated[
-        str | None, typer.Option(help="Of the labels; by default each in turn.", rich_help_panel=STATISTICS)
-    ] = None,
-    convention: Annotated[
-        Convention,
-        typer.Option(help="paper: missing counts one half, an undefined correlation 0.", rich_help_panel=STATISTICS),
-    ] = "default",
-    margin: MarginOption = None,
-    alpha: Annotated[
-        Measured, typer.Option(help="Measurement of Krippendorff's alpha.", rich_help_panel=STATISTICS)
-    ] = "auto",
-    out_folder: ResultOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    alpha: Annotated[Measured, own("Measurement of Krippendorff's alpha.", panel=LABELS)] = "auto",
+    options: Options,
+    output: Output,
 ) -> None:
-    """Hold metrics, recorded reviewers or anybody's scores against the study's human labels.
+    """Compare metrics, recorded reviewers or anybody's scores with the study's human labels.
 
     Prints pairwise accuracy and rank correlations with intervals, how far people agree with each other, and which
     metric agrees more than which. Example: goldless agree study/ --metric gem-raw,rouge-l --scores mine.csv
     """
+    from goldless.meta_evaluation.agreement import agree as agree_with_people
+    from goldless.studies import as_study
+
     source = as_study(study)
-    found = run_on_study(
+    found = output.run(
         agree_with_people,
         source,
         options,
-        out_folder=out_folder,
-        reviewers=names(reviewers),
+        reviewers=options.reviewers,
         scale=scale,
         scores=scores or None,
-        convention=convention,
-        criterion=criterion,
-        margin=margin,
+        convention=options.convention,
+        criterion=options.criterion,
+        margin=options.margin,
         measurement=alpha,
-        own_family=own_family,
+        own_family=options.own_family,
     )
-    if out_folder is not None:
-        spending = () if found.evaluation is None else found.evaluation.spending
-        markdown, data = found.to_markdown(), found.as_json()
-        save_result(source, out_folder, verb="agree", name="agreement", data=data, markdown=markdown, spending=spending)
-    print_agreement(found, "json" if json_only else table)
-    tell_agreement(found, out_folder)
-
-
-def print_agreement(found: Agreement, shown_as: Format) -> None:
-    """Print all tables on standard output."""
-    print_tables(
-        found.tables(),
-        shown_as,
-        as_json=found.as_json,
-        csv=found.to_csv,
-        markdown=found.to_markdown,
-        signatures=found.signatures(),
+    spending = () if found.evaluation is None else found.evaluation.spending
+    output.keep(source, "agree", found.as_json(), found.to_markdown, name="agreement", spending=spending)
+    output.print_tables(
+        found.tables(), found.as_json, csv=found.to_csv, markdown=found.to_markdown, signatures=found.signatures()
     )
+    _tell(found, output)
 
 
-def tell_agreement(found: Agreement, folder: Path | None = None) -> None:
+def _tell(found: Agreement, output: Output) -> None:
     """Say the rest on standard error; exit with 3 where metrics are incomplete, with 1 where nothing could be held."""
     for one in found.criteria:
         where = "" if one.criterion is None else f"{one.criterion}: "
         for note in [*one.notes, *([one.ceiling.note] if one.ceiling.note else [])]:
             say(f"{where}{note}", style="yellow")
-    tell_folder(folder, "result")
+    output.tell_folder()
     if found.evaluation is not None:
-        tell_rest(found.evaluation, None)
+        tell_evaluation(found.evaluation, Output())
     numbers = [
         number
         for one in found.criteria
@@ -135,5 +95,4 @@ def tell_agreement(found: Agreement, folder: Path | None = None) -> None:
         for number in (judge.accuracy.accuracy, *(c.value for c in judge.correlations))
     ]
     if all(number is None for number in numbers):
-        say("no label and no score are for the same responses", style="red")
-        raise typer.Exit(NOTHING)
+        end(NOTHING, "no label and no score are for the same responses")

@@ -4,30 +4,28 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goldless.cli.console import say, tell_folder, tell_spending
-from goldless.cli.exit_codes import INCOMPLETE
-from goldless.cli.metric_options import (
-    ASKED,
-    FormatOption,
-    JsonOption,
-    ResultOption,
-    metric_options,
-    run_on_study,
-)
-from goldless.cli.tables import print_tables
+from goldless.cli.command import RESULT_FOLDER, like, verb
+from goldless.cli.console import incomplete, say
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
-from goldless.meta_evaluation.consistency import Consistency, compare_scorers, scorer_consistency
-from goldless.meta_evaluation.run_scores import read_run_scores
-from goldless.runs.options import Options
-from goldless.runs.store import save_result
-from goldless.studies import Study, as_study, read_study
+from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.consistency import Consistency
+    from goldless.studies import Study
 
 
-@metric_options(default=None, leave_out=("recorded",))
+@verb(
+    *(METRICS, CRITIC, STATISTICS, MODELS),
+    without=("recorded",),
+    first=("metrics", "scorer", "out_folder"),
+    usual={"metrics": ()},
+    out=RESULT_FOLDER,
+)
 def consistency(
     paths: Annotated[
         list[str],
@@ -35,66 +33,51 @@ def consistency(
     ],
     *,
     scorer: Annotated[
-        list[str] | None,
-        typer.Option(help="With a study: score it with each of these; name at least two.", rich_help_panel=ASKED),
+        list[str] | None, like("scorer", "With a study: score it with each of these; name at least two.")
     ] = None,
     options: Options,
-    out_folder: ResultOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    output: Output,
 ) -> None:
     """Print Pearson, Spearman and Kendall's tau-b of agents' scores under two or more scorers, with intervals.
 
     Example: goldless consistency runs/8b runs/70b, or goldless consistency study/ --scorer embedded --scorer hf:NAME
     """
-    if scorer:
-        source, found = _under_scorers(paths, scorer, options, out_folder)
-    else:
-        source, found = _of_runs(paths, options)
+    source, found = _under_scorers(paths, scorer, options, output) if scorer else _of_runs(paths, options)
     report = found.table()
-    if out_folder is not None:
-        save_result(
-            source,
-            out_folder,
-            verb="consistency",
-            name="consistency",
-            data=found.as_json(),
-            markdown=report.to_markdown(),
-            spending=found.spending,
-        )
+    output.keep(source, "consistency", found.as_json(), report.to_markdown, spending=found.spending)
     signatures = [f"{name}: {signature}" for name, signature in found.signatures.items()]
-    print_tables([report], "json" if json_only else table, as_json=found.as_json, signatures=signatures)
-    _tell(found, out_folder)
+    output.print_tables([report], found.as_json, signatures=signatures)
+    for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
+        say(note)
+    tell_spending(found.spending)
+    output.tell_folder()
+    if not found.complete:
+        incomplete("some scores are missing")
 
 
 def _under_scorers(
-    paths: list[str], scorers: list[str], options: Options, out_folder: Path | None
+    paths: list[str], scorers: list[str], options: Options, output: Output
 ) -> tuple[Study | None, Consistency]:
     """A study, scored with each scorer in turn."""
+    from goldless.meta_evaluation.consistency import scorer_consistency
+    from goldless.studies import as_study
+
     if len(paths) != 1:
         raise UserError(f"with --scorer one study is scored, and {len(paths)} paths came; name the study alone")
     study = as_study(paths[0])
     asked = replace(options, metrics=options.metrics or ("gem-raw",))
     # a specification may hold a comma, so scorers are named one by one
-    named = tuple(dict.fromkeys(scorers))
-    return study, run_on_study(scorer_consistency, study, asked, out_folder=out_folder, scorers=named)
+    return study, output.run(scorer_consistency, study, asked, scorers=tuple(dict.fromkeys(scorers)))
 
 
 def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consistency]:
     """Runs that are there, and their study where the first holds its texts."""
+    from goldless.meta_evaluation.consistency import compare_scorers
+    from goldless.meta_evaluation.run_scores import read_run_scores
+    from goldless.studies import read_study
+
     if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():
         raise UserError(f"{paths[0]}: name at least two scorers with --scorer A --scorer B, or two run folders")
     scored = read_run_scores(paths, metrics=tuple(map(str, options.metrics)))
     study = read_study(paths[0]) if any(Path(paths[0]).glob("responses.*")) else None
     return study, compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)
-
-
-def _tell(found: Consistency, folder: Path | None) -> None:
-    """Say the rest on standard error; exit with 3 where scores are missing."""
-    for note in dict.fromkeys((*found.notes, *(row.note for row in found.rows if row.note))):
-        say(note)
-    tell_spending(found.spending)
-    tell_folder(folder, "result")
-    if not found.complete:
-        say("incomplete: some scores are missing; run the same command again to go on", style="yellow")
-        raise typer.Exit(INCOMPLETE)

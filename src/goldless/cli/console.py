@@ -1,51 +1,66 @@
-"""Where the command line prints: results on standard output, everything else on standard error."""
+"""Where the command line prints: results on standard output, everything else on standard error; and how it ends."""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from functools import cache
+from typing import TYPE_CHECKING, NoReturn, Self
 
-from rich.console import Console
-from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-from rich.progress import Progress as Bars
+import typer
 
 if TYPE_CHECKING:
-    # every command prints, and these take a second to import
-    from goldless.runs.opening import Spending
+    # a verb that prints nothing of ours, such as --version, needs none of it
+    from rich.console import Console
+
     from goldless.runs.options import Progress
 
-out = Console(emoji=False, highlight=False)
-err = Console(emoji=False, highlight=False, stderr=True)
+NOTHING = 1
+"""A model cannot be used, or nothing could be scored or measured."""
+WRONG_INPUT = 2
+INCOMPLETE = 3
+"""The same command goes on where this one stopped."""
+NOBODY_PASSED = 4
+METRIC_FAILED = 5
+INTERRUPTED = 130
+
 LINE_SECONDS = 30.0
 """Between two lines on how far a run is, where standard error is no terminal."""
+
+
+@cache
+def out() -> Console:
+    """Standard output."""
+    from rich.console import Console
+
+    return Console(emoji=False, highlight=False)
+
+
+@cache
+def err() -> Console:
+    """Standard error."""
+    from rich.console import Console
+
+    return Console(emoji=False, highlight=False, stderr=True)
 
 
 def say(message: str, *, style: str = "") -> None:
     """Print a message of ours on standard error, its text taken literally."""
     printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
-    err.print(escape(printable), style=style, soft_wrap=True)
+    err().print(printable, style=style, soft_wrap=True, markup=False)
 
 
-def tell_spending(rows: Iterable[Spending]) -> None:
-    """Say what each model was asked, and what that cost."""
-    for row in rows:
-        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
-        tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+def end(code: int, message: str, *, style: str = "red") -> NoReturn:
+    """Say why the command ends with a code other than 0, and end it."""
+    say(message, style=style)
+    raise typer.Exit(code)
 
 
-def tell_folder(folder: Path | None, holds: str = "results and evidence") -> None:
-    """Say where results were written, and where their report is; nothing where they were not."""
-    if folder is not None:
-        from goldless.runs.store import report_of  # noqa: PLC0415 - as above
-
-        say(f"{holds}: {folder}")
-        say(f"report: {report_of(folder)}")
+def incomplete(how_far: str) -> NoReturn:
+    """End a command that the same words take up again."""
+    end(INCOMPLETE, f"incomplete: {how_far}; run the same command again to go on", style="yellow")
 
 
 @contextmanager
@@ -68,18 +83,20 @@ class ProgressBars:
     """One bar a stage, with rate, cost so far and time left; where nobody watches, a line now and then."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._bars = Bars(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[rate]}"),
-            TextColumn("{task.fields[cost]}"),
-            TimeElapsedColumn(),
-            TextColumn("left"),
-            TimeRemainingColumn(),
-            console=err,
+        from rich import progress
+
+        self._bars = progress.Progress(
+            progress.TextColumn("{task.description}"),
+            progress.BarColumn(),
+            progress.MofNCompleteColumn(),
+            progress.TextColumn("{task.fields[rate]}"),
+            progress.TextColumn("{task.fields[cost]}"),
+            progress.TimeElapsedColumn(),
+            progress.TextColumn("left"),
+            progress.TimeRemainingColumn(),
+            console=err(),
             transient=True,
-            disable=not err.is_terminal,  # in a file it would leave empty lines
+            disable=not err().is_terminal,  # in a file it would leave empty lines
         )
         self._tasks: dict[str, int] = {}
         self._clock = clock
@@ -102,7 +119,7 @@ class ProgressBars:
         if rate and progress.tokens:
             rate += f" {progress.tokens / seconds:,.0f} tok/s"
         cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
-        if err.is_terminal:
+        if err().is_terminal:
             self._draw(progress, rate, cost)
         elif rate and now - self._told >= LINE_SECONDS:
             self._told = now

@@ -4,183 +4,127 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from goldless.cli.console import say, tell_folder, tell_spending
-from goldless.cli.exit_codes import INCOMPLETE
-from goldless.cli.metric_options import (
-    COST,
-    STATISTICS,
-    FormatOption,
-    JsonOption,
-    MarginOption,
-    ResultOption,
-    StudyArgument,
-    metric_options,
-    names,
-    run_on_study,
-)
-from goldless.cli.tables import print_tables
+from goldless.cli.command import RESULT_FOLDER, StudyArgument, own, verb
+from goldless.cli.console import incomplete, say
+from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
-from goldless.judging.judges import JUDGES
-from goldless.meta_evaluation.cost.cost_report import CostReport
-from goldless.meta_evaluation.cost.judgement_costs import (
-    ReviewerCost,
-    parse_reviewer_prices,
-    planned_reviewer_costs,
-    reviewer_table,
-)
-from goldless.meta_evaluation.cost.panel_frontier import OPTIMISTIC
-from goldless.meta_evaluation.cost.panels import PanelCosts, find_panels
-from goldless.meta_evaluation.cost.spending import find_costs
-from goldless.reports.report_table import ReportTable, seconds_text, usd_text
-from goldless.runs.options import Options
-from goldless.runs.review_options import ReviewOptions
-from goldless.runs.store import save_result
-from goldless.studies import Study, as_study
+from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, STATISTICS, Options
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.cost.cost_report import CostReport
+    from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
+    from goldless.meta_evaluation.cost.panels import PanelCosts
+    from goldless.reports.report_table import ReportTable
+    from goldless.studies import Study
 
 PANELS = "Panels of reviewers"
 
 
-@metric_options(default=None, leave_out=("on_too_long",))
+@verb(
+    *(METRICS, CRITIC, "reviewers", "scale", "own_family", LABELS, STATISTICS, MODELS),
+    without=("on_too_long",),
+    first=("metrics", "reviewers", "tasks", "recorded", "out_folder"),
+    usual={"metrics": ()},
+    helps={
+        "reviewers": "Chat models, by commas or repeated: SPEC or NAME=SPEC; with --recorded names. Their cost is "
+        "planned; with --recorded or --ask all their panels are compared with people's labels.",
+        "recorded": "Compare panels by judgements that the study carries.",
+        "own_family": "Count judgements on a reviewer's own family too.",
+        "convention": "paper: what is missing counts one half, as in Auto-PRE.",
+    },
+    out=RESULT_FOLDER,
+)
 def cost(
     study: StudyArgument,
     *,
-    options: Options,
-    tasks: Annotated[
-        int, typer.Option(help="What would it cost on so many tasks like these?", rich_help_panel=COST)
-    ] = 10_000,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="RUN_DIR",
-            help="Folder of a run or review of this study, whose spending is used instead of a plan. Repeat it.",
-            rich_help_panel=COST,
-        ),
-    ] = None,
-    reviewers: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--reviewers",
-            help="Chat models, by commas or repeated: SPEC or NAME=SPEC; with --recorded names. Their cost is "
-            "planned; with --recorded or --ask all their panels are compared with people's labels.",
-            rich_help_panel=PANELS,
-        ),
-    ] = None,
-    recorded: Annotated[
-        bool,
-        typer.Option("--recorded", help="Compare panels by judgements that the study carries.", rich_help_panel=PANELS),
-    ] = False,
+    tasks: Annotated[int, own("What would it cost on so many tasks like these?")] = 10_000,
     ask: Annotated[
-        bool,
-        typer.Option(
-            "--ask", help="Ask the reviewers now, as goldless review does, and compare panels.", rich_help_panel=PANELS
-        ),
+        bool, own("Ask the reviewers now, as goldless review does, and compare panels.", "--ask", panel=PANELS)
     ] = False,
-    scale: Annotated[
-        str, typer.Option(help=f"What they are asked: {', '.join(JUDGES)}.", rich_help_panel=PANELS)
-    ] = "pairwise",
     reviewer_price: Annotated[
         list[str] | None,
-        typer.Option(
+        own(
+            "USD per million tokens of a reviewer, or NAME=IN,OUT. Repeat it; 0 for an open model.",
+            panel=PANELS,
             metavar="NAME=USD",
-            help="USD per million tokens of a reviewer, or NAME=IN,OUT. Repeat it; 0 for an open model.",
-            rich_help_panel=PANELS,
         ),
     ] = None,
     tokens_per_judgement: Annotated[
         float | None,
-        typer.Option(
-            help="Tokens of one judgement; by default those counted, or the question's text at 4 characters a token.",
-            rich_help_panel=PANELS,
+        own(
+            "Tokens of one judgement; by default those counted, or the question's text at 4 characters a token.",
+            panel=PANELS,
         ),
     ] = None,
-    criterion: Annotated[
-        str | None, typer.Option(help="Of the labels, where they have several.", rich_help_panel=STATISTICS)
-    ] = None,
-    convention: Annotated[
-        Literal["default", "paper"],
-        typer.Option(help="paper: what is missing counts one half, as in Auto-PRE.", rich_help_panel=STATISTICS),
-    ] = "default",
     splits: Annotated[
-        int,
-        typer.Option(
-            help="How often tasks are halved to choose on one and measure on the other.", rich_help_panel=PANELS
-        ),
+        int, own("How often tasks are halved to choose on one and measure on the other.", panel=PANELS)
     ] = 200,
-    margin: MarginOption = None,
-    own_family: Annotated[
-        bool,
-        typer.Option("--own-family", help="Count judgements on a reviewer's own family too.", rich_help_panel=PANELS),
-    ] = False,
-    out_folder: ResultOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    run: Annotated[
+        list[Path] | None,
+        own(
+            "Folder of a run or review of this study, whose spending is used instead of a plan. Repeat it.",
+            panel=MODELS,
+            metavar="RUN_DIR",
+        ),
+    ] = None,
+    options: Options,
+    output: Output,
 ) -> None:
     """Print calls, tokens, USD and time of metrics and reviewers, here and on more tasks; compare panels of every size.
 
     Asks no model but with --ask. Example: goldless cost study/ --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
     """
-    if recorded and ask:
+    from goldless.meta_evaluation.cost.judgement_costs import parse_reviewer_prices
+    from goldless.studies import as_study
+
+    if options.recorded and ask:
         raise UserError("--recorded uses the judgements that are there and --ask asks for them: give one of the two")
-    if ask and not reviewers:
+    if ask and not options.reviewers:
         raise UserError("--ask asks reviewers: name them with --reviewers")
-    if not (options.metrics or reviewers or recorded or run):
+    if not (options.metrics or options.reviewers or options.recorded or run):
         options = replace(options, metrics=("gem-raw",))
-    asked = ReviewOptions(
-        reviewers=names(reviewers),
-        scale=scale,
-        recorded=recorded,
-        criterion=criterion,
-        margin=margin,
-        own_family=own_family,
-        convention=convention,
-        seed=options.seed,
-        resamples=options.resamples,
-        level=options.level,
-        verdicts=options.verdicts,
-        budget_usd=options.budget_usd,
-        price=options.price,
-        journal=options.journal,
-        say=say,
-    )
-    given: dict[str, Any] = {
-        "prices": parse_reviewer_prices(reviewer_price or []),
-        "tokens_a_judgement": tokens_per_judgement,
-    }
+    given = {"prices": parse_reviewer_prices(reviewer_price or []), "tokens_a_judgement": tokens_per_judgement}
     opened = as_study(study)
-
-    async def find_costs_and_panels(
-        source: Study, how: Options
-    ) -> tuple[CostReport, dict[str, ReviewerCost], PanelCosts | None]:
-        panels, known = None, {}
-        if recorded or ask:
-            panels = await find_panels(source, replace(asked, progress=how.progress), **given, splits=splits)
-            known = dict(panels.reviewers)
-        elif reviewers:
-            known = planned_reviewer_costs(source, asked, **given)
-        report = await find_costs(source, how, tasks=tasks, runs=run or (), reviewers=known, scale=scale)
-        return report, known, panels
-
-    report, known, panels = run_on_study(find_costs_and_panels, opened, options, out_folder=out_folder)
+    work = partial(_find, panels_too=options.recorded or ask, given=given, splits=splits, tasks=tasks, runs=run or ())
+    work.__name__ = "find_costs_and_panels"  # type: ignore[attr-defined]
+    report, known, panels = output.run(work, opened, options)
     tables = _tables(report, known, panels)
     data = {
         **report.as_json(),
         "reviewers": [cost.as_row() for cost in known.values()],
         "panels": None if panels is None else panels.frontier.as_json(),
     }
-    if out_folder is not None:
-        markdown = "\n".join(one.to_markdown() for one in tables)
-        spending = () if panels is None else panels.review.spending
-        save_result(opened, out_folder, verb="cost", name="cost", data=data, markdown=markdown, spending=spending)
-    print_tables(tables, "json" if json_only else table, as_json=lambda: data)
-    _tell(report, panels, out_folder)
+    spending = () if panels is None else panels.review.spending
+    output.keep(opened, "cost", data, lambda: "\n".join(one.to_markdown() for one in tables), spending=spending)
+    output.print_tables(tables, lambda: data)
+    _tell(report, panels, output)
+
+
+async def _find(
+    study: Study, options: Options, *, panels_too: bool, given: dict[str, Any], splits: int, **more: Any
+) -> tuple[CostReport, dict[str, ReviewerCost], PanelCosts | None]:
+    """The costs of metrics and reviewers, and panels where judgements are there or asked for."""
+    from goldless.meta_evaluation.cost.judgement_costs import planned_reviewer_costs
+    from goldless.meta_evaluation.cost.panels import find_panels
+    from goldless.meta_evaluation.cost.spending import find_costs
+
+    panels, known = None, {}
+    if panels_too:
+        panels = await find_panels(study, options, **given, splits=splits)
+        known = dict(panels.reviewers)
+    elif options.reviewers:
+        known = planned_reviewer_costs(study, options, **given)
+    metrics = replace(options, recorded=False)  # of these a plan is made: only judgements are recorded here
+    return await find_costs(study, metrics, reviewers=known, scale=options.scale, **more), known, panels
 
 
 def _tables(report: CostReport, reviewers: Mapping[str, ReviewerCost], panels: PanelCosts | None) -> list[ReportTable]:
+    from goldless.meta_evaluation.cost.judgement_costs import reviewer_table
+
     tables = [report.table(), report.scaled_table()]
     if reviewers:
         tables.append(reviewer_table(reviewers.values()))
@@ -191,8 +135,10 @@ def _tables(report: CostReport, reviewers: Mapping[str, ReviewerCost], panels: P
     return tables
 
 
-def _tell(report: CostReport, panels: PanelCosts | None, folder: Path | None) -> None:
+def _tell(report: CostReport, panels: PanelCosts | None, output: Output) -> None:
     """Say the rest on standard error; exit with 3 where judgements are missing that could be asked for again."""
+    from goldless.reports.report_table import seconds_text, usd_text
+
     total = report.total
     if total is not None and len(report.rows) > 1:
         money = "price unknown for a part of it" if total.usd is None else f"{usd_text(total.usd)} USD"
@@ -202,13 +148,14 @@ def _tell(report: CostReport, panels: PanelCosts | None, folder: Path | None) ->
         say(note)
     if panels is not None:
         _tell_panels(panels)
-    tell_folder(folder, "result")
+    output.tell_folder()
     if panels is not None and not panels.review.complete:
-        say(f"incomplete: {panels.review.open} judgements left; run the same command again to go on", style="yellow")
-        raise typer.Exit(INCOMPLETE)
+        incomplete(f"{panels.review.open} judgements left")
 
 
 def _tell_panels(panels: PanelCosts) -> None:
+    from goldless.meta_evaluation.cost.panel_frontier import OPTIMISTIC
+
     tell_spending(panels.review.spending)
     frontier = panels.frontier
     for note in (*frontier.notes, OPTIMISTIC):

@@ -5,21 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-import anyio
 import typer
 
-from goldless.cli.console import say
-from goldless.cli.exit_codes import NOTHING
-from goldless.cli.metric_options import FormatOption, JsonOption
-from goldless.cli.tables import print_tables
+from goldless.cli.command import verb
+from goldless.cli.console import NOTHING, end, say
+from goldless.cli.output import Output
 from goldless.errors import CanaryError
-from goldless.models.canaries import INSTRUCTION, TEXTS, CanaryReport, check_scorer
-from goldless.models.catalogue import Model, open_model
-from goldless.models.interface import ChatRequest, Message, ScoreReply
-from goldless.models.usage import price_of
-from goldless.reports.report_table import Column, ReportTable
+
+if TYPE_CHECKING:
+    from goldless.models.canaries import CanaryReport
+    from goldless.models.catalogue import Model
+    from goldless.models.interface import ScoreReply
+    from goldless.reports.report_table import ReportTable
 
 REPEATS = 4
 
@@ -40,24 +39,29 @@ class Diagnosis:
     """Input and output; None: unknown."""
 
 
+@verb()
 def doctor(
     model: Annotated[str, typer.Argument(metavar="MODEL", help="A model, as in goldless models list.")] = "embedded",
     *,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    output: Output,
 ) -> None:
     """Say what a model can do (chat, choice, token log-probabilities, scoring), how exact, how fast, at what price.
 
     Nothing is taken from the journal: every call is made.
     """
+    import anyio
+
+    from goldless.models.catalogue import open_model
+
     diagnosis = anyio.run(_examine, open_model(model, say=say))
-    print_tables([_table(diagnosis)], "json" if json_only else table, as_json=lambda: asdict(diagnosis))
+    output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:
-        say(f"error: {diagnosis.complaint}", style="red")
-        raise typer.Exit(NOTHING)
+        end(NOTHING, f"error: {diagnosis.complaint}")
 
 
 async def _examine(model: Model) -> Diagnosis:
+    from goldless.models.usage import price_of
+
     try:
         await model.prepare()
         able = model.capabilities
@@ -78,6 +82,8 @@ async def _examine(model: Model) -> Diagnosis:
 
 
 async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
+    from goldless.models.canaries import check_scorer
+
     try:
         return await check_scorer(model), None
     except CanaryError as error:
@@ -86,6 +92,9 @@ async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
 
 async def _scoring_speed(model: Model) -> float:
     """Tokens that the requests hold, counted as if nothing were shared, by the time all of them take."""
+    from goldless.models.canaries import INSTRUCTION, TEXTS
+    from goldless.models.interface import Message
+
     long = " ".join(TEXTS * REPEATS)
     requests = [await model.encode([INSTRUCTION, Message("user", long)], text) for text in TEXTS]
     replies: dict[int, ScoreReply] = {}
@@ -95,6 +104,8 @@ async def _scoring_speed(model: Model) -> float:
 
 
 async def _writing_speed(model: Model) -> float | None:
+    from goldless.models.interface import ChatRequest, Message
+
     request = ChatRequest((Message("user", "Count from one to twenty in words."),), max_tokens=32)
     begin = time.perf_counter()
     reply = await model.chat(request)
@@ -104,6 +115,8 @@ async def _writing_speed(model: Model) -> float | None:
 
 
 def _table(diagnosis: Diagnosis) -> ReportTable:
+    from goldless.reports.report_table import Column, ReportTable
+
     columns = (Column("what", "what"), Column("found", "found"))
     rows = tuple({"what": what, "found": found} for what, found in _found(diagnosis))
     return ReportTable(diagnosis.model, columns, rows)

@@ -5,23 +5,20 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
-import anyio
-import typer
 from rich.table import Table
 from rich.text import Text
 
+from goldless.cli.command import StudyArgument, like, own, verb
 from goldless.cli.console import out, say
-from goldless.cli.metric_options import FormatOption, JsonOption
-from goldless.cli.tables import print_tables
-from goldless.metrics.information_map import InformationMap, PeerSentence
+from goldless.cli.output import Output
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.reports.terminal import printable, simple_table
-from goldless.runs.explaining import ExplainOptions, TextKind, explain_pair
-from goldless.studies import as_study
-from goldless.templates import TEMPLATES
+from goldless.runs.options import Options
+
+if TYPE_CHECKING:
+    from goldless.metrics.information_map import InformationMap, PeerSentence
 
 LIMITS_NATS = (-2.0, -0.5, 0.5, 2.0)
 """Gains of a token at which its colours change."""
@@ -37,50 +34,47 @@ BAR = 8
 """Characters of the longest bar."""
 
 
+@verb("scorer", "journal", first=("task", "agent", "peer", "scorer"))
 def explain(
-    study: Annotated[str, typer.Argument(metavar="STUDY", help="A study folder, or one file with task, agent, text.")],
+    study: StudyArgument,
     *,
-    task: Annotated[str, typer.Option(help="The task both answered.")],
-    agent: Annotated[str, typer.Option(help="Whose response is known: what does it tell?")],
-    peer: Annotated[str, typer.Option(help="Whose response is to be told.")],
-    scorer: Annotated[
-        str, typer.Option(help="Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.")
-    ] = "embedded",
-    template: Annotated[str, typer.Option(help=f"Prompt wording: {', '.join(TEMPLATES)}.")] = "general",
+    task: Annotated[str, own("The task both answered.")],
+    agent: Annotated[str, own("Whose response is known: what does it tell?")],
+    peer: Annotated[str, own("Whose response is to be told.")],
+    template: Annotated[
+        str, like("templates", "Prompt wording: general, plain, peer-review, or FILE.toml.")
+    ] = "general",
     synopsis: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="A synopsis of the task that is known anyway, e.g. abstract.")
+        str | None, own("A synopsis of the task that is known anyway, e.g. abstract.", metavar="COLUMN")
     ] = None,
     text: Annotated[
-        TextKind, typer.Option(help="Explain responses as they are, or the rewrites the study carries.")
+        Literal["responses", "rewrites"], own("Explain responses as they are, or the rewrites the study carries.")
     ] = "responses",
-    journal: Annotated[
-        Path | None, typer.Option(help="Journal file; by default one for all your runs.", show_default=False)
-    ] = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    options: Options,
+    output: Output,
 ) -> None:
     """Show which sentence of one response tells which sentence of another.
 
     Example: goldless explain answers.jsonl --task t1 --agent ann --peer bob
     """
-    options = ExplainOptions(
+    import anyio
+
+    from goldless.runs.explaining import ExplainOptions, explain_pair
+    from goldless.studies import as_study
+
+    asked = ExplainOptions(
         task=task,
         agent=agent,
         peer=peer,
-        scorer=scorer,
+        scorer=options.scorer,
         template=template,
         synopsis=synopsis,
         text=text,
-        journal=journal,
+        journal=options.journal,
         say=say,
     )
-    found = anyio.run(explain_pair, as_study(study), options)
-    print_tables(
-        [sentence_table(found)],
-        "json" if json_only else table,
-        as_json=lambda: asdict(found),
-        rich=lambda: print_map(found),
-    )
+    found = anyio.run(explain_pair, as_study(study), asked)
+    output.print_tables([sentence_table(found)], lambda: asdict(found), rich=lambda: print_map(found))
 
 
 def sentence_table(found: InformationMap) -> ReportTable:
@@ -114,19 +108,21 @@ def sentence_table(found: InformationMap) -> ReportTable:
 def print_map(found: InformationMap) -> None:
     """Print the map on standard output: the peer's sentences, then the candidate's."""
     agent, peer, task = map(printable, (found.agent, found.peer, found.task))
-    out.print(Text(f"{task}: the response of {agent} tells {found.total_nats:+.2f} nats about that of {peer}", "bold"))
-    out.print()
-    out.print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
-    out.print(_legend())
+    out().print(
+        Text(f"{task}: the response of {agent} tells {found.total_nats:+.2f} nats about that of {peer}", "bold")
+    )
+    out().print()
+    out().print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
+    out().print(_legend())
     if found.end_gain_nats is not None:
-        out.print(
+        out().print(
             Text(f"The sentences and the end of the response ({found.end_gain_nats:+.2f}) sum to the total.", "dim")
         )
-    out.print()
-    out.print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
-    out.print(Text("Losses need not sum to the total: what two sentences both say is lost by neither alone.", "dim"))
-    out.print()
-    out.print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
+    out().print()
+    out().print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
+    out().print(Text("Losses need not sum to the total: what two sentences both say is lost by neither alone.", "dim"))
+    out().print()
+    out().print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
 
 
 def _peer_table(found: InformationMap, title: str) -> Table:

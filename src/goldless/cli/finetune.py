@@ -4,160 +4,118 @@ from __future__ import annotations
 
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
-import typer
+from goldless.cli.command import OUTPUT, StudyArgument, like, own, verb
+from goldless.cli.console import ProgressBars, say
+from goldless.cli.output import Output, tell_spending
+from goldless.finetuning.options import Recipe
+from goldless.runs.option_forms import split
+from goldless.runs.options import METRICS, STATISTICS, Options
 
-from goldless.cli.console import ProgressBars, say, tell_spending
-from goldless.cli.metric_options import (
-    ASKED,
-    OUTPUT,
-    STATISTICS,
-    FormatOption,
-    JournalOption,
-    JsonOption,
-    LevelOption,
-    ResamplesOption,
-    StudyArgument,
-    names,
-)
-from goldless.cli.tables import print_tables
-from goldless.finetuning.options import FinetuneOptions, Recipe
-from goldless.finetuning.pipeline import RESPONSES, finetune_study
-from goldless.finetuning.result import Finetuned
-from goldless.finetuning.training_record import RESULT_FILE
-from goldless.studies import as_study
-from goldless.templates import TEMPLATES
+if TYPE_CHECKING:
+    from goldless.finetuning.result import Finetuned
 
 RECIPE = "Recipe (the paper's by default)"
 DEFAULTS = Recipe()
 
 
+@verb("resamples", "level", "journal")
 def finetune(
     study: StudyArgument,
     *,
     base: Annotated[
-        str,
-        typer.Option(
-            metavar="hf:NAME",
-            help="Model to train on: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.",
-            rich_help_panel=ASKED,
-        ),
+        str, own("Model to train on: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", panel=METRICS, metavar="hf:NAME")
     ],
-    out_folder: Annotated[
+    folder: Annotated[
         Path,
-        typer.Option(
+        own(
+            "Folder of the adapter; the same command goes on there with what was begun.",
             "--out",
+            panel=OUTPUT,
             metavar="FOLDER",
-            help="Folder of the adapter; the same command goes on there with what was begun.",
-            rich_help_panel=OUTPUT,
         ),
     ],
     untested_base: Annotated[
         bool,
-        typer.Option(
-            "--untested-base",
-            help="Train even on a base that the canaries would refuse as a scorer.",
-            rich_help_panel=ASKED,
-        ),
+        own("Train even on a base that the canaries would refuse as a scorer.", "--untested-base", panel=METRICS),
     ] = False,
     template: Annotated[
-        str,
-        typer.Option(
-            help=f"Wording that the adapter will score with: {', '.join(TEMPLATES)}, or FILE.toml.",
-            rich_help_panel=ASKED,
-        ),
+        str, like("templates", "Wording that the adapter will score with: general, plain, peer-review, or FILE.toml.")
     ] = "general",
-    raw: Annotated[
-        bool, typer.Option("--raw", help="Train on responses as they are, not on rewrites.", rich_help_panel=ASKED)
-    ] = False,
+    raw: Annotated[bool, own("Train on responses as they are, not on rewrites.", "--raw", panel=METRICS)] = False,
     rewriter: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Whose recorded rewrites, where the study carries several.", rich_help_panel=ASKED
-        ),
+        own("Whose recorded rewrites, where the study carries several.", panel=METRICS, metavar="NAME"),
     ] = None,
     synopsis: Annotated[
         str | None,
-        typer.Option(
+        own(
+            "Synopsis that gem-s will show; the abstract by default, where tasks have one.",
+            panel=METRICS,
             metavar="NAME",
-            help="Synopsis that gem-s will show; the abstract by default, where tasks have one.",
-            rich_help_panel=ASKED,
         ),
     ] = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES", help="Agents whose responses are trained on; all by default.", rich_help_panel=ASKED
-        ),
+        own("Agents whose responses are trained on; all by default.", panel=METRICS, metavar="NAMES"),
     ] = None,
-    held_out: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of tasks never trained on.", rich_help_panel=STATISTICS)
-    ] = 0.1,
-    epochs: Annotated[int, typer.Option(help="Times through all examples.", rich_help_panel=RECIPE)] = DEFAULTS.epochs,
-    rank: Annotated[int, typer.Option(help="Rank of the adapter.", rich_help_panel=RECIPE)] = DEFAULTS.rank,
-    alpha: Annotated[int, typer.Option(help="Scale of the adapter.", rich_help_panel=RECIPE)] = DEFAULTS.alpha,
-    learning_rate: Annotated[
-        float, typer.Option(help="Highest learning rate.", rich_help_panel=RECIPE)
-    ] = DEFAULTS.learning_rate,
-    batch_size: Annotated[
-        int, typer.Option(help="Examples computed at once.", rich_help_panel=RECIPE)
-    ] = DEFAULTS.batch_size,
-    accumulation: Annotated[
-        int, typer.Option(help="Batches that make one step.", rich_help_panel=RECIPE)
-    ] = DEFAULTS.accumulation,
+    held_out: Annotated[float, own("Share of tasks never trained on.", panel=STATISTICS, metavar="SHARE")] = 0.1,
+    epochs: Annotated[int, own("Times through all examples.", panel=RECIPE)] = DEFAULTS.epochs,
+    rank: Annotated[int, own("Rank of the adapter.", panel=RECIPE)] = DEFAULTS.rank,
+    alpha: Annotated[int, own("Scale of the adapter.", panel=RECIPE)] = DEFAULTS.alpha,
+    learning_rate: Annotated[float, own("Highest learning rate.", panel=RECIPE)] = DEFAULTS.learning_rate,
+    batch_size: Annotated[int, own("Examples computed at once.", panel=RECIPE)] = DEFAULTS.batch_size,
+    accumulation: Annotated[int, own("Batches that make one step.", panel=RECIPE)] = DEFAULTS.accumulation,
     max_length: Annotated[
-        int, typer.Option(help="Most tokens of an example; longer ones are left out.", rich_help_panel=RECIPE)
+        int, own("Most tokens of an example; longer ones are left out.", panel=RECIPE)
     ] = DEFAULTS.max_length,
-    seed: Annotated[
-        int, typer.Option(help="Seed of draws, training and resampling.", rich_help_panel=RECIPE)
-    ] = DEFAULTS.seed,
-    save_every: Annotated[
-        int, typer.Option(metavar="STEPS", help="Steps from one checkpoint to the next.", rich_help_panel=OUTPUT)
-    ] = 50,
-    resamples: ResamplesOption = 10_000,
-    level: LevelOption = 0.95,
-    journal: JournalOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    seed: Annotated[int, own("Seed of draws, training and resampling.", panel=RECIPE)] = DEFAULTS.seed,
+    save_every: Annotated[int, own("Steps from one checkpoint to the next.", panel=OUTPUT, metavar="STEPS")] = 50,
+    options: Options,
+    output: Output,
 ) -> None:
     """Train an adapter on part of a study and print the log-likelihood of the rest, before and after.
 
     Example: goldless finetune study/ --base hf:meta-llama/Llama-3.1-8B-Instruct --template peer-review --out tuned
     """
-    recipe = Recipe(
-        rank=rank,
-        alpha=alpha,
-        learning_rate=learning_rate,
-        epochs=epochs,
-        batch_size=batch_size,
-        accumulation=accumulation,
-        max_length=max_length,
-        seed=seed,
-    )
+    import anyio
+
+    from goldless.finetuning.options import FinetuneOptions
+    from goldless.finetuning.pipeline import finetune_study
+    from goldless.studies import as_study
+
     with ProgressBars() as bars:
-        options = FinetuneOptions(
+        asked = FinetuneOptions(
             base=base,
-            out=out_folder,
+            out=folder,
             template=template,
             raw=raw,
             rewriter=rewriter,
             synopsis=synopsis,
-            agents=None if agents is None else names(agents),
+            agents=None if agents is None else split(agents),
             held_out=held_out,
-            recipe=recipe,
+            recipe=Recipe(
+                rank=rank,
+                alpha=alpha,
+                learning_rate=learning_rate,
+                epochs=epochs,
+                batch_size=batch_size,
+                accumulation=accumulation,
+                max_length=max_length,
+                seed=seed,
+            ),
             check_base=not untested_base,
             save_every=save_every,
-            resamples=resamples,
-            level=level,
-            journal=journal,
+            resamples=options.resamples,
+            level=options.level,
+            journal=options.journal,
             progress=bars,
             say=say,
         )
-        found = anyio.run(finetune_study, as_study(study), options)
-    print_tables(found.tables(), "json" if json_only else table, as_json=found.as_json)
-    _tell_rest(found, template, out_folder)
+        found = anyio.run(finetune_study, as_study(study), asked)
+    output.print_tables(found.tables(), found.as_json)
+    _tell_rest(found, template, folder)
 
 
 def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
@@ -191,12 +149,16 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
     if missing:
         say(f"held-out log-probabilities that are missing, before or after: {missing}", style="yellow")
     tell_spending(found.spending)
+    from goldless.finetuning.training_record import RESULT_FILE
+
     say(f"adapter: {found.adapter}, result: {folder / RESULT_FILE}")
     _tell_use(found, template)
 
 
 def _tell_use(found: Finetuned, template: str) -> None:
     """Say how the adapter is used, or that it cannot be."""
+    from goldless.finetuning.pipeline import RESPONSES
+
     if found.canaries.refused is not None:
         say("goldless score will refuse this adapter: its canaries fail", style="yellow")
         return

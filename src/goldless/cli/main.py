@@ -6,16 +6,77 @@ run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 1
 
 from __future__ import annotations
 
+import importlib
 import sys
-from typing import Annotated
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, cast
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from goldless._version import __version__
-from goldless.cli.console import say, warnings_as_messages
-from goldless.cli.exit_codes import INTERRUPTED, NOTHING, WRONG_INPUT
-from goldless.cli.verbs import Verbs
+from goldless.cli.console import INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
 from goldless.errors import GoldlessError, UserError
+
+VERBS = (
+    "demo",
+    "score",
+    "plan",
+    "explain",
+    "review",
+    "crashtest",
+    "agree",
+    "bias",
+    "cost",
+    "consistency",
+    "perturb",
+    "finetune",
+    "gre",
+    "view",
+    "serve-jury",
+    "doctor",
+    "study",
+    "models",
+    "plugins",
+)
+"""Names on the command line, in the order of the help; each is a module of that name."""
+LOOK: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False, "add_completion": False}
+
+
+class _ByName(Mapping[str, Any]):
+    """The verbs as commands, each imported when it is looked up."""
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in VERBS:
+            raise KeyError(name)
+        word = name.replace("-", "_")
+        module = importlib.import_module(f"goldless.cli.{word}")
+        app = getattr(module, "app", None)
+        if app is None:
+            app = typer.Typer(**LOOK)
+            app.command(name=name)(getattr(module, word))
+        found = typer.main.get_command(app)
+        found.name = name
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VERBS)
+
+    def __len__(self) -> int:
+        return len(VERBS)
+
+    def __contains__(self, name: object) -> bool:
+        return name in VERBS
+
+
+class Verbs(TyperGroup):
+    """All verbs; of a command line only the one it names is imported."""
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.commands = cast("dict[str, Any]", _ByName())
+
 
 app = typer.Typer(
     name="goldless",
@@ -26,10 +87,8 @@ app = typer.Typer(
         "and run [bold]goldless score FILE[/]. Everything a model says is kept in a journal, so nothing is computed or "
         "paid twice, and an interrupted command goes on where it stopped."
     ),
-    rich_markup_mode="rich",
     no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    add_completion=False,
+    **LOOK,
 )
 
 

@@ -5,16 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
-import anyio
 import typer
 
+from goldless.cli.command import verb
 from goldless.cli.console import say
-from goldless.cli.metric_options import FormatOption, JsonOption
-from goldless.cli.tables import print_tables
+from goldless.cli.output import Output
 from goldless.errors import ModelSpecError
-from goldless.models.catalogue import KINDS, open_model
-from goldless.models.embedded import find_embedded
-from goldless.reports.report_table import Column, ReportTable
 
 app = typer.Typer(
     help="List the models goldless can use, or fetch the embedded one.", no_args_is_help=True, rich_markup_mode="rich"
@@ -22,15 +18,19 @@ app = typer.Typer(
 
 
 @app.command("list")
-def list_models(*, table: FormatOption = "rich", json_only: JsonOption = False) -> None:
+@verb()
+def list_models(*, output: Output) -> None:
     """List the ways to name a model."""
+    from goldless.models.catalogue import KINDS
+    from goldless.models.embedded import find_embedded
+    from goldless.reports.report_table import Column, ReportTable
+
     columns = (Column("form", "written as"), Column("purpose", "what it is"))
     kinds = tuple(asdict(kind) for kind in KINDS)
     path = find_embedded()
-    print_tables(
+    output.print_tables(
         [ReportTable("Models", columns, kinds)],
-        "json" if json_only else table,
-        as_json=lambda: {"models": kinds, "embedded": None if path is None else str(path)},
+        lambda: {"models": kinds, "embedded": None if path is None else str(path)},
     )
     say(f"embedded: {'not fetched yet (goldless models pull embedded)' if path is None else path}")
 
@@ -40,6 +40,10 @@ def pull(
     model: Annotated[str, typer.Argument(help="Only the embedded model can be fetched ahead.")] = "embedded",
 ) -> None:
     """Fetch the embedded model and convert it, so that it can be used without a connection."""
+    import anyio
+
+    from goldless.models.catalogue import open_model
+
     if model != "embedded":
         raise ModelSpecError(
             f"only 'embedded' can be pulled, not {model!r}; other models are loaded when they are used"

@@ -2,120 +2,92 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from shlex import quote
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
-import typer
-from rich.markup import escape
-
-from goldless.cli.console import ProgressBars, say, tell_spending
-from goldless.cli.exit_codes import INCOMPLETE
-from goldless.cli.metric_options import (
-    OUTPUT,
-    STATISTICS,
-    BudgetOption,
-    FormatOption,
-    JournalOption,
-    JsonOption,
-    PriceOption,
-    StudyArgument,
-    names,
-)
-from goldless.cli.tables import print_tables
-from goldless.meta_evaluation.perturbations.catalogue import (
-    MODEL_FREE,
-    PERTURBATIONS,
-    Perturbation,
-    find_perturbation,
-    split_names,
-)
-from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy, perturb_study
-from goldless.meta_evaluation.strategies import STRATEGIES, find_strategy
-from goldless.models.usage import parse_budget, parse_price
+from goldless.cli.command import OUTPUT, StudyArgument, own, verb
+from goldless.cli.console import ProgressBars, incomplete, say
+from goldless.cli.output import Output, tell_spending
+from goldless.runs.option_forms import split
 from goldless.runs.options import Options
-from goldless.studies import as_study
+
+if TYPE_CHECKING:
+    from goldless.meta_evaluation.perturbations.catalogue import Perturbation
+    from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy
 
 MADE = "What is made"
+PERTURBATIONS = (
+    "deletion, deletion[paper], completion, completion[peer-review], synopsis-only, synopsis-only[peer-review], "
+    "synopsis-only[COLUMN], shuffled-task, null, null[peer-review], null[TEXT], rephrase, rephrase[peer-review], "
+    "elongation, elongation[peer-review], elongation[peer-review-summaries], case-flip, case-flip[candidate], format, "
+    "format[candidate], padding, padding[candidate], pattern, pattern[candidate], repetition, verdict-injection, "
+    "verdict-injection[brackets], verdict-injection[output], verdict-injection[gain], verdict-injection[score], "
+    "verdict-injection[command], verdict-injection[turn], praise"
+)
+"""As the help lists them."""
+STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"
+WRITER = "Chat model that writes: openai:MODEL, http://…/v1#MODEL, …"
 
 
+@verb("seed", "budget_usd", "price", "journal", helps={"seed": "Seed of shuffles and tags."})
 def perturb(
     study: StudyArgument,
     *,
-    out_folder: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="A new folder for the study.", rich_help_panel=OUTPUT)
-    ],
+    folder: Annotated[Path, own("A new folder for the study.", "--out", panel=OUTPUT, metavar="FOLDER")],
     perturbation: Annotated[
         list[str] | None,
-        typer.Option(
+        own(
+            f"Repeat it or separate by commas: {PERTURBATIONS}. By default all that need no model, each in its plain "
+            "form.",
+            panel=MADE,
             metavar="NAMES",
-            help=f"Repeat it or separate by commas: {escape(', '.join(PERTURBATIONS))}. "
-            "By default all that need no model, each in its plain form.",
-            rich_help_panel=MADE,
         ),
     ] = None,
     strategy: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAMES",
-            help=f"Agents that a chat model plays: {escape(', '.join(STRATEGIES))}.",
-            rich_help_panel=MADE,
-        ),
+        list[str] | None, own(f"Agents that a chat model plays: {STRATEGIES}.", panel=MADE, metavar="NAMES")
     ] = None,
     agents: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAMES", help="Agents whose responses are perturbed; all by default.", rich_help_panel=MADE
-        ),
+        own("Agents whose responses are perturbed; all by default.", panel=MADE, metavar="NAMES"),
     ] = None,
-    writer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODEL", help="Chat model that writes: openai:MODEL, http://…/v1#MODEL, …", rich_help_panel=MADE
-        ),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of shuffles and tags.", rich_help_panel=STATISTICS)] = 0,
-    budget: BudgetOption = None,
-    price: PriceOption = None,
-    journal: JournalOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    writer: Annotated[str | None, own(WRITER, panel=MADE, metavar="MODEL")] = None,
+    options: Options,
+    output: Output,
 ) -> None:
     """Write a study with perturbed copies of its responses as further agents.
 
     Example: goldless perturb answers.jsonl --out perturbed --agents gpt --perturbation deletion,elongation
     """
+    import anyio
+
+    from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, split_names
+    from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
+    from goldless.meta_evaluation.strategies import find_strategy
+    from goldless.studies import as_study
+
     wanted = split_names(perturbation or ())
-    strategies = [find_strategy(name) for name in names(strategy)]
+    strategies = [find_strategy(name) for name in split(strategy or ())]
     chosen = [find_perturbation(name) for name in wanted or (() if strategies else MODEL_FREE)]
     with ProgressBars() as bars:
-        options = Options(
-            seed=seed,
-            budget_usd=None if budget is None else parse_budget(budget),
-            price=None if price is None else parse_price(price),
-            journal=journal,
-            progress=bars,
-            say=say,
-        )
         work = partial(
             perturb_study,
             as_study(study),
-            out_folder,
+            folder,
             perturbations=chosen,
             strategies=strategies,
-            agents=None if agents is None else names(agents),
+            agents=None if agents is None else split(agents),
             writer=writer,
-            options=options,
+            options=replace(options, progress=bars, say=say),
         )
         made = anyio.run(work)
-    folder = None if made.folder is None else str(made.folder)
+    written = None if made.folder is None else str(made.folder)
     report = made.table.table()
-    print_tables(
+    output.print_tables(
         [report],
-        "json" if json_only else table,
-        as_json=lambda: {**made.table.as_json(), "folder": folder},
+        lambda: {**made.table.as_json(), "folder": written},
         markdown=lambda: "\n".join(report.markdown_lines()),
     )
     _tell_rest(made, chosen)
@@ -128,8 +100,7 @@ def _tell_rest(made: PerturbedStudy, perturbations: list[Perturbation]) -> None:
     for kind, count in made.failures.items():
         say(f"missing: {count} {kind}, for example: {made.examples[kind]}", style="yellow")
     if made.folder is None:
-        say(f"incomplete: texts still open: {made.open}. Nothing was written; run it again to go on", style="yellow")
-        raise typer.Exit(INCOMPLETE)
+        incomplete(f"texts still open: {made.open}, nothing was written")
     unchanged = sum(row.unchanged for row in made.table.rows)
     if unchanged:
         say(f"left unchanged by their perturbation: {unchanged}; no metric can tell these apart", style="yellow")

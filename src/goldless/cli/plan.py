@@ -3,50 +3,61 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from typing import TYPE_CHECKING
 
-from goldless.cli.metric_options import FormatOption, JsonOption, StudyArgument, metric_options, run_on_study
-from goldless.cli.tables import print_tables
-from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.estimate import Plan, plan_study
-from goldless.runs.options import Options
+from goldless.cli.command import StudyArgument, verb
+from goldless.cli.output import Output
+from goldless.runs.options import CRITIC, METRICS, MODELS, Options
+
+if TYPE_CHECKING:
+    from goldless.reports.report_table import ReportTable
+    from goldless.runs.estimate import Plan
 
 READING = (
     "calls: different ones; known: in the journal already; tokens: each call whole, as a server charges; computed: "
     "where beginnings are shared; USD and time: of what is not known yet; ?: cannot be told."
 )
-COLUMNS = (
-    Column("metric", "metric", absent="all together"),
-    Column("part", "asks the"),
-    Column("model", "model", wide=True),
-    Column("calls", "calls", "count"),
-    Column("known", "known", "count", "?"),
-    Column("tokens", "tokens", "count"),
-    Column("computed_tokens", "computed", "count"),
-    Column("cost_usd", "USD", "usd", "?"),
-    Column("seconds", "time", "seconds", "?"),
+
+
+@verb(
+    METRICS,
+    CRITIC,
+    "seed",
+    MODELS,
+    without=("on_too_long", "budget_usd"),
+    first=("metrics", "scorer", "rewriters", "critic", "recorded"),
 )
-
-
-@metric_options(leave_out=("on_too_long", "resamples", "level", "budget"))
-def plan(
-    study: StudyArgument, *, options: Options, table: FormatOption = "rich", json_only: JsonOption = False
-) -> None:
+def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
     """Print calls, tokens, cost and time of a score, for each metric alone and for all together. Asks no server.
 
     Example: goldless plan answers.jsonl --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
     """
-    planned = run_on_study(plan_study, study, options)
+    from goldless.runs.estimate import plan_study
+
+    planned = output.run(plan_study, study, options)
     models = {row.part: row.model for row in planned.together}
     nobody = () if planned.together else ("No model is asked: everything is computed from what the study carries.",)
-    print_tables(
-        [plan_table(planned)],
-        "json" if json_only else table,
-        as_json=lambda: asdict(planned),
+    output.print_tables(
+        [_table(planned)],
+        lambda: asdict(planned),
         below=(*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *planned.notes),
     )
 
 
-def plan_table(planned: Plan) -> ReportTable:
+def _table(planned: Plan) -> ReportTable:
     """Each metric alone, then all of them in one run."""
+    from goldless.reports.report_table import Column, ReportTable
+
+    columns = (
+        Column("metric", "metric", absent="all together"),
+        Column("part", "asks the"),
+        Column("model", "model", wide=True),
+        Column("calls", "calls", "count"),
+        Column("known", "known", "count", "?"),
+        Column("tokens", "tokens", "count"),
+        Column("computed_tokens", "computed", "count"),
+        Column("cost_usd", "USD", "usd", "?"),
+        Column("seconds", "time", "seconds", "?"),
+    )
     rows = tuple(asdict(row) for row in (*planned.rows, *planned.together))
-    return ReportTable(f"Plan for {planned.study}", COLUMNS, rows, apart=len(planned.together))
+    return ReportTable(f"Plan for {planned.study}", columns, rows, apart=len(planned.together))

@@ -3,71 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING
 
-import typer
+from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
+from goldless.cli.console import NOTHING, end, incomplete, out, say
+from goldless.cli.output import Output, tell_spending
+from goldless.runs.options import SCORING, Options
 
-from goldless.cli.console import out, say, tell_folder, tell_spending
-from goldless.cli.exit_codes import INCOMPLETE, NOTHING
-from goldless.cli.metric_options import (
-    STATISTICS,
-    Format,
-    FormatOption,
-    JsonOption,
-    OutOption,
-    StudyArgument,
-    metric_options,
-    run_on_study,
-)
-from goldless.cli.tables import print_tables
-from goldless.reports.leaderboard import Leaderboard
-from goldless.reports.rater_table import RaterTable
-from goldless.runs.evaluation import Evaluation
-from goldless.runs.options import Options
-from goldless.runs.pipeline import evaluate_study
-from goldless.runs.store import as_json, save_run
+if TYPE_CHECKING:
+    from goldless.reports.leaderboard import Leaderboard
+    from goldless.reports.rater_table import RaterTable
+    from goldless.runs.evaluation import Evaluation
 
 
-@metric_options()
-def score(
-    study: StudyArgument,
-    *,
-    options: Options,
-    compare_groups: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="A B",
-            help="Compare two groups of the agents table: effect sizes and AUC.",
-            rich_help_panel=STATISTICS,
-        ),
-    ] = None,
-    out_folder: OutOption = None,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
-) -> None:
+@verb(*SCORING, first=("metrics", "scorer", "rewriters", "recorded", "out_folder"), out=RUN_FOLDER)
+def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     """Score a study and print the leaderboard with intervals.
 
     Example: goldless score answers.jsonl --metric gem-raw,tvd-mi --scorer embedded --out runs/first
     """
-    options = replace(options, compare_groups=compare_groups)
-    evaluation = run_on_study(evaluate_study, study, options, out_folder=out_folder, replaces_evidence=True)
-    if out_folder is not None:
-        save_run(evaluation, out_folder)
-    print_leaderboards(evaluation, "json" if json_only else table)
-    tell_rest(evaluation, out_folder)
+    from goldless.runs.pipeline import evaluate_study
+    from goldless.runs.store import save_run
+
+    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True)
+    if output.folder is not None:
+        save_run(evaluation, output.folder)
+    print_leaderboards(evaluation, output)
+    tell_evaluation(evaluation, output)
 
 
-def print_leaderboards(evaluation: Evaluation, shown_as: Format) -> None:
+def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
     """Print every metric's leaderboard on standard output."""
+    from goldless.reports.leaderboard import Leaderboard
+    from goldless.runs.store import as_json
+
     boards: list[Leaderboard | RaterTable] = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     if evaluation.raters is not None:
         boards.append(evaluation.raters.table)
-    print_tables(
+    output.print_tables(
         [board.table(beaten="ranks") if isinstance(board, Leaderboard) else board.table() for board in boards],
-        shown_as,
-        as_json=lambda: as_json(evaluation),
+        lambda: as_json(evaluation),
         csv=lambda: _csv(boards),
         markdown=lambda: _markdown(boards),
         rich=lambda: _print_boards(boards, evaluation),
@@ -76,11 +51,12 @@ def print_leaderboards(evaluation: Evaluation, shown_as: Format) -> None:
 
 def _csv(boards: Sequence[Leaderboard | RaterTable]) -> str:
     """One header for all metrics; the table of raters has columns of its own."""
-    texts = [board.to_csv() for board in boards]
-    return "".join(
-        text.split("\n", 1)[1] if i and isinstance(board, Leaderboard) else text
-        for i, (board, text) in enumerate(zip(boards, texts, strict=True))
-    )
+    header, text = "", ""
+    for board in boards:
+        first, rest = board.to_csv().split("\n", 1)
+        text += rest if first == header else f"{first}\n{rest}"
+        header = first
+    return text
 
 
 def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
@@ -89,13 +65,9 @@ def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
 
 def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation) -> None:
     for board in boards:
-        out.print(board.to_rich())
-        out.print(board.signature, markup=False, soft_wrap=True, style="dim")
-        out.print()
-    _print_groups(evaluation)
-
-
-def _print_groups(evaluation: Evaluation) -> None:
+        out().print(board.to_rich())
+        out().print(board.signature, markup=False, soft_wrap=True, style="dim")
+        out().print()
     for outcome in evaluation.outcomes.values():
         groups = outcome.groups
         if groups is None:
@@ -103,7 +75,7 @@ def _print_groups(evaluation: Evaluation) -> None:
         numbers = {"d_response": groups.d_response, "AUC": groups.auc, "d_task": groups.d_task}
         shown = ", ".join(f"{name} {_three(x)}" for name, x in numbers.items())
         interval = "" if groups.low is None else f" ({_three(groups.low)} … {_three(groups.high)})"
-        out.print(
+        out().print(
             f"{outcome.metric}: {evaluation.settings.get('groups')}, {groups.n_tasks} tasks: "
             f"difference {_three(groups.difference)}{interval}; {shown}",
             markup=False,
@@ -114,7 +86,7 @@ def _three(value: float | None) -> str:
     return "-" if value is None else f"{value:.3f}"
 
 
-def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
+def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
     """Say on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
     tell_spending(evaluation.spending)
     if evaluation.canaries is not None:
@@ -124,16 +96,12 @@ def tell_rest(evaluation: Evaluation, folder: Path | None) -> None:
         count = len(evaluation.tasks_without_peers)
         say(f"{count} task{'s' * (count != 1)} answered by fewer than two agents, not scored: {listed}", style="yellow")
     _tell_missing(evaluation)
-    tell_folder(folder)
+    output.tell_folder("results and evidence")
     if not evaluation.complete:
-        done = evaluation.asked - evaluation.open
-        say(f"incomplete: {done} of {evaluation.asked}; run the same command again to go on", style="yellow")
-        raise typer.Exit(INCOMPLETE)
-    if evaluation.outcomes and all(
-        row.score is None for o in evaluation.outcomes.values() for row in o.leaderboard.rows
-    ):
-        say("nothing could be scored", style="red")
-        raise typer.Exit(NOTHING)
+        incomplete(f"{evaluation.asked - evaluation.open} of {evaluation.asked}")
+    boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
+    if boards and all(row.score is None for board in boards for row in board.rows):
+        end(NOTHING, "nothing could be scored")
 
 
 def _tell_missing(evaluation: Evaluation) -> None:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import anyio
 import typer
 
+from goldless.cli.command import own, verb
 from goldless.cli.console import say
 from goldless.errors import UserError
-from goldless.judging.judges import find_judge
-from goldless.judging.licence_files import read_licence
-from goldless.judging.licences import Licence, prompt_hash, refuse
-from goldless.jury.panel import Juror, Jury
-from goldless.jury.server import serve, token_from
-from goldless.models.cache import default_journal
-from goldless.models.journal import Journal
-from goldless.runs.opening import Part, open_models
 from goldless.runs.options import Options
 
+if TYPE_CHECKING:
+    from goldless.judging.licences import Licence
 
+
+@verb("task_description", "journal", helps={"task_description": "As it was in the exam."})
 def serve_jury(
     licences: Annotated[
         list[str],
@@ -30,28 +26,33 @@ def serve_jury(
         ),
     ],
     *,
-    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on.")] = 8321,
+    host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, own("Port to listen on.")] = 8321,
     token_variable: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Environment variable with the bearer token that callers must send."),
+        own("Environment variable with the bearer token that callers must send.", metavar="NAME"),
     ] = None,
-    task_description: Annotated[str, typer.Option(help="As it was in the exam.")] = "",
-    journal: Annotated[Path | None, typer.Option(help="Journal file.", show_default=False)] = None,
+    options: Options,
 ) -> None:
     """Answer chat completions with the weighted, swap-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
     Example: goldless serve-jury licences/*.json
     """
+    import anyio
+
+    from goldless.jury.server import token_from
+
     held = dict(map(_split, licences))
     if len(held) < len(licences):
         raise UserError("each licence is given once")
     token = None if token_variable is None else token_from(token_variable)
-    anyio.run(_serve, held, host, port, token, task_description, journal)
+    anyio.run(_serve, held, host, port, token, options)
 
 
 def _split(item: str) -> tuple[Path, str]:
     """The licence's file and how its model is reached."""
+    from goldless.judging.licence_files import read_licence
+
     path, equals, spec = item.partition("=")
     if equals and not spec:
         raise UserError(f"{item!r}: give LICENCE or LICENCE=SPEC")
@@ -71,19 +72,26 @@ def _spec_of(licence: Licence) -> str:
     )
 
 
-async def _serve(  # noqa: PLR0917 - anyio.run passes by position
-    held: dict[Path, str], host: str, port: int, token: str | None, task_description: str, journal_path: Path | None
-) -> None:
+async def _serve(held: dict[Path, str], host: str, port: int, token: str | None, options: Options) -> None:
+    from goldless.judging.judges import find_judge
+    from goldless.judging.licence_files import read_licence
+    from goldless.judging.licences import prompt_hash, refuse
+    from goldless.jury.panel import Juror, Jury
+    from goldless.jury.server import serve
+    from goldless.models.cache import default_journal
+    from goldless.models.journal import Journal
+    from goldless.runs.opening import Part, open_models
+
     found = {path: read_licence(path) for path in held}
     scales = {licence.scale for licence in found.values()}
     kinds = {licence.task_kind for licence in found.values()}
     if len(scales) > 1 or len(kinds) > 1:
         raise UserError(f"jurors judge the same thing on the same scale; these are for {', '.join(scales | kinds)}")
     scale = find_judge(scales.pop())
-    wording, kind = prompt_hash(scale, task_description), kinds.pop()
+    wording, kind = prompt_hash(scale, options.task_description), kinds.pop()
     claimed = [(licence.identity, licence) for licence in found.values()]
     refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
-    journal = Journal(journal_path or default_journal())
+    journal = Journal(options.journal or default_journal())
     parts = [Part(str(path), spec, "both") for path, spec in held.items()]
     try:
         async with open_models(parts, Options(say=say), journal) as models:
@@ -99,7 +107,7 @@ async def _serve(  # noqa: PLR0917 - anyio.run passes by position
                         model.scorer if scoring else model.chat,
                         scale,
                         licence.weight,
-                        task_description=task_description,
+                        task_description=options.task_description,
                     )
                 )
             await serve(

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goldless.cli.console import say
-from goldless.cli.exit_codes import WRONG_INPUT
-from goldless.cli.metric_options import FormatOption, JsonOption
-from goldless.cli.tables import print_tables
+from goldless.cli.command import verb
+from goldless.cli.console import WRONG_INPUT, end, say
+from goldless.cli.output import Output
 from goldless.errors import StudyError
 from goldless.reports.report_table import Column, ReportTable
 from goldless.reports.terminal import printable
-from goldless.studies import Study, read_study
+
+if TYPE_CHECKING:
+    from goldless.studies import Study
 
 app = typer.Typer(help="Check a study, or show what is in it.", no_args_is_help=True, rich_markup_mode="rich")
 
@@ -25,13 +26,14 @@ StudyPath = Annotated[
 @app.command()
 def check(path: StudyPath) -> None:
     """Read every row of the study and say all that is wrong with it, with file and line."""
+    from goldless.studies import read_study
+
     try:
         study = read_study(path)
     except StudyError as error:
         for problem in error.problems:
             say(str(problem))
-        say(str(error).splitlines()[0])
-        raise typer.Exit(WRONG_INPUT) from error
+        end(WRONG_INPUT, str(error).splitlines()[0], style="")
     missing = len(study.tasks) * len(study.agents) - study.n_responses
     counts = [f"{len(study.tasks):,} tasks", f"{len(study.agents):,} agents"]
     counts += [f"{study.n_responses:,} responses ({missing:,} missing)"] * bool(study.n_responses)
@@ -43,16 +45,14 @@ def check(path: StudyPath) -> None:
 
 
 @app.command()
-def show(
-    path: StudyPath,
-    *,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
-) -> None:
+@verb()
+def show(path: StudyPath, *, output: Output) -> None:
     """Show how much of everything there is in the study, what is missing, and its first task."""
+    from goldless.studies import read_study
+
     summary = _summary(read_study(path))
     tables = [_overview(summary), _agents(summary), _example(summary)]
-    print_tables([one for one in tables if one.rows], "json" if json_only else table, as_json=lambda: summary)
+    output.print_tables([one for one in tables if one.rows], lambda: summary)
 
 
 def _summary(study: Study) -> dict[str, Any]:

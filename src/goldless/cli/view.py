@@ -7,32 +7,28 @@ import webbrowser
 from pathlib import Path
 from typing import Annotated
 
-import anyio
 import typer
 
+from goldless.cli.command import own, verb
 from goldless.cli.console import say
 from goldless.errors import UserError
-from goldless.models.cache import default_journal
-from goldless.viewer.bundle import DEFAULT_TASKS, write_bundle
-from goldless.viewer.library import Library
-from goldless.viewer.server import serve
+from goldless.runs.options import Options
 
 
+@verb("journal", helps={"journal": "Journal with the replies of models; by default yours."})
 def view(
     runs: Annotated[Path, typer.Argument(metavar="RUNS_DIR", help="A folder of run folders, or one run folder.")],
     *,
-    port: Annotated[int, typer.Option(help="Port to listen on; 0: a free one.")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="Open the page in your browser.")] = True,
+    port: Annotated[int, own("Port to listen on; 0: a free one.")] = 0,
+    browser: Annotated[bool, own("Open the page in your browser.", "--browser/--no-browser")] = True,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="OUT", help="Write the pages as a static site into this folder instead.")
+        Path | None, own("Write the pages as a static site into this folder instead.", metavar="OUT")
     ] = None,
-    tasks: Annotated[int, typer.Option(help="Tasks of each run in a static site, the first ones.")] = DEFAULT_TASKS,
+    tasks: Annotated[int, own("Tasks of each run in a static site, the first ones.")] = 50,
     maps: Annotated[
-        bool, typer.Option("--maps", help="Information maps in a static site: a page for each pair of responses.")
+        bool, own("Information maps in a static site: a page for each pair of responses.", "--maps")
     ] = False,
-    journal: Annotated[
-        Path | None, typer.Option(help="Journal with the replies of models; by default yours.", show_default=False)
-    ] = None,
+    options: Options,
 ) -> None:
     """Show runs: leaderboards, tasks, and the prompt and reply under every number. Stop it with Ctrl-C.
 
@@ -41,9 +37,16 @@ def view(
 
     Example: goldless view runs/
     """
+    import anyio
+
+    from goldless.models.cache import default_journal
+    from goldless.viewer.bundle import write_bundle
+    from goldless.viewer.library import Library
+    from goldless.viewer.server import serve
+
     if not 0 <= port <= 65535:
         raise UserError(f"a port is a number from 0 to 65535, not {port}")
-    library = Library(runs, journal=journal or default_journal())
+    library = Library(runs, journal=options.journal or default_journal())
     if bundle is not None:
         made = write_bundle(library, bundle, tasks=tasks, maps=maps, say=say)
         for name, left in made.left_out.items():

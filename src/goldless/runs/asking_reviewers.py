@@ -37,8 +37,8 @@ from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
-from goldless.runs.review_options import ReviewOptions
 from goldless.studies import Study
 
 CHANGER = "question changer"

@@ -9,7 +9,7 @@ from typing import TypedDict
 from goldless.errors import MetricError, UserError, nearest
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
-from goldless.runs.review_options import ReviewOptions
+from goldless.runs.options import Options as ReviewOptions
 from goldless.studies import Study
 
 QUESTIONERS = 3

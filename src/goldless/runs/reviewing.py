@@ -33,9 +33,10 @@ from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mea
 from goldless.models.interface import ModelIdentity
 from goldless.runs.asking_reviewers import AskedReviewers, ask_reviewers
 from goldless.runs.opening import Spending
+from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import check_review_options
 from goldless.runs.review_evidence import ReviewEvidence, recorded_review, without_own_family
 from goldless.runs.review_labels import People, what_people_said
-from goldless.runs.review_options import ReviewOptions, check_review_options
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature, table_hash
 from goldless.studies import Study

@@ -8,88 +8,89 @@ from typing import Annotated
 
 import typer
 
+from goldless.cli.command import own, verb
 from goldless.cli.console import say
-from goldless.cli.gre.arguments import BoardName
-from goldless.cli.metric_options import FormatOption, JsonOption, SeedOption
-from goldless.cli.tables import print_tables
+from goldless.cli.output import Output
 from goldless.errors import UserError
-from goldless.gre_bench.board_comparison import compare_boards
-from goldless.gre_bench.boards import read_board
-from goldless.gre_bench.other_benchmarks import correlate as correlate_board
-from goldless.gre_bench.other_benchmarks import read_benchmark_scores
-from goldless.gre_bench.size_effect import size_effect
-from goldless.gre_bench.size_figure import size_figure
+from goldless.runs.options import Options
+
+BoardName = Annotated[
+    str,
+    typer.Argument(
+        metavar="BOARD",
+        help="Folder of an edition or a run, a CSV file with agent and metrics, published:70b or published:8b.",
+    ),
+]
 
 
-def show(
-    board: BoardName, *, seed: SeedOption = 0, table: FormatOption = "rich", json_only: JsonOption = False
-) -> None:
+@verb("seed")
+def show(board: BoardName, *, options: Options, output: Output) -> None:
     """Print a board with all its metrics, and how much larger models of a family score higher.
 
     Example: goldless gre show published:70b
     """
+    from goldless.gre_bench.boards import read_board
+    from goldless.gre_bench.size_effect import size_effect
+
     found = read_board(board)
-    effect = size_effect(found, seed=seed)
+    effect = size_effect(found, seed=options.seed)
     tables = [found.table(), *([effect.table()] if any(row.slope is not None for row in effect.metrics) else [])]
-    print_tables(
-        tables,
-        "json" if json_only else table,
-        as_json=lambda: {**found.as_json(), "size_effect": effect.as_json()},
-    )
+    output.print_tables(tables, lambda: {**found.as_json(), "size_effect": effect.as_json()})
 
 
-def compare(
-    first: BoardName,
-    second: BoardName,
-    *,
-    seed: SeedOption = 0,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
-) -> None:
+@verb("seed")
+def compare(first: BoardName, second: BoardName, *, options: Options, output: Output) -> None:
     """Compare two editions, or two scorers of one: how alike they rank the agents, and who rose or fell.
 
     Example: goldless gre compare 2023/ 2024/, or goldless gre compare published:70b published:8b
     """
-    found = compare_boards(read_board(first), read_board(second), seed=seed)
+    from goldless.gre_bench.board_comparison import compare_boards
+    from goldless.gre_bench.boards import read_board
+
+    found = compare_boards(read_board(first), read_board(second), seed=options.seed)
     metrics = [agreement.metric for agreement in found.agreements]
-    tables = [found.table(), *(found.change_table(metric) for metric in metrics)]
-    print_tables(tables, "json" if json_only else table, as_json=found.as_json)
+    output.print_tables([found.table(), *(found.change_table(metric) for metric in metrics)], found.as_json)
 
 
+@verb("seed")
 def correlate(
     board: BoardName,
     *,
     benchmarks: Annotated[
         str,
-        typer.Option(
-            metavar="FILE",
-            help="A .csv with agent and one column a benchmark, or published for those of the GEM paper.",
-        ),
+        own("A .csv with agent and one column a benchmark, or published for those of the GEM paper.", metavar="FILE"),
     ],
-    seed: SeedOption = 0,
-    table: FormatOption = "rich",
-    json_only: JsonOption = False,
+    options: Options,
+    output: Output,
 ) -> None:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 
     Example: goldless gre correlate published:70b --benchmarks published
     """
+    from goldless.gre_bench.boards import read_board
+    from goldless.gre_bench.other_benchmarks import correlate as correlate_board
+    from goldless.gre_bench.other_benchmarks import read_benchmark_scores
+
     mine = read_board(board)
-    found = correlate_board(mine, read_benchmark_scores(benchmarks), seed=seed)
+    found = correlate_board(mine, read_benchmark_scores(benchmarks), seed=options.seed)
     found = replace(found, notes=(*(f"{note}." for note in mine.notes), *found.notes))
-    print_tables([found.table()], "json" if json_only else table, as_json=found.as_json)
+    output.print_tables([found.table()], found.as_json)
 
 
+@verb()
 def figure(
     board: BoardName,
     *,
-    out_file: Annotated[Path, typer.Option("--out", metavar="FILE.svg", help="Where to draw it.")],
-    dark: Annotated[bool, typer.Option("--dark", help="Always dark; by default as the reader's screen is.")] = False,
+    out_file: Annotated[Path, own("Where to draw it.", "--out", metavar="FILE.svg")],
+    dark: Annotated[bool, own("Always dark; by default as the reader's screen is.", "--dark")] = False,
 ) -> None:
     """Draw score against number of parameters as SVG, a panel a metric, with intervals and the human baseline.
 
     Example: goldless gre figure iclr2024 --out figure.svg
     """
+    from goldless.gre_bench.boards import read_board
+    from goldless.gre_bench.size_figure import size_figure
+
     if out_file.suffix.lower() != ".svg":
         raise UserError(f"{out_file}: the figure is drawn as SVG; give a name that ends in .svg")
     drawn = size_figure(read_board(board), dark=dark)

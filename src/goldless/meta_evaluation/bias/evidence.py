@@ -18,8 +18,8 @@ from goldless.metrics.judgement_table import (
     response_ratings,
 )
 from goldless.runs.opening import Spending
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import recorded_review
-from goldless.runs.review_options import ReviewOptions
 from goldless.runs.reviewing import review_study
 from goldless.studies import Study
 

@@ -34,11 +34,11 @@ from goldless.metrics.metric import response_rows
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.review_labels import what_people_said
-from goldless.runs.review_options import ReviewOptions
 from goldless.signature import Signature
 from goldless.studies import Study
 

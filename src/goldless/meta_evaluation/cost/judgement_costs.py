@@ -24,8 +24,8 @@ from goldless.models.usage import FREE_PROVIDERS, MILLION, Price, parse_price, p
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.asking_reviewers import named_reviewers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN
+from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import reviewer_family
-from goldless.runs.review_options import ReviewOptions
 from goldless.runs.review_results import Review
 from goldless.studies import Study
 

@@ -10,9 +10,10 @@ from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost, reviewer
 from goldless.meta_evaluation.cost.panel_frontier import Frontier, panel_frontier
 from goldless.metrics.judgement_table import pair_judgements
 from goldless.models.usage import Price
+from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import check_review_options
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_labels import what_people_said
-from goldless.runs.review_options import ReviewOptions, check_review_options
 from goldless.runs.review_results import Review
 from goldless.runs.reviewing import review_study
 from goldless.studies import Study

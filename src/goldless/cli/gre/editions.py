@@ -1,0 +1,391 @@
+"""``goldless gre collect``, ``review``, ``score``, ``run`` and ``demo``: an edition, from its papers to its boards."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from goldless.cli.command import OUTPUT, like, own, verb
+from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
+from goldless.cli.output import Output, tell_spending
+from goldless.cli.score import tell_evaluation
+from goldless.errors import UserError
+from goldless.runs.option_forms import metric_names, split
+from goldless.runs.options import Options, Progress
+
+if TYPE_CHECKING:
+    from goldless.gre_bench.edition import Edition
+    from goldless.gre_bench.edition_scores import EditionScores
+    from goldless.gre_bench.generated_reviews import Generated
+    from goldless.gre_bench.making import Asking
+    from goldless.gre_bench.papers import LeftOut
+
+PAPERS = "Which papers"
+ASKED = "What is asked"
+COSTS = ("budget_usd", "price", "journal")
+
+EditionFolder = Annotated[
+    Path, typer.Argument(metavar="EDITION", help="Folder of an edition, begun with goldless gre collect.")
+]
+
+
+def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
+    """What asking models may cost, with who is told how far it is."""
+    from goldless.gre_bench.making import Asking
+
+    return Asking(
+        budget_usd=options.budget_usd, price=options.price, journal=options.journal, progress=progress, say=say
+    )
+
+
+def _given(**settings: Any) -> dict[str, Any]:
+    """The settings that were named; the others stay as the edition's config has them."""
+    return {name: value for name, value in settings.items() if value is not None}
+
+
+# --- collecting ----------------------------------------------------------------------------------------------------
+
+
+@verb()
+def collect(
+    edition: Annotated[
+        Path | None,
+        typer.Argument(metavar="[EDITION]", help="Folder of the edition; named by the venue where it is left out."),
+    ] = None,
+    *,
+    venue: Annotated[str | None, own("A venue of OpenReview, such as ICLR.cc/2024/Conference.", panel=PAPERS)] = None,
+    from_folder: Annotated[
+        Path | None,
+        own(
+            "Papers and reviews that you have; see docs/gre_folder.md for the folder's layout.",
+            panel=PAPERS,
+            metavar="FOLDER",
+        ),
+    ] = None,
+    papers: Annotated[
+        int | None, own("How many to draw; all that can be used by default.", panel=PAPERS, min=1)
+    ] = None,
+    reviews: Annotated[
+        int | None,
+        own(
+            "Human reviews of each: one is the candidate, the others are references.",
+            panel=PAPERS,
+            default="3",
+            min=2,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None, own("Fixes which papers and reviews are drawn.", panel=PAPERS, default="0", min=0)
+    ] = None,
+    reader: Annotated[
+        Literal["pypdf", "docling"] | None, own("What reads PDFs.", panel=PAPERS, default="pypdf")
+    ] = None,
+    fewer_ok: Annotated[
+        bool | None, own("Take what there is where that is fewer than asked for.", "--fewer-ok", show_default=False)
+    ] = None,
+    seconds_between_requests: Annotated[float, own("How long to wait between requests.", min=0.0)] = 1.0,
+    api1: Annotated[str, own("Version 1 of OpenReview's interface.", metavar="URL")] = "https://api.openreview.net",
+    api2: Annotated[str, own("Version 2 of it.", metavar="URL")] = "https://api2.openreview.net",
+) -> None:
+    """Collect papers with their human reviews into a new edition: a folder with a config and an ordinary study.
+
+    Everything a venue answers is kept, so an interrupted command goes on where it stopped and asks for nothing twice.
+
+    Example: goldless gre collect iclr2024 --venue ICLR.cc/2024/Conference --papers 300 --reviews 3 --seed 1
+    """
+    from goldless.gre_bench.edition import open_or_begin
+    from goldless.gre_bench.making import collect_edition
+
+    if venue is not None and from_folder is not None:
+        raise UserError("--venue and --from-folder: name one of the two")
+    begun = open_or_begin(_folder(edition, venue))
+    settings = _given(
+        venue=venue,
+        from_folder=None if from_folder is None else str(from_folder.resolve()),
+        papers=papers,
+        reviews=reviews,
+        seed=seed,
+        reader=reader,
+        fewer_ok=fewer_ok,
+    )
+    asked: dict[str, Any] = {"seconds_between_requests": seconds_between_requests, "api1": api1, "api2": api2}
+    with ProgressBars() as bars, _unanswered_is_incomplete():
+        made, left_out = collect_edition(begun, settings, **asked, progress=bars, say=say)
+    _tell_collected(made, left_out)
+
+
+def _folder(edition: Path | None, venue: str | None) -> Path:
+    if edition is not None:
+        return edition
+    if venue is None:
+        raise UserError("name a folder for the edition, and --venue or --from-folder")
+    return Path("gre-" + re.sub(r"[^A-Za-z0-9.]+", "-", venue).strip("-."))
+
+
+@contextmanager
+def _unanswered_is_incomplete() -> Iterator[None]:
+    """End with 3, as all that can go on later, where a venue's server gives no answer."""
+    from goldless.gre_bench.polite_session import UnansweredError
+
+    try:
+        yield
+    except UnansweredError as error:
+        end(INCOMPLETE, f"incomplete: {error}", style="yellow")
+
+
+def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
+    """Say what was collected, and what was left out for which reason."""
+    from goldless.gre_bench.collected_study import fields_beside_reviews, section_titles
+
+    study = edition.study()
+    count = len(study.tasks)
+    people = {agent.agent for agent in study.agents if agent.group in {"human", "reference"}}
+    reviews = sum(response.agent in people for _, responses in study for response in responses)
+    say(f"{count} paper{'s' * (count != 1)} with {reviews} human reviews: {edition.study_folder}")
+    if titles := section_titles(study):
+        say(f"sections of the human reviews: {', '.join(titles)}")
+    if fields := fields_beside_reviews(study):
+        table = edition.study_folder / "reviews.jsonl"
+        say(f"fields with text that is no part of the reviews: {', '.join(fields)}; see {table}")
+    if rows := tuple(left_out):
+        reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(row.reason for row in rows).most_common())
+        say(f"left out: {len(rows)} ({reasons}); which and why: {edition.study_folder / 'left_out.jsonl'}")
+
+
+# --- reviewing -----------------------------------------------------------------------------------------------------
+
+
+@verb(*COSTS)
+def review(
+    edition: EditionFolder,
+    *,
+    models: Annotated[
+        list[str] | None,
+        own(
+            "Models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or a name of edition.toml. Repeat it or "
+            "separate by commas. All of edition.toml by default.",
+            panel=ASKED,
+            metavar="[NAME=]MODEL",
+        ),
+    ] = None,
+    agents: Annotated[
+        Path | None,
+        own(
+            "What is known of models, as .csv or .jsonl: agent, parameters, family, cutoff_date.",
+            panel=ASKED,
+            metavar="FILE",
+        ),
+    ] = None,
+    max_tokens: Annotated[
+        int | None,
+        own("Longest review; a longer one is cut, and so missing.", panel=ASKED, default="4096", min=1),
+    ] = None,
+    temperature: Annotated[float | None, own("Of sampling.", panel=ASKED, default="0", min=0.0)] = None,
+    truncate: Annotated[
+        bool | None,
+        own(
+            "Cut the end of a paper that does not fit a model's context; else its review is missing.",
+            "--truncate/--no-truncate",
+            panel=ASKED,
+            show_default=False,
+        ),
+    ] = None,
+    keep_cut: Annotated[
+        bool | None,
+        own(
+            "Keep a review that reached --max-tokens as far as it goes.",
+            "--keep-cut/--no-keep-cut",
+            panel=ASKED,
+            show_default=False,
+        ),
+    ] = None,
+    options: Options,
+    output: Output,
+) -> None:
+    """Have models review the papers of an edition, with prompt C.3 of the GEM paper, side by side.
+
+    Example: goldless gre review iclr2024 --models openai:gpt-4o-mini,local=http://127.0.0.1:8000/v1#llama --budget 5USD
+    """
+    import anyio
+
+    from goldless.gre_bench.agent_facts import read_agent_facts
+    from goldless.gre_bench.edition import open_edition
+    from goldless.gre_bench.making import review_edition
+    from goldless.runs.asking_reviewers import named_reviewers
+
+    opened = open_edition(edition)
+    chosen = named_reviewers(split(models or ()))
+    facts = {} if agents is None else read_agent_facts(agents)
+    if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
+        say(f"{agents}: not used, since no model of the edition is called so: {', '.join(unknown)}")
+    settings = _given(
+        max_tokens=max_tokens,
+        temperature=temperature,
+        truncate=truncate,
+        cut=None if keep_cut is None else "keep" if keep_cut else "missing",
+    )
+    # a bare name of the config means the model that has it there
+    new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
+    added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
+    for name, known in facts.items():
+        if name not in unknown:
+            added.setdefault(name, {}).update(known)
+    with ProgressBars() as bars:
+        asked = _asking(options, bars)
+        work = partial(review_edition, opened, settings, models=added, only=list(chosen) or None, asking=asked)
+        _, generated = anyio.run(work)
+    output.print_tables([generated.table()], generated.as_json)
+    _tell_generated(generated)
+
+
+def _tell_generated(generated: Generated) -> None:
+    """Say what it cost and what is missing; exit with 3 where calls are open."""
+    tell_spending(generated.spending)
+    for kind, message in generated.examples.items():
+        say(f"{kind}, for example {message}", style="yellow")
+    if generated.incomplete is not None:
+        end(INCOMPLETE, generated.incomplete, style="yellow")
+    if generated.reviews and all(review.text is None for review in generated.reviews):
+        end(NOTHING, "no review was written")
+
+
+# --- scoring -------------------------------------------------------------------------------------------------------
+
+
+@verb(*COSTS)
+def score(
+    edition: EditionFolder,
+    *,
+    metric: Annotated[list[str] | None, like("metrics")] = None,
+    scorer: Annotated[str | None, like("scorer", default="embedded")] = None,
+    rewriter: Annotated[list[str] | None, like("rewriters")] = None,
+    synopsis_writer: Annotated[str | None, like("synopsis_writer")] = None,
+    seed: Annotated[int | None, like("seed", "Seed of resampling and tests.", default="0")] = None,
+    resamples: Annotated[int | None, like("resamples", "Resamples of papers.", default="10000")] = None,
+    level: Annotated[float | None, like("level", default="0.9")] = None,
+    run: Annotated[
+        str | None,
+        own(
+            "Write the results into this folder of the edition instead of run: another scorer's, say, to be compared "
+            "with goldless consistency.",
+            panel=OUTPUT,
+            metavar="NAME",
+        ),
+    ] = None,
+    options: Options,
+    output: Output,
+) -> None:
+    """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), beside the human baseline.
+
+    Reviews are preprocessed first (prompt C.1) and the authors' own claims summed up (C.4), where that is not there.
+
+    Example: goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o --synopsis-writer openai:gpt-4o
+    """
+    import anyio
+
+    from goldless.gre_bench.edition import open_edition
+    from goldless.gre_bench.making import score_edition
+
+    settings = _given(
+        metrics=list(metric_names(metric)) if metric else None,
+        scorer=scorer,
+        rewriter=list(split(rewriter or ())) or None,
+        synopsis_writer=synopsis_writer,
+        seed=seed,
+        resamples=resamples,
+        level=level,
+    )
+    opened = open_edition(edition)
+    with ProgressBars() as bars:
+        made, scores = anyio.run(partial(score_edition, opened, settings, run=run, asking=_asking(options, bars)))
+    _print_scores(scores, output)
+    _tell_scores(made, scores, run)
+
+
+def _print_scores(scores: EditionScores, output: Output) -> None:
+    """Print the metrics side by side, the differences to human, the contamination clock, and clean leaderboards."""
+    from goldless.runs.store import as_json
+
+    output.print_tables(scores.tables(), lambda: {**scores.as_json(), "scores": as_json(scores.evaluation)})
+
+
+def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None) -> None:
+    """Say on standard error what a reader of the tables must know."""
+    if scores.left_out:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in scores.left_out.items())
+        say(f"papers left out when collecting: {reasons}")
+    tell_evaluation(scores.evaluation, Output(folder=edition.run_folder(run)))
+
+
+# --- all of it -----------------------------------------------------------------------------------------------------
+
+
+@verb(*COSTS)
+def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
+    """Collect, review and score as edition.toml says, as far as that is not done. The budget holds for each stage.
+
+    Example: goldless gre run iclr2024 --budget 50USD
+    """
+    import anyio
+
+    from goldless.gre_bench.edition import open_edition
+    from goldless.gre_bench.making import collect_edition, review_edition, score_edition
+
+    opened = open_edition(edition)
+    with ProgressBars() as bars, _unanswered_is_incomplete():
+        opened, left_out = collect_edition(opened, {}, progress=bars, say=say)
+    _tell_collected(opened, left_out)
+    with ProgressBars() as bars:
+        opened, generated = anyio.run(partial(review_edition, opened, {}, asking=_asking(options, bars)))
+    _tell_generated(generated)
+    with ProgressBars() as bars:
+        opened, scores = anyio.run(partial(score_edition, opened, {}, asking=_asking(options, bars)))
+    _print_scores(scores, output)
+    _tell_scores(opened, scores)
+
+
+@verb("journal")
+def demo(
+    *,
+    folder: Annotated[Path, own("Folder of the edition.", "--out", metavar="FOLDER")] = Path("gre-demo"),
+    options: Options,
+    output: Output,
+) -> None:
+    """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
+
+    A demonstration, not a result. It takes some minutes; most of them the embedded model's own reviews.
+    """
+    import anyio
+
+    from goldless.gre_bench.boards import read_board
+    from goldless.gre_bench.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
+    from goldless.gre_bench.edition_scores import DEMONSTRATION
+    from goldless.gre_bench.making import collect_edition, review_edition, score_edition
+    from goldless.gre_bench.size_figure import size_figure
+
+    say(DEMONSTRATION, style="bold yellow")
+    edition = begin_demonstration(folder)
+    if not edition.config.demonstration:
+        raise UserError(f"{folder}: is an edition of yours; name another folder with --out")
+    with ProgressBars() as bars:
+        edition, left_out = collect_edition(edition, {}, progress=bars, say=say)
+        _tell_collected(edition, left_out)
+        write_scripts(edition)
+        asking = _asking(options, bars)
+        say("Reviews of three invented models, which are written down, and of the embedded model, which writes now …")
+        edition, _ = anyio.run(partial(review_edition, edition, {}, asking=asking))
+        add_invented_rewrites(edition)
+        say("Preprocessing and scoring by the embedded model …")
+        edition, scores = anyio.run(partial(score_edition, edition, {}, asking=asking))
+    _print_scores(scores, output)
+    drawn = edition.folder / "figure.svg"
+    drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")
+    say(f"figure: {drawn}")
+    _tell_scores(edition, scores)

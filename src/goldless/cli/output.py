@@ -1,0 +1,166 @@
+"""What a verb gives: tables on standard output in the format asked for, results in a folder, and the rest said."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+import typer
+
+from goldless.cli.console import ProgressBars, out, say
+
+if TYPE_CHECKING:
+    # a verb's help shows no table
+    from rich.table import Table
+
+    from goldless.reports.report_table import ReportTable
+    from goldless.runs.opening import Spending
+    from goldless.runs.options import Progress
+    from goldless.studies import Study
+
+Result = TypeVar("Result")
+Format = Literal["rich", "markdown", "csv", "json", "latex"]
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """Where a verb's result goes, and how it is shown."""
+
+    shown_as: Format = "rich"
+    folder: Path | None = None
+    """For results and evidence; None: nothing is written."""
+
+    def run(
+        self,
+        work: Callable[..., Awaitable[Result]],
+        study: str | Study,
+        options: Any,
+        *,
+        replaces_evidence: bool = False,
+        **more: Any,
+    ) -> Result:
+        """What the work gives for a study, with a bar for every stage on standard error.
+
+        Where results will go into a folder, that is checked first, and how far the work is stands there in a file.
+        """
+        import anyio
+
+        from goldless.runs.progress_file import ProgressFile
+        from goldless.runs.store import check_writable
+        from goldless.studies import as_study
+
+        source = as_study(study)
+        with ExitStack() as stack:
+            tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
+            if self.folder is not None:
+                check_writable(self.folder, source, replaces_evidence=replaces_evidence)
+                tell = stack.enter_context(ProgressFile(self.folder, work.__name__, tell))
+            return anyio.run(functools.partial(work, source, replace(options, progress=tell, say=say), **more))
+
+    def keep(
+        self,
+        study: Study | None,
+        verb: str,
+        data: Mapping[str, Any],
+        markdown: Callable[[], str],
+        *,
+        name: str | None = None,
+        spending: Sequence[Spending] = (),
+    ) -> None:
+        """Write a result beside others of the study, where there is a folder for it."""
+        if self.folder is not None:
+            from goldless.runs.store import save_result
+
+            text = markdown()
+            save_result(study, self.folder, verb=verb, name=name or verb, data=data, markdown=text, spending=spending)
+
+    def tell_folder(self, holds: str = "result") -> None:
+        """Say where results were written, and where their report is; nothing where they were not."""
+        if self.folder is not None:
+            from goldless.runs.store import report_of
+
+            say(f"{holds}: {self.folder}")
+            say(f"report: {report_of(self.folder)}")
+
+    def print_tables(
+        self,
+        tables: Sequence[ReportTable],
+        as_json: Callable[[], object],
+        *,
+        csv: Callable[[], str] | None = None,
+        markdown: Callable[[], str] | None = None,
+        rich: Callable[[], None] | None = None,
+        signatures: Sequence[str] = (),
+        below: Sequence[str] = (),
+    ) -> None:
+        """Print tables.
+
+        ``as_json``: the plain data behind them. ``csv``, ``markdown``, ``rich``: what stands in a format instead of the
+        tables one after the other. ``signatures``: of what lies under the tables; without them each table's own is
+        printed below it. ``below``: what the terminal shows last.
+        """
+        if self.shown_as == "json":
+            typer.echo(json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False))
+        elif self.shown_as == "csv":
+            typer.echo("\n".join(table.to_csv() for table in tables) if csv is None else csv(), nl=False)
+        elif self.shown_as == "markdown":
+            typer.echo("\n".join(table.to_markdown() for table in tables) if markdown is None else markdown())
+        elif self.shown_as == "latex":
+            typer.echo("\n".join(_latex(tables, signatures)), nl=False)
+        elif rich is not None:
+            rich()
+        else:
+            _print_rich(tables, signatures, below)
+
+
+def tell_spending(rows: Iterable[Spending]) -> None:
+    """Say what each model was asked, and what that cost."""
+    for row in rows:
+        cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
+        tokens = row.usage.input_tokens + row.usage.output_tokens
+        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+
+
+def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:
+    """What they need and how they were made, then the tables."""
+    from goldless.reports.latex import NEEDS, latex_comment
+
+    others = [line for line in signatures if line not in {table.signature for table in tables}]
+    yield "".join(f"{line}\n" for line in (NEEDS, *map(latex_comment, others)))
+    for table in tables:
+        yield table.to_latex()
+
+
+def print_whole(table: Table) -> None:
+    """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
+    from rich.measure import Measurement
+
+    # measured as if the terminal were as wide as one could wish: what it has is no bound here
+    least = Measurement.get(out(), out().options.update(width=10_000), table).minimum
+    if least > out().width:
+        table.width = least
+    out().print(table, crop=False, no_wrap=True, overflow="ignore")
+
+
+def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:
+    for i, table in enumerate(tables, 1):
+        print_whole(table.to_rich())
+        # what several tables share stands below the last of them
+        notes = [line for line in table.notes if all(line not in later.notes for later in tables[i:])]
+        stands_later = any(table.signature == later.signature for later in tables[i:])
+        own = [] if signatures or stands_later or not table.signature else table.signature.split(" || ")
+        for line in notes:
+            out().print(line, markup=False, soft_wrap=True)
+        for line in own:
+            out().print(line, markup=False, soft_wrap=True, style="dim")
+        if (notes or own) and tables[i:]:
+            out().print()
+    for line in below:
+        out().print(line, markup=False, style="dim")
+    for line in signatures:
+        out().print(line, markup=False, soft_wrap=True, style="dim")

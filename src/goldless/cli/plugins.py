@@ -1,0 +1,75 @@
+"""``goldless plugins``: what installed packages add to goldless, and what of it cannot be used."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from goldless.cli.command import verb
+from goldless.cli.console import say
+from goldless.cli.output import Output
+from goldless.plugins import GROUPS, Catalogue, Plugin
+from goldless.plugins import plugins as entry_points
+
+if TYPE_CHECKING:
+    from goldless.reports.report_table import ReportTable
+
+CATALOGUES = {
+    "goldless.metrics": "goldless.metrics.catalogue",
+    "goldless.models": "goldless.models.catalogue",
+    "goldless.perturbations": "goldless.meta_evaluation.perturbations.catalogue",
+    "goldless.importers": "goldless.studies.importers",
+    "goldless.exporters": "goldless.studies.exporters",
+}
+"""The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
+
+
+@verb()
+def plugins(*, output: Output) -> None:
+    """List what installed packages add: metrics, models, perturbations, importers, exporters; and what failed and why.
+
+    A package adds a metric by an entry point of the group goldless.metrics. A plugin that cannot be used never stops
+    goldless. Example: goldless plugins --json
+    """
+    found = [plugin for group in GROUPS for plugin in _of(group)]
+    rows: list[dict[str, Any]] = [
+        {
+            "group": one.group,
+            "name": one.name,
+            "package": one.package,
+            "version": one.version,
+            "usable": one.failure is None,
+            "failure": one.failure,
+        }
+        for one in found
+    ]
+    output.print_tables([_table(rows)], lambda: {"groups": list(GROUPS), "plugins": rows})
+    if not found:
+        say(f"no package adds anything. Groups: {', '.join(GROUPS)}")
+    failed = sum(not row["usable"] for row in rows)
+    if failed:
+        say(f"cannot be used: {failed} of {len(rows)}", style="yellow")
+
+
+def _of(group: str) -> Iterable[Plugin]:
+    """The plugins of a group, as its catalogue sees them where it has one."""
+    try:
+        module = importlib.import_module(CATALOGUES[group])
+    except ModuleNotFoundError:
+        return entry_points(group)
+    kept = [value for value in vars(module).values() if isinstance(value, Catalogue) and value.group == group]
+    return kept[0].plugins() if kept else entry_points(group)
+
+
+def _table(rows: list[dict[str, Any]]) -> ReportTable:
+    from goldless.reports.report_table import Column, ReportTable
+
+    columns = (
+        Column("group", "group"),
+        Column("name", "name"),
+        Column("package", "package"),
+        Column("version", "version"),
+        Column("failure", "cannot be used because", absent=""),
+    )
+    return ReportTable("Plugins", columns, tuple(rows))

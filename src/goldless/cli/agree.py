@@ -36,16 +36,14 @@ def agree(
     scores: Annotated[
         list[Path] | None,
         own(
-            "Scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
-            panel=METRICS,
-            metavar="FILE",
+            "Scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.", METRICS, "FILE"
         ),
     ] = None,
     scale: Annotated[
         str | None,
         like("scale", "Of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."),
     ] = None,
-    alpha: Annotated[Measured, own("Measurement of Krippendorff's alpha.", panel=LABELS)] = "auto",
+    alpha: Annotated[Measured, own("Measurement of Krippendorff's alpha.", LABELS)] = "auto",
     options: Options,
     output: Output,
 ) -> None:

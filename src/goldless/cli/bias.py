@@ -36,8 +36,8 @@ def bias(
         own(
             "Weights of the panel's vote, by commas or repeated; they also choose who votes. By default all vote "
             "equally.",
-            panel=REVIEWERS,
-            metavar="NAME=WEIGHT",
+            REVIEWERS,
+            "NAME=WEIGHT",
         ),
     ] = None,
     favours: Annotated[
@@ -45,13 +45,13 @@ def bias(
         own(
             "Two agents: how often is the first favoured where people see a tie or prefer the second? Repeat it for "
             "more.",
-            panel=REVIEWERS,
-            metavar="FIRST:SECOND",
+            REVIEWERS,
+            "FIRST:SECOND",
         ),
     ] = None,
     orders: Annotated[
         Literal["each", "together"],
-        own("Of --favours: each order of a pair on its own, or one vote on both.", panel=REVIEWERS),
+        own("Of --favours: each order of a pair on its own, or one vote on both.", REVIEWERS),
     ] = "each",
     options: Options,
     output: Output,

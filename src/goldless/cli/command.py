@@ -14,7 +14,7 @@ import typer
 from typer.models import ArgumentInfo
 
 from goldless.cli.output import Format, Output
-from goldless.runs.option_forms import declared, defaults, taken
+from goldless.runs.option_forms import declared, defaults, flag_names, taken
 from goldless.runs.options import Options
 
 OUTPUT = "Output"
@@ -26,23 +26,23 @@ StudyArgument = Annotated[
 ]
 
 
-def own(help: str, flags: str = "", *, panel: str | None = None, default: str = "", **more: Any) -> Any:  # noqa: A002
-    """An option of one verb alone; ``default``: what the help says of the default where its value does not say it."""
+def own(help: str, panel: str | None = None, flags: str = "", *, default: str = "", **more: Any) -> Any:  # noqa: A002
+    """An option of one verb alone.
+
+    ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``, where that is not as the parameter says; ``default``: what the help
+    says of the default where its value does not say it.
+    """
+    names, metavar = flag_names(flags)
     said = _markup(help) + (f"  [dim]\\[default: {_markup(default)}][/dim]" if default else "")
-    more = {"show_default": False} | more if default else more
-    return typer.Option(*flags.split(), help=said, rich_help_panel=panel, **more)
+    settings = {"help": said, "rich_help_panel": panel, "metavar": metavar} | more
+    return typer.Option(*names, **settings | ({"show_default": False} if default else {}))
 
 
-def like(name: str, help: str = "", *, default: str = "", panel: str | None = None) -> Any:  # noqa: A002
+def like(name: str, help: str = "", *, default: str = "") -> Any:  # noqa: A002
     """The option of runs of that name, for a verb whose value of it is no value of a run's option."""
     option = declared(Options)[name]
-    return own(
-        help or option.help,
-        " ".join(option.flags),
-        panel=panel or option.group,
-        default=default or option.default_text,
-        metavar=option.metavar,
-    )
+    flags = " ".join((*option.flags, option.metavar or ""))
+    return own(help or option.help, option.group, flags, default=default or option.default_text)
 
 
 def _markup(text: str) -> str:
@@ -116,10 +116,10 @@ def _options(words: Mapping[str, Any], usual: Mapping[str, Any]) -> Options:
 
 def _output_parameters(out: str) -> Iterable[inspect.Parameter]:
     if out:
-        yield _keyword("out_folder", Path | None, None, own(out, "--out", panel=OUTPUT, metavar="FOLDER"))
-    yield _keyword("table", Format, "rich", own("How to print tables.", "--format", panel=OUTPUT))
+        yield _keyword("out_folder", Path | None, None, own(out, OUTPUT, "--out FOLDER"))
+    yield _keyword("table", Format, "rich", own("How to print tables.", OUTPUT, "--format"))
     said = "Short for --format json: one object on standard output."
-    yield _keyword("json_only", bool, False, own(said, "--json", panel=OUTPUT))
+    yield _keyword("json_only", bool, False, own(said, OUTPUT, "--json"))
 
 
 def _arranged(

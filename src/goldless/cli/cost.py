@@ -43,32 +43,27 @@ def cost(
     *,
     tasks: Annotated[int, own("What would it cost on so many tasks like these?")] = 10_000,
     ask: Annotated[
-        bool, own("Ask the reviewers now, as goldless review does, and compare panels.", "--ask", panel=PANELS)
+        bool, own("Ask the reviewers now, as goldless review does, and compare panels.", PANELS, "--ask")
     ] = False,
     reviewer_price: Annotated[
         list[str] | None,
         own(
-            "USD per million tokens of a reviewer, or NAME=IN,OUT. Repeat it; 0 for an open model.",
-            panel=PANELS,
-            metavar="NAME=USD",
+            "USD per million tokens of a reviewer, or NAME=IN,OUT. Repeat it; 0 for an open model.", PANELS, "NAME=USD"
         ),
     ] = None,
     tokens_per_judgement: Annotated[
         float | None,
         own(
-            "Tokens of one judgement; by default those counted, or the question's text at 4 characters a token.",
-            panel=PANELS,
+            "Tokens of one judgement; by default those counted, or the question's text at 4 characters a token.", PANELS
         ),
     ] = None,
-    splits: Annotated[
-        int, own("How often tasks are halved to choose on one and measure on the other.", panel=PANELS)
-    ] = 200,
+    splits: Annotated[int, own("How often tasks are halved to choose on one and measure on the other.", PANELS)] = 200,
     run: Annotated[
         list[Path] | None,
         own(
             "Folder of a run or review of this study, whose spending is used instead of a plan. Repeat it.",
-            panel=MODELS,
-            metavar="RUN_DIR",
+            MODELS,
+            "RUN_DIR",
         ),
     ] = None,
     options: Options,

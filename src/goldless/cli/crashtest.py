@@ -32,26 +32,20 @@ def crashtest(
     *,
     perturbation: Annotated[
         list[str] | None,
-        own(
-            f"Repeat it or separate by commas: {PERTURBATIONS}.",
-            panel=PERTURB,
-            default="all that need no model",
-        ),
+        own(f"Repeat it or separate by commas: {PERTURBATIONS}.", PERTURB, default="all that need no model"),
     ] = None,
-    writer: Annotated[str | None, own(f"{WRITER}, for completion, synopsis-only, rephrase.", panel=PERTURB)] = None,
+    writer: Annotated[str | None, own(f"{WRITER}, for completion, synopsis-only, rephrase.", PERTURB)] = None,
     candidates: Annotated[
-        str | None,
-        own("Whose responses are perturbed; everybody's by default.", panel=PERTURB, metavar="AGENTS"),
+        str | None, own("Whose responses are perturbed; everybody's by default.", PERTURB, "AGENTS")
     ] = None,
     references: Annotated[
-        str,
-        own("How many peers a response is held against, or which agents.", panel=PERTURB, metavar="N|AGENTS"),
+        str, own("How many peers a response is held against, or which agents.", PERTURB, "N|AGENTS")
     ] = "2",
-    responses: Annotated[int, own("Most responses that are perturbed, drawn by the seed.", panel=PERTURB)] = 300,
-    margin: Annotated[float, own("An effect that is shown not to exceed this counts as none.", panel=PERTURB)] = 0.2,
+    responses: Annotated[int, own("Most responses that are perturbed, drawn by the seed.", PERTURB)] = 300,
+    margin: Annotated[float, own("An effect that is shown not to exceed this counts as none.", PERTURB)] = 0.2,
     fail_on: Annotated[
         Literal["fail", "not-shown", "never"],
-        own("End with exit code 5 where a metric fails; where a result is not shown, too; or never.", panel=OUTPUT),
+        own("End with exit code 5 where a metric fails; where a result is not shown, too; or never.", OUTPUT),
     ] = "fail",
     options: Options,
     output: Output,

@@ -32,7 +32,7 @@ Next:
 def demo(
     *,
     with_review: Annotated[
-        bool, own("Let the embedded model sit a reviewer's exam on the sample study instead.", "--review")
+        bool, own("Let the embedded model sit a reviewer's exam on the sample study instead.", flags="--review")
     ] = False,
     options: Options,
     output: Output,

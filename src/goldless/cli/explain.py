@@ -45,7 +45,7 @@ def explain(
         str, like("templates", "Prompt wording: general, plain, peer-review, or FILE.toml.")
     ] = "general",
     synopsis: Annotated[
-        str | None, own("A synopsis of the task that is known anyway, e.g. abstract.", metavar="COLUMN")
+        str | None, own("A synopsis of the task that is known anyway, e.g. abstract.", flags="COLUMN")
     ] = None,
     text: Annotated[
         Literal["responses", "rewrites"], own("Explain responses as they are, or the rewrites the study carries.")

@@ -24,54 +24,40 @@ DEFAULTS = Recipe()
 def finetune(
     study: StudyArgument,
     *,
-    base: Annotated[
-        str, own("Model to train on: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", panel=METRICS, metavar="hf:NAME")
-    ],
+    base: Annotated[str, own("Model to train on: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", METRICS, "hf:NAME")],
     folder: Annotated[
         Path,
-        own(
-            "Folder of the adapter; the same command goes on there with what was begun.",
-            "--out",
-            panel=OUTPUT,
-            metavar="FOLDER",
-        ),
+        own("Folder of the adapter; the same command goes on there with what was begun.", OUTPUT, "--out FOLDER"),
     ],
     untested_base: Annotated[
-        bool,
-        own("Train even on a base that the canaries would refuse as a scorer.", "--untested-base", panel=METRICS),
+        bool, own("Train even on a base that the canaries would refuse as a scorer.", METRICS, "--untested-base")
     ] = False,
     template: Annotated[
         str, like("templates", "Wording that the adapter will score with: general, plain, peer-review, or FILE.toml.")
     ] = "general",
-    raw: Annotated[bool, own("Train on responses as they are, not on rewrites.", "--raw", panel=METRICS)] = False,
+    raw: Annotated[bool, own("Train on responses as they are, not on rewrites.", METRICS, "--raw")] = False,
     rewriter: Annotated[
-        str | None,
-        own("Whose recorded rewrites, where the study carries several.", panel=METRICS, metavar="NAME"),
+        str | None, own("Whose recorded rewrites, where the study carries several.", METRICS, "NAME")
     ] = None,
     synopsis: Annotated[
         str | None,
-        own(
-            "Synopsis that gem-s will show; the abstract by default, where tasks have one.",
-            panel=METRICS,
-            metavar="NAME",
-        ),
+        own("Synopsis that gem-s will show; the abstract by default, where tasks have one.", METRICS, "NAME"),
     ] = None,
     agents: Annotated[
-        list[str] | None,
-        own("Agents whose responses are trained on; all by default.", panel=METRICS, metavar="NAMES"),
+        list[str] | None, own("Agents whose responses are trained on; all by default.", METRICS, "NAMES")
     ] = None,
-    held_out: Annotated[float, own("Share of tasks never trained on.", panel=STATISTICS, metavar="SHARE")] = 0.1,
-    epochs: Annotated[int, own("Times through all examples.", panel=RECIPE)] = DEFAULTS.epochs,
-    rank: Annotated[int, own("Rank of the adapter.", panel=RECIPE)] = DEFAULTS.rank,
-    alpha: Annotated[int, own("Scale of the adapter.", panel=RECIPE)] = DEFAULTS.alpha,
-    learning_rate: Annotated[float, own("Highest learning rate.", panel=RECIPE)] = DEFAULTS.learning_rate,
-    batch_size: Annotated[int, own("Examples computed at once.", panel=RECIPE)] = DEFAULTS.batch_size,
-    accumulation: Annotated[int, own("Batches that make one step.", panel=RECIPE)] = DEFAULTS.accumulation,
+    held_out: Annotated[float, own("Share of tasks never trained on.", STATISTICS, "SHARE")] = 0.1,
+    epochs: Annotated[int, own("Times through all examples.", RECIPE)] = DEFAULTS.epochs,
+    rank: Annotated[int, own("Rank of the adapter.", RECIPE)] = DEFAULTS.rank,
+    alpha: Annotated[int, own("Scale of the adapter.", RECIPE)] = DEFAULTS.alpha,
+    learning_rate: Annotated[float, own("Highest learning rate.", RECIPE)] = DEFAULTS.learning_rate,
+    batch_size: Annotated[int, own("Examples computed at once.", RECIPE)] = DEFAULTS.batch_size,
+    accumulation: Annotated[int, own("Batches that make one step.", RECIPE)] = DEFAULTS.accumulation,
     max_length: Annotated[
-        int, own("Most tokens of an example; longer ones are left out.", panel=RECIPE)
+        int, own("Most tokens of an example; longer ones are left out.", RECIPE)
     ] = DEFAULTS.max_length,
-    seed: Annotated[int, own("Seed of draws, training and resampling.", panel=RECIPE)] = DEFAULTS.seed,
-    save_every: Annotated[int, own("Steps from one checkpoint to the next.", panel=OUTPUT, metavar="STEPS")] = 50,
+    seed: Annotated[int, own("Seed of draws, training and resampling.", RECIPE)] = DEFAULTS.seed,
+    save_every: Annotated[int, own("Steps from one checkpoint to the next.", OUTPUT, "STEPS")] = 50,
     options: Options,
     output: Output,
 ) -> None:

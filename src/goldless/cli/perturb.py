@@ -36,24 +36,21 @@ WRITER = "Chat model that writes: openai:MODEL, http://…/v1#MODEL, …"
 def perturb(
     study: StudyArgument,
     *,
-    folder: Annotated[Path, own("A new folder for the study.", "--out", panel=OUTPUT, metavar="FOLDER")],
+    folder: Annotated[Path, own("A new folder for the study.", OUTPUT, "--out FOLDER")],
     perturbation: Annotated[
         list[str] | None,
         own(
             f"Repeat it or separate by commas: {PERTURBATIONS}. By default all that need no model, each in its plain "
             "form.",
-            panel=MADE,
-            metavar="NAMES",
+            MADE,
+            "NAMES",
         ),
     ] = None,
-    strategy: Annotated[
-        list[str] | None, own(f"Agents that a chat model plays: {STRATEGIES}.", panel=MADE, metavar="NAMES")
-    ] = None,
+    strategy: Annotated[list[str] | None, own(f"Agents that a chat model plays: {STRATEGIES}.", MADE, "NAMES")] = None,
     agents: Annotated[
-        list[str] | None,
-        own("Agents whose responses are perturbed; all by default.", panel=MADE, metavar="NAMES"),
+        list[str] | None, own("Agents whose responses are perturbed; all by default.", MADE, "NAMES")
     ] = None,
-    writer: Annotated[str | None, own(WRITER, panel=MADE, metavar="MODEL")] = None,
+    writer: Annotated[str | None, own(WRITER, MADE, "MODEL")] = None,
     options: Options,
     output: Output,
 ) -> None:

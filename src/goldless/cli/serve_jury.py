@@ -29,8 +29,7 @@ def serve_jury(
     host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, own("Port to listen on.")] = 8321,
     token_variable: Annotated[
-        str | None,
-        own("Environment variable with the bearer token that callers must send.", metavar="NAME"),
+        str | None, own("Environment variable with the bearer token that callers must send.", flags="NAME")
     ] = None,
     options: Options,
 ) -> None:

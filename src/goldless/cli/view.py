@@ -20,13 +20,13 @@ def view(
     runs: Annotated[Path, typer.Argument(metavar="RUNS_DIR", help="A folder of run folders, or one run folder.")],
     *,
     port: Annotated[int, own("Port to listen on; 0: a free one.")] = 0,
-    browser: Annotated[bool, own("Open the page in your browser.", "--browser/--no-browser")] = True,
+    browser: Annotated[bool, own("Open the page in your browser.", flags="--browser/--no-browser")] = True,
     bundle: Annotated[
-        Path | None, own("Write the pages as a static site into this folder instead.", metavar="OUT")
+        Path | None, own("Write the pages as a static site into this folder instead.", flags="OUT")
     ] = None,
     tasks: Annotated[int, own("Tasks of each run in a static site, the first ones.")] = 50,
     maps: Annotated[
-        bool, own("Information maps in a static site: a page for each pair of responses.", "--maps")
+        bool, own("Information maps in a static site: a page for each pair of responses.", flags="--maps")
     ] = False,
     options: Options,
 ) -> None:

@@ -83,13 +83,18 @@ def option(
     default_text: str = "",
 ) -> T:
     """A dataclass field that is an option; ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``."""
-    words = flags.split()
-    names = tuple(word for word in words if word.startswith("-"))
-    metavar = " ".join(words[len(names) :]) or None
+    names, metavar = flag_names(flags)
     metadata = {"option": Option(form, group, names, help, keyword, metavar, default_text)}
     if isinstance(default, dict):
         return cast("T", field(default_factory=dict, metadata=metadata))
     return field(default=default, metadata=metadata)
+
+
+def flag_names(flags: str) -> tuple[tuple[str, ...], str | None]:
+    """The names in ``--long -s WHAT IT IS FOLLOWED BY``, and what they are followed by."""
+    words = flags.split()
+    names = tuple(word for word in words if word.startswith("-"))
+    return names, " ".join(words[len(names) :]) or None
 
 
 # --- from declarations to values -----------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def correlate(
     *,
     benchmarks: Annotated[
         str,
-        own("A .csv with agent and one column a benchmark, or published for those of the GEM paper.", metavar="FILE"),
+        own("A .csv with agent and one column a benchmark, or published for those of the GEM paper.", flags="FILE"),
     ],
     options: Options,
     output: Output,
@@ -81,8 +81,8 @@ def correlate(
 def figure(
     board: BoardName,
     *,
-    out_file: Annotated[Path, own("Where to draw it.", "--out", metavar="FILE.svg")],
-    dark: Annotated[bool, own("Always dark; by default as the reader's screen is.", "--dark")] = False,
+    out_file: Annotated[Path, own("Where to draw it.", flags="--out FILE.svg")],
+    dark: Annotated[bool, own("Always dark; by default as the reader's screen is.", flags="--dark")] = False,
 ) -> None:
     """Draw score against number of parameters as SVG, a panel a metric, with intervals and the human baseline.
 

@@ -60,39 +60,25 @@ def collect(
         typer.Argument(metavar="[EDITION]", help="Folder of the edition; named by the venue where it is left out."),
     ] = None,
     *,
-    venue: Annotated[str | None, own("A venue of OpenReview, such as ICLR.cc/2024/Conference.", panel=PAPERS)] = None,
+    venue: Annotated[str | None, own("A venue of OpenReview, such as ICLR.cc/2024/Conference.", PAPERS)] = None,
     from_folder: Annotated[
         Path | None,
-        own(
-            "Papers and reviews that you have; see docs/gre_folder.md for the folder's layout.",
-            panel=PAPERS,
-            metavar="FOLDER",
-        ),
+        own("Papers and reviews that you have; see docs/gre_folder.md for the folder's layout.", PAPERS, "FOLDER"),
     ] = None,
-    papers: Annotated[
-        int | None, own("How many to draw; all that can be used by default.", panel=PAPERS, min=1)
-    ] = None,
+    papers: Annotated[int | None, own("How many to draw; all that can be used by default.", PAPERS, min=1)] = None,
     reviews: Annotated[
         int | None,
-        own(
-            "Human reviews of each: one is the candidate, the others are references.",
-            panel=PAPERS,
-            default="3",
-            min=2,
-        ),
+        own("Human reviews of each: one is the candidate, the others are references.", PAPERS, default="3", min=2),
     ] = None,
-    seed: Annotated[
-        int | None, own("Fixes which papers and reviews are drawn.", panel=PAPERS, default="0", min=0)
-    ] = None,
-    reader: Annotated[
-        Literal["pypdf", "docling"] | None, own("What reads PDFs.", panel=PAPERS, default="pypdf")
-    ] = None,
+    seed: Annotated[int | None, own("Fixes which papers and reviews are drawn.", PAPERS, default="0", min=0)] = None,
+    reader: Annotated[Literal["pypdf", "docling"] | None, own("What reads PDFs.", PAPERS, default="pypdf")] = None,
     fewer_ok: Annotated[
-        bool | None, own("Take what there is where that is fewer than asked for.", "--fewer-ok", show_default=False)
+        bool | None,
+        own("Take what there is where that is fewer than asked for.", flags="--fewer-ok", show_default=False),
     ] = None,
     seconds_between_requests: Annotated[float, own("How long to wait between requests.", min=0.0)] = 1.0,
-    api1: Annotated[str, own("Version 1 of OpenReview's interface.", metavar="URL")] = "https://api.openreview.net",
-    api2: Annotated[str, own("Version 2 of it.", metavar="URL")] = "https://api2.openreview.net",
+    api1: Annotated[str, own("Version 1 of OpenReview's interface.", flags="URL")] = "https://api.openreview.net",
+    api2: Annotated[str, own("Version 2 of it.", flags="URL")] = "https://api2.openreview.net",
 ) -> None:
     """Collect papers with their human reviews into a new edition: a folder with a config and an ordinary study.
 
@@ -171,29 +157,24 @@ def review(
         own(
             "Models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or a name of edition.toml. Repeat it or "
             "separate by commas. All of edition.toml by default.",
-            panel=ASKED,
-            metavar="[NAME=]MODEL",
+            ASKED,
+            "[NAME=]MODEL",
         ),
     ] = None,
     agents: Annotated[
         Path | None,
-        own(
-            "What is known of models, as .csv or .jsonl: agent, parameters, family, cutoff_date.",
-            panel=ASKED,
-            metavar="FILE",
-        ),
+        own("What is known of models, as .csv or .jsonl: agent, parameters, family, cutoff_date.", ASKED, "FILE"),
     ] = None,
     max_tokens: Annotated[
-        int | None,
-        own("Longest review; a longer one is cut, and so missing.", panel=ASKED, default="4096", min=1),
+        int | None, own("Longest review; a longer one is cut, and so missing.", ASKED, default="4096", min=1)
     ] = None,
-    temperature: Annotated[float | None, own("Of sampling.", panel=ASKED, default="0", min=0.0)] = None,
+    temperature: Annotated[float | None, own("Of sampling.", ASKED, default="0", min=0.0)] = None,
     truncate: Annotated[
         bool | None,
         own(
             "Cut the end of a paper that does not fit a model's context; else its review is missing.",
+            ASKED,
             "--truncate/--no-truncate",
-            panel=ASKED,
             show_default=False,
         ),
     ] = None,
@@ -201,8 +182,8 @@ def review(
         bool | None,
         own(
             "Keep a review that reached --max-tokens as far as it goes.",
+            ASKED,
             "--keep-cut/--no-keep-cut",
-            panel=ASKED,
             show_default=False,
         ),
     ] = None,
@@ -275,8 +256,8 @@ def score(
         own(
             "Write the results into this folder of the edition instead of run: another scorer's, say, to be compared "
             "with goldless consistency.",
-            panel=OUTPUT,
-            metavar="NAME",
+            OUTPUT,
+            "NAME",
         ),
     ] = None,
     options: Options,
@@ -354,7 +335,7 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
 @verb("journal")
 def demo(
     *,
-    folder: Annotated[Path, own("Folder of the edition.", "--out", metavar="FOLDER")] = Path("gre-demo"),
+    folder: Annotated[Path, own("Folder of the edition.", flags="--out FOLDER")] = Path("gre-demo"),
     options: Options,
     output: Output,
 ) -> None:

@@ -1,0 +1,200 @@
+"""Options are declared once; what is derived from the declarations agrees with what they are declared for."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from typing import Annotated, get_args, get_type_hints
+
+import pytest
+import typer.main
+
+import goldless as package
+from goldless import api
+from goldless.cli.command import own, verb
+from goldless.cli.main import app
+from goldless.cli.output import Output
+from goldless.cli.perturb import PERTURBATIONS as SHOWN_PERTURBATIONS
+from goldless.errors import UserError
+from goldless.judging.asking import Verdicts
+from goldless.judging.critic_prompts import CRITIC_PROMPTS
+from goldless.judging.debate import DEBATES
+from goldless.judging.judges import JUDGES
+from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS
+from goldless.metrics.catalogue import METRICS
+from goldless.metrics.chair import Normalisation
+from goldless.metrics.judgement_table import Convention
+from goldless.metrics.qualification import Combination, Weighting
+from goldless.preprocessing import MOST_TOKENS
+from goldless.runs.option_forms import check_each, declared, defaults, from_arguments, taken
+from goldless.runs.options import REVIEWING, SCORING, TRAITS, ExamName, OnTooLong, Options
+from goldless.templates import TEMPLATES
+from goldless.user_metrics.catalogue import USER_METRICS
+
+OPTIONS = declared(Options)
+Shade = Annotated[str, own("Which colour.", "Colours")]
+COMMANDS = typer.main.get_command(app).commands
+
+
+# --- declarations and what they name ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("field", "names"),
+    [
+        ("metrics", (*METRICS, *USER_METRICS)),
+        ("templates", TEMPLATES),
+        ("critic_prompt", CRITIC_PROMPTS),
+        ("scale", JUDGES),
+        ("debate", DEBATES),
+        ("exams", TRAITS),
+    ],
+)
+def test_the_help_lists_what_there_is(field, names):
+    listed = OPTIONS[field].help.split(": ", 1)[1]
+    assert [name for name in names if not re.search(rf"(^|[ ,]){re.escape(name)}([,.]|$)", listed)] == []
+
+
+def test_the_help_lists_every_perturbation():
+    assert SHOWN_PERTURBATIONS.split(", ") == list(PERTURBATIONS)
+
+
+@pytest.mark.parametrize(
+    ("field", "allowed"),
+    [
+        ("verdicts", Verdicts),
+        ("on_too_long", OnTooLong),
+        ("convention", Convention),
+        ("combination", Combination),
+        ("fusion", Normalisation),
+        ("weighting", Weighting),
+    ],
+)
+def test_the_words_an_option_takes_are_those_of_its_type(field, allowed):
+    assert get_args(OPTIONS[field].form.typed) == get_args(allowed)
+
+
+def test_exams_are_those_that_measure_something_or_nothing():
+    assert get_args(ExamName) == tuple(TRAITS)
+
+
+def test_the_longest_rewrite_is_that_of_preprocessing():
+    assert defaults(Options)["rewrite_max_tokens"] == MOST_TOKENS
+
+
+def test_no_flag_is_declared_twice():
+    flags = [flag for option in OPTIONS.values() for flag in option.flags]
+    assert len(flags) == len(set(flags))
+
+
+def test_every_option_of_the_command_line_has_a_help_and_a_group():
+    assert [name for name, option in OPTIONS.items() if option.flags and not (option.help and option.group)] == []
+
+
+# --- the Python functions --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("arguments", "takes"), [(api.Scoring, SCORING), (api.Reviewing, REVIEWING)])
+def test_what_a_type_checker_sees_is_what_is_taken(arguments, takes):
+    keywords = {OPTIONS[name].keyword or name for name in taken(Options, takes)} | {"progress"}
+    assert set(get_type_hints(arguments)) == keywords
+
+
+def test_an_argument_of_another_verb_is_refused_with_the_nearest_of_its_own():
+    with pytest.raises(UserError, match=r"evaluate takes .*'reviewers' is none of them"):
+        package.evaluate("sample", reviewers=("x",))
+    with pytest.raises(UserError, match="'metrix' is none of them; did you mean 'metrics'"):
+        package.evaluate("sample", metrix="gem")
+
+
+def test_arguments_may_be_one_or_several_and_are_made_what_a_run_needs(tmp_path):
+    given = {"metrics": "gem-raw,mi", "template": "plain", "rewriter": "embedded", "peers": "ann, the first"}
+    found = from_arguments(Options, "evaluate", SCORING, {**given, "journal": str(tmp_path / "j")})
+    assert (found.metrics, found.templates, found.rewriters) == (("gem-raw", "mi"), ("plain",), ("embedded",))
+    assert (found.peers, found.journal) == (("ann, the first",), tmp_path / "j")
+    price = from_arguments(Options, "evaluate", SCORING, {"price_usd_per_million": (1, 2)}).price
+    assert (price.input_usd, price.output_usd) == (1, 2)
+
+
+def test_none_means_that_nothing_was_said():
+    nothing = {"rewriter": None, "progress": None, "peers": None, "journal": None, "price_usd_per_million": None}
+    assert from_arguments(Options, "evaluate", SCORING, nothing).rewriters == ()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("seed", -1, "seed must be a whole number of at least 0, got -1"),
+        ("resamples", 99, "resamples must be a whole number of at least 100, got 99"),
+        ("level", 1, "level must be a number between 0 and 1, got 1"),
+        ("on_too_long", "cut", "on_too_long must be one of error, skip, got 'cut'"),
+        ("scorer", 3, "scorer must be a model specification or a model object, got 3"),
+        ("compare_groups", ("a", "a"), "compare_groups must be two different groups, got ('a', 'a')"),
+        ("thresholds", {"consistency": float("nan")}, "thresholds must be limits that are finite numbers"),
+        ("exam_items", 2.5, "exam_items must be a whole number, got 2.5"),
+    ],
+)
+def test_a_value_that_is_not_allowed_is_refused_with_what_it_must_be(field, value, message):
+    with pytest.raises(UserError) as refused:
+        check_each(Options(**{field: value}))
+    assert message in str(refused.value)
+
+
+def test_the_defaults_are_allowed_and_so_is_an_exam_of_all_items():
+    check_each(Options())
+    check_each(Options(exam_items=None))
+
+
+def test_a_limit_for_all_traits_holds_where_no_later_one_is_named():
+    options = Options(exams=("auto",), thresholds={"all": 0.7, "pertinence": None})
+    limits = {"consistency": 0.7, "pertinence": None, "self-confidence": 0.7}
+    assert options.usual_thresholds(3) == limits
+
+
+def test_a_review_and_an_evaluation_have_one_model_of_options():
+    both = Options(reviewers=("x",), metrics=("mi",), exams=("human",))
+    assert (both.chosen_scale.name, both.usual_weighting) == ("pairwise", "logit")
+    assert [metric.name for metric in both.chosen_metrics()] == ["mi"]
+
+
+# --- the command line ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (package.crash_test, "crashtest"),
+        (package.cost, "cost"),
+        (package.bias, "bias"),
+        (package.explain, "explain"),
+    ],
+)
+def test_the_command_has_the_defaults_of_the_function(function, name):
+    own_ones = {p.name: p.default for p in inspect.signature(function).parameters.values() if p.kind == p.KEYWORD_ONLY}
+    shown = {p.name: p.default for p in COMMANDS[name].params if p.name in own_ones}
+    assert shown
+    for option, default in shown.items():
+        if default is not None:  # not given
+            assert str(default) == str(own_ones[option])
+
+
+@pytest.mark.parametrize("name", ["score", "plan", "review", "crashtest", "agree", "bias", "cost"])
+def test_the_options_that_matter_stand_before_all_panels(name):
+    options = [p for p in COMMANDS[name].params if p.param_type_name == "option" and p.name != "help"]
+    panels = [p.rich_help_panel for p in options]
+    assert panels[:5] == [None] * 5
+    assert None not in panels[5:]
+
+
+def test_a_verb_takes_the_options_it_names_and_no_others():
+    seen = {}
+
+    @verb("seed", "journal", first=("shade",), out="Write here.")
+    def paint(*, shade: Shade = "red", options: Options, output: Output) -> None:
+        """Paint."""
+        seen.update(shade=shade, seed=options.seed, output=output)
+
+    names = list(inspect.signature(paint).parameters)
+    assert names == ["shade", "seed", "journal", "out_folder", "table", "json_only"]
+    paint(shade="blue", seed=3, journal=None, out_folder=None, table="csv", json_only=True)
+    assert seen == {"shade": "blue", "seed": 3, "output": Output("json", None)}

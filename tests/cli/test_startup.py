@@ -1,0 +1,60 @@
+"""The command line is light to start: versions and helps load no library that only a verb's work needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from goldless.cli.main import VERBS
+
+HEAVY = (
+    *("polars", "numpy", "scipy", "pyarrow", "onnxruntime", "onnx", "aiohttp", "nltk", "narwhals", "sacrebleu"),
+    *("rouge_score", "tokenizers", "jinja2", "genai_prices", "gguf", "evalica", "torch", "transformers", "pandas"),
+)
+WATCHED = """
+import sys
+from goldless.cli import main
+sys.argv = ["goldless", *{arguments!r}]
+try:
+    main()
+except SystemExit as end:
+    code = end.code
+loaded = [name for name in {heavy!r} if name in sys.modules]
+print(code or 0, loaded, file=sys.stderr)
+"""
+
+
+def loaded_by(*arguments: str, heavy: tuple[str, ...] = HEAVY) -> str:
+    script = WATCHED.format(arguments=arguments, heavy=heavy)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    return done.stderr.splitlines()[-1]
+
+
+def test_the_version_loads_no_heavy_library_not_even_what_helps_are_drawn_with():
+    assert loaded_by("--version", heavy=(*HEAVY, "rich", "pydantic", "anyio")) == "0 []"
+
+
+def test_the_help_loads_no_heavy_library_though_it_names_every_verb():
+    assert loaded_by("--help") == "0 []"
+
+
+@pytest.mark.parametrize("verb", ["score", "review", "cost", "explain", "finetune", "gre collect", "study show"])
+def test_the_help_of_a_verb_loads_no_heavy_library(verb):
+    assert loaded_by(*verb.split(), "--help") == "0 []"
+
+
+def test_a_library_that_is_loaded_would_be_seen(tmp_path):
+    assert "'polars'" in loaded_by("study", "check", str(tmp_path / "none.csv"))
+
+
+def test_a_verb_that_is_named_loads_no_other_verb():
+    script = (
+        "import sys; from goldless.cli import main; sys.argv = ['goldless', 'doctor', '--help']\n"
+        "try:\n    main()\nexcept SystemExit:\n"
+        "    print([name for name in sys.modules if name.startswith('goldless.cli.')], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
+    modules = {verb.replace("-", "_") for verb in VERBS}
+    assert [name for name in modules if f"'goldless.cli.{name}'" in done.stderr] == ["doctor"]

@@ -28,7 +28,7 @@ from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
-from goldless.runs.options import LABELS, REVIEWING, SCORING, Options, Progress
+from goldless.runs.options import REVIEWING, SCORING, Options, Progress
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.review_results import Review
 from goldless.runs.reviewing import review_study
@@ -192,9 +192,9 @@ def bias(
     ``task_description`` as in ``goldless bias``, and those of ``evaluate``; without ``metrics`` none is computed.
     """
     names = ("reviewers", "scale", "families", "task_description", "convention", "criterion", "margin")
-    chosen = from_arguments(Options, "bias", (*SCORING, LABELS, *names), {"metrics": (), **options})
-    own = {name: getattr(chosen, name) for name in names}
-    return _run(partial(find_bias, favours=favours, weights=weights, orders=orders, **own), study, chosen)
+    chosen = from_arguments(Options, "bias", (*SCORING, *names), {"metrics": (), **options})
+    work = partial(find_bias, favours=favours, weights=weights, orders=orders, **chosen.some(*names))
+    return _run(work, study, chosen)
 
 
 def cost(study: Any, *, tasks: int = 10_000, runs: Sequence[Path | str] = (), **options: Unpack[Scoring]) -> CostReport:

@@ -24,9 +24,7 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
     helps={
         "reviewers": "Recorded reviewers of the study's judgements, by commas, or all: each alone, and their equal "
         "vote.",
-        "own_family": "Count judgements on a reviewer's own family too.",
         "criterion": "Of the labels; by default each in turn.",
-        "convention": "paper: missing counts one half, an undefined correlation 0.",
     },
     out=RESULT_FOLDER,
 )
@@ -60,14 +58,10 @@ def agree(
         agree_with_people,
         source,
         options,
-        reviewers=options.reviewers,
         scale=scale,
         scores=scores or None,
-        convention=options.convention,
-        criterion=options.criterion,
-        margin=options.margin,
         measurement=alpha,
-        own_family=options.own_family,
+        **options.some("reviewers", "convention", "criterion", "margin", "own_family"),
     )
     spending = () if found.evaluation is None else found.evaluation.spending
     output.keep(source, "agree", found.as_json(), found.to_markdown, name="agreement", spending=spending)

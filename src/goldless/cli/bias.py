@@ -10,21 +10,23 @@ from goldless.cli.console import NOTHING, end, incomplete, say
 from goldless.cli.output import Output, tell_spending
 from goldless.errors import UserError
 from goldless.runs.option_forms import split
-from goldless.runs.options import CRITIC, LABELS, METRICS, MODELS, REVIEWERS, STATISTICS, Options
+from goldless.runs.options import CRITIC, METRICS, MODELS, REVIEWERS, STATISTICS, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.bias import BiasReport
 
 
+JUDGED = ("reviewers", "scale", "task_description", "families", "convention", "criterion", "margin")
+
+
 @verb(
-    *(METRICS, CRITIC, "reviewers", "scale", "task_description", "families", LABELS, STATISTICS, MODELS),
+    *(METRICS, CRITIC, *JUDGED, STATISTICS, MODELS),
     first=("reviewers", "metrics", "favours", "recorded", "out_folder"),
     usual={"metrics": ()},
     helps={
         "reviewers": "By commas or repeated: names whose judgements the study carries, or chat models to ask, SPEC or "
         "NAME=SPEC; by default all the study carries.",
         "families": "Family of an agent or reviewer, before that of the agents table; by default its own name.",
-        "convention": "default: missing judgements are left out; paper: they count one half.",
     },
     out=RESULT_FOLDER,
 )
@@ -69,16 +71,10 @@ def bias(
         find_bias,
         source,
         options,
-        reviewers=options.reviewers,
-        scale=options.scale,
         favours=tuple(favours or ()),
-        families=options.families,
         weights=_weights(split(weights or ())),
         orders=orders,
-        convention=options.convention,
-        criterion=options.criterion,
-        margin=options.margin,
-        task_description=options.task_description,
+        **options.some(*JUDGED),
     )
     output.keep(source, "bias", report.as_json(), report.to_markdown, spending=report.spending)
     output.print_tables(

@@ -105,7 +105,7 @@ def _parameter(name: str, said: str) -> inspect.Parameter:
 
 
 def _keyword(name: str, typed: Any, default: Any, info: Any) -> inspect.Parameter:
-    annotation = Annotated[typed, info]  # type: ignore[valid-type] - known when the program runs
+    annotation = Annotated[typed, info]
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
 
 

@@ -33,8 +33,6 @@ PANELS = "Panels of reviewers"
         "reviewers": "Chat models, by commas or repeated: SPEC or NAME=SPEC; with --recorded names. Their cost is "
         "planned; with --recorded or --ask all their panels are compared with people's labels.",
         "recorded": "Compare panels by judgements that the study carries.",
-        "own_family": "Count judgements on a reviewer's own family too.",
-        "convention": "paper: what is missing counts one half, as in Auto-PRE.",
     },
     out=RESULT_FOLDER,
 )

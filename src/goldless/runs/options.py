@@ -111,7 +111,7 @@ class Options:
         "tvd-mi[given], tvd-mi[about], tvd-mi[labels], mi, gppm, bartscore, bartscore-recall, bartscore-precision, "
         "gptscore, bleu, rouge-l, bertscore, bertscore[MODEL], rouge-l[reference], length, judge[TABLE], "
         "judge-first[TABLE], python:MODULE:FUNCTION, command:WORDS, promptfoo:FILE.py[:FUNCTION], "
-        "deepeval:MODULE:OBJECT, inspect:MODULE:SCORER.",
+        "deepeval:MODULE:OBJECT, inspect:MODULE:SCORER. goldless plugins lists those that packages add.",
     )
     """Names, or functions of a response."""
     scorer: str | Scorer = option(
@@ -212,7 +212,9 @@ class Options:
         "--family NAME=FAMILY",
         "Family of a reviewer; those of agents are in the agents table.",
     )
-    own_family: bool = option(False, FLAG, REVIEWERS, "--own-family", "Let reviewers judge agents of their own family.")
+    own_family: bool = option(
+        False, FLAG, REVIEWERS, "--own-family", "Count judgements of reviewers on their own family."
+    )
     debate: str | None = option(
         None, TEXT, REVIEWERS, "--debate", "Each reviewer is a debate among copies of its model: C1, C2, C3."
     )
@@ -344,6 +346,10 @@ class Options:
     """What signatures say beside what a run knows itself, such as how the responses were asked for."""
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
+
+    def some(self, *names: str) -> dict[str, Any]:
+        """The options of these names, to be handed on."""
+        return {name: getattr(self, name) for name in names}
 
     def chosen_metrics(self) -> list[Metric]:
         """The metrics asked for, each once."""

@@ -22,9 +22,8 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
     first=("metrics", "reviewers", "scores", "recorded", "out_folder"),
     usual={"metrics": ()},
     helps={
-        "reviewers": "Recorded reviewers of the study's judgements, by commas, or all: each alone, and their equal "
-        "vote.",
-        "criterion": "Of the labels; by default each in turn.",
+        "reviewers": "Recorded reviewers, comma-separated, or all: each alone, and their equal vote.",
+        "criterion": "Which label criterion to use; by default each in turn.",
     },
     out=RESULT_FOLDER,
 )

@@ -35,21 +35,11 @@ def bias(
     *,
     weights: Annotated[
         list[str] | None,
-        own(
-            "Weights of the panel's vote, by commas or repeated; they also choose who votes. By default all vote "
-            "equally.",
-            REVIEWERS,
-            "NAME=WEIGHT",
-        ),
+        own("Weights of the panel's vote, which choose who votes; by default all, equally.", REVIEWERS, "NAME=WEIGHT"),
     ] = None,
     favours: Annotated[
         list[str] | None,
-        own(
-            "Two agents: how often is the first favoured where people see a tie or prefer the second? Repeat it for "
-            "more.",
-            REVIEWERS,
-            "FIRST:SECOND",
-        ),
+        own("How often is the first favoured where people tie or prefer the second?", REVIEWERS, "FIRST:SECOND"),
     ] = None,
     orders: Annotated[
         Literal["each", "together"],

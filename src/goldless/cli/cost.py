@@ -45,24 +45,16 @@ def cost(
     ] = False,
     reviewer_price: Annotated[
         list[str] | None,
-        own(
-            "USD per million tokens of a reviewer, or NAME=IN,OUT. Repeat it; 0 for an open model.", PANELS, "NAME=USD"
-        ),
+        own("USD per million tokens of a reviewer, or NAME=IN,OUT; 0 for an open model.", PANELS, "NAME=USD"),
     ] = None,
     tokens_per_judgement: Annotated[
         float | None,
-        own(
-            "Tokens of one judgement; by default those counted, or the question's text at 4 characters a token.", PANELS
-        ),
+        own("Tokens of one judgement; by default those counted, or a quarter of the question's characters.", PANELS),
     ] = None,
     splits: Annotated[int, own("How often tasks are halved to choose on one and measure on the other.", PANELS)] = 200,
     run: Annotated[
         list[Path] | None,
-        own(
-            "Folder of a run or review of this study, whose spending is used instead of a plan. Repeat it.",
-            MODELS,
-            "RUN_DIR",
-        ),
+        own("Run or review of this study whose spending is used instead of a plan; repeat it.", MODELS, "RUN_DIR"),
     ] = None,
     options: Options,
     output: Output,

@@ -41,6 +41,23 @@ class Form:
     must_be: str = ""
     allows: Callable[[Any], bool] = _any
 
+    def option(
+        self,
+        default: T,
+        group: str,
+        flags: str = "",
+        help: str = "",  # noqa: A002 - it is what the help says
+        *,
+        keyword: str | None = None,
+        default_text: str = "",
+    ) -> T:
+        """A dataclass field that is an option of this form; ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``."""
+        names, metavar = flag_names(flags)
+        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text)}
+        if isinstance(default, dict):
+            return cast("T", field(default_factory=dict, metadata=metadata))
+        return field(default=default, metadata=metadata)
+
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -70,24 +87,6 @@ class Option:
         """Refuse a value that is not allowed."""
         if not self.form.allows(value):
             raise UserError(f"{name} must be {self.form.must_be}, got {value!r}")
-
-
-def option(
-    default: T,
-    form: Form,
-    group: str,
-    flags: str = "",
-    help: str = "",  # noqa: A002 - it is what the help says
-    *,
-    keyword: str | None = None,
-    default_text: str = "",
-) -> T:
-    """A dataclass field that is an option; ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``."""
-    names, metavar = flag_names(flags)
-    metadata = {"option": Option(form, group, names, help, keyword, metavar, default_text)}
-    if isinstance(default, dict):
-        return cast("T", field(default_factory=dict, metadata=metadata))
-    return field(default=default, metadata=metadata)
 
 
 def flag_names(flags: str) -> tuple[tuple[str, ...], str | None]:
@@ -179,6 +178,8 @@ NUMBER = Form(float)
 NAMES = Form(list[str], parse=split, accept=several)
 ONE_LIST = Form(str, parse=lambda text: split([text]), accept=several)
 METRIC_NAMES = Form(list[str], parse=metric_names, accept=lambda given: metric_names(several(given)))
+REVIEWER_NAMES = Form(list[str], split, lambda given: given if isinstance(given, Mapping) else several(given))
+EXAM_NAMES = Form(list[str], split, lambda given: split([given]) if isinstance(given, str) else tuple(given))
 MODEL = Form(
     str,
     must_be="a model specification or a model object",

@@ -4,7 +4,7 @@ A field says how the option is written on the command line, what the help says o
 what is allowed. Importing this is light: the command line reads it before anything else is needed.
 """
 
-# ruff: noqa: RUF009 - option() makes a field, not a value
+# ruff: noqa: RUF009 - an option is a field, not a value
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from goldless.errors import MetricError, UserError, nearest
 from goldless.runs.option_forms import (
     BUDGET,
+    EXAM_NAMES,
     FILE,
     FILES,
     FLAG,
@@ -26,17 +27,14 @@ from goldless.runs.option_forms import (
     NUMBER,
     ONE_LIST,
     PRICE,
+    REVIEWER_NAMES,
     TEXT,
     TWO_AGENTS,
     TWO_GROUPS,
-    Form,
     by_name,
     check_each,
     metric_names,
     one_of,
-    option,
-    several,
-    split,
     whole,
 )
 
@@ -94,17 +92,12 @@ class Progress:
     cost_usd: float | None
 
 
-def _exam_names(given: Any) -> tuple[str, ...]:
-    return split([given]) if isinstance(given, str) else tuple(given)
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Options:
     """How to evaluate or review."""
 
-    metrics: Sequence[str | Callable[..., object]] = option(
+    metrics: Sequence[str | Callable[..., object]] = METRIC_NAMES.option(
         ("gem-raw",),
-        METRIC_NAMES,
         METRICS,
         "--metric -m",
         "Metrics to compute; repeat it or separate them by commas: gem-raw, gem, gem-s[COLUMN], tvd-mi, "
@@ -113,233 +106,196 @@ class Options:
         "judge-first[TABLE], python:MODULE:FUNCTION, command:WORDS, promptfoo:FILE.py[:FUNCTION], "
         "deepeval:MODULE:OBJECT, inspect:MODULE:SCORER. goldless plugins lists those that packages add.",
     )
-    """Names, or functions of a response."""
-    scorer: str | Scorer = option(
+    scorer: str | Scorer = MODEL.option(
         "embedded",
-        MODEL,
         METRICS,
         "--scorer",
         "Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.",
     )
-    rewriters: Sequence[str | ChatModel] = option(
+    rewriters: Sequence[str | ChatModel] = NAMES.option(
         (),
-        NAMES,
         METRICS,
         "--rewriter",
         "Chat model that preprocesses for gem and gem-s: openai:MODEL, http://…/v1#MODEL, … Repeat it to average "
         "over several.",
         keyword="rewriter",
     )
-    """Chat models that preprocess; several are averaged over."""
-    rewrite_max_tokens: int = option(1024, whole(1), METRICS)
+    rewrite_max_tokens: int = whole(1).option(1024, METRICS)
     """Longest rewrite; a longer one is missing."""
-    synopsis_writer: str | ChatModel | None = option(
+    synopsis_writer: str | ChatModel | None = MODEL.option(
         None,
-        MODEL,
         METRICS,
         "--synopsis-writer",
         "Chat model that writes the abstract or assw of a task that has none, for gem-s.",
     )
-    templates: Sequence[str] = option(
+    templates: Sequence[str] = NAMES.option(
         (),
-        NAMES,
         METRICS,
         "--template",
         "Prompt wording: general, plain, peer-review, or FILE.toml. Repeat it to average over several.",
         keyword="template",
         default_text="general",
     )
-    """Wordings; several are averaged over. None: ``general``, and of recorded evidence all there are."""
-    peers: Sequence[str] | None = option(
-        None, ONE_LIST, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers; all by default."
+    peers: Sequence[str] | None = ONE_LIST.option(
+        None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers; all by default."
     )
-    """Agents that serve as peers; None: all."""
-    panel: int | None = option(None, whole(1), METRICS, "--panel", "Use that many randomly drawn agents as peers.")
-    on_too_long: OnTooLong = option(
+    panel: int | None = whole(1).option(None, METRICS, "--panel", "Use that many randomly drawn agents as peers.")
+    on_too_long: OnTooLong = one_of("error", "skip").option(
         "error",
-        one_of("error", "skip"),
         METRICS,
         "--on-too-long",
         "A text that does not fit the scorer's context: stop, or count it as missing.",
     )
-    metric_timeout_seconds: float | None = option(
+    metric_timeout_seconds: float | None = NUMBER.option(
         None,
-        NUMBER,
         METRICS,
         "--metric-timeout SECONDS",
         "Timeout in seconds for metrics of your own; 600 for a command by default.",
     )
-    critic: str | ChatModel = option(
-        "embedded", MODEL, CRITIC, "--critic", "Model that tells matched pairs from shuffled ones."
+    critic: str | ChatModel = MODEL.option(
+        "embedded", CRITIC, "--critic", "Model that tells matched pairs from shuffled ones."
     )
-    critic_prompt: str = option(
-        "same-source", TEXT, CRITIC, "--critic-prompt", "What the critic is asked: same-source, three-level."
+    critic_prompt: str = TEXT.option(
+        "same-source", CRITIC, "--critic-prompt", "What the critic is asked: same-source, three-level."
     )
-    shuffles: int | None = option(
-        None, whole(1), CRITIC, "--shuffles", "Shuffled pairs for each matched one; 4 by default, or tasks - 1."
+    shuffles: int | None = whole(1).option(
+        None, CRITIC, "--shuffles", "Shuffled pairs for each matched one; 4 by default, or tasks - 1."
     )
-    """Shuffled partners of each matched pair; None: by the number of tasks."""
-    budget_calls: int | None = option(
-        None, whole(), CRITIC, "--budget-calls CALLS", "Maximum critic calls; the pairs that rank best are chosen."
+    budget_calls: int | None = whole().option(
+        None, CRITIC, "--budget-calls CALLS", "Maximum critic calls; the pairs that rank best are chosen."
     )
-    reviewers: Sequence[Any] | Mapping[str, Any] = option(
+    reviewers: Sequence[Any] | Mapping[str, Any] = REVIEWER_NAMES.option(
         (),
-        Form(list[str], parse=split, accept=lambda given: given if isinstance(given, Mapping) else several(given)),
         REVIEWERS,
         "--reviewers",
         "Chat models, comma-separated or repeated: SPEC or NAME=SPEC; with --recorded names. The same model under "
         "two names, with --describe, is two reviewers.",
     )
-    """``SPEC``, ``NAME=SPEC``, a model, or names with either; with recorded evidence names, none: all there are."""
-    scale: str = option(
+    scale: str = TEXT.option(
         "pairwise",
-        TEXT,
         REVIEWERS,
         "--scale",
         "What reviewers are asked: pairwise, pairwise-tie, 5-level, 100-level, completeness, medical-completeness, "
         "medical-correctness, medical-conciseness, pandalm, lm-examiner, lm-examiner-criteria, lm-examiner-general.",
     )
-    task_description: str = option(
-        "", TEXT, REVIEWERS, "--task-description", "What is judged and what counts, in a sentence or two."
+    task_description: str = TEXT.option(
+        "", REVIEWERS, "--task-description", "What is judged and what counts, in a sentence or two."
     )
-    descriptions: Mapping[str, str] = option(
-        {}, by_name("TEXT"), REVIEWERS, "--describe NAME=TEXT", "A task description of its own for a reviewer."
+    descriptions: Mapping[str, str] = by_name("TEXT").option(
+        {}, REVIEWERS, "--describe NAME=TEXT", "A task description of its own for a reviewer."
     )
-    families: Mapping[str, str] = option(
-        {},
-        by_name("FAMILY", last=True),
-        REVIEWERS,
-        "--family NAME=FAMILY",
-        "Family of a reviewer; those of agents are in the agents table.",
+    families: Mapping[str, str] = by_name("FAMILY", last=True).option(
+        {}, REVIEWERS, "--family NAME=FAMILY", "Family of a reviewer; those of agents are in the agents table."
     )
-    own_family: bool = option(
-        False, FLAG, REVIEWERS, "--own-family", "Count judgements of reviewers on their own family."
+    own_family: bool = FLAG.option(
+        False, REVIEWERS, "--own-family", "Count judgements of reviewers on their own family."
     )
-    debate: str | None = option(
-        None, TEXT, REVIEWERS, "--debate", "Each reviewer is a debate among copies of its model: C1, C2, C3."
+    debate: str | None = TEXT.option(
+        None, REVIEWERS, "--debate", "Make each reviewer a debate among copies of its model: C1, C2, C3."
     )
-    """Each reviewer is a debate of this kind among copies of its model (C1, C2, C3); None: it is asked alone."""
-    fusion: Normalisation | None = option(
+    fusion: Normalisation | None = one_of("z", "raw").option(
         None,
-        one_of("z", "raw"),
         REVIEWERS,
         "--fusion",
-        "How ratings are added up: z-normalised for each reviewer, or raw.",
+        "Add ratings up z-normalised for each reviewer, or raw; z by default, raw with --convention paper.",
     )
-    """Of ratings; None: z, or raw with the papers' convention."""
-    exams: Sequence[ExamName] = option(
+    exams: Sequence[ExamName] = EXAM_NAMES.option(
         ("none",),
-        Form(list[str], parse=split, accept=_exam_names),
         EXAM,
         "--exam",
         "What must be passed, comma-separated: none, human, consistency, pertinence, self-confidence, auto.",
     )
-    thresholds: Mapping[str, Threshold] = option(
+    thresholds: Mapping[str, Threshold] = LIMITS.option(
         {},
-        LIMITS,
         EXAM,
         "--threshold [TRAIT=]LIMIT",
-        "A number, mean (over the candidates) or none; of one trait or of all.",
+        "Limit of one trait or of all: a number, mean (over the candidates) or none.",
     )
-    """By trait, or ``all``; what is not named has its usual one."""
-    combination: Combination = option(
-        "all", one_of("all", "any"), EXAM, "--combine", "All limits must be passed, or any."
+    combination: Combination = one_of("all", "any").option(
+        "all", EXAM, "--combine", "All limits must be passed, or any."
     )
-    weighting: Weighting | None = option(
+    weighting: Weighting | None = one_of("equal", "mean of traits", "trait", "logit").option(
+        None, EXAM, "--weights", "How votes are weighed; by default as the exam's paper does."
+    )
+    weight_from: str | None = TEXT.option(
+        None, EXAM, "--weight-from TRAIT", "The trait that weights come from; by default the first."
+    )
+    questioners: Sequence[str] | None = ONE_LIST.option(
         None,
-        one_of("equal", "mean of traits", "trait", "logit"),
         EXAM,
-        "--weights",
-        "How votes are weighed; by default as the exam's paper does.",
+        "--questioners AGENTS",
+        "Agents whose responses the human exam is made of; by default three, drawn by the seed.",
     )
-    """None: the usual one of the exam."""
-    weight_from: str | None = option(None, TEXT, EXAM, "--weight-from TRAIT", "The trait that weights come from.")
-    """The trait that a weight by one trait comes from; None: the first one."""
-    questioners: Sequence[str] | None = option(
-        None, ONE_LIST, EXAM, "--questioners AGENTS", "Agents whose responses the human exam is made of."
+    overlap: bool = FLAG.option(False, EXAM, "--overlap", "Test on the human exam's pairs as well.")
+    exam_items: int | None = whole(parse=lambda items: items or None, or_none=True).option(
+        100, EXAM, "--exam-items", "Most pairs or tasks of an automatic exam; 0: all."
     )
-    """Agents whose responses the human exam is made of; None: three drawn by the seed."""
-    overlap: bool = option(False, FLAG, EXAM, "--overlap", "Test on the human exam's pairs as well.")
-    exam_items: int | None = option(
-        100,
-        whole(parse=lambda items: items or None, or_none=True),
-        EXAM,
-        "--exam-items",
-        "Most pairs or tasks of an automatic exam; 0: all.",
-    )
-    """Most pairs, or tasks, of an automatic exam; None: all."""
-    relevant: str | None = option(None, TEXT, EXAM, "--relevant AGENT", "Whose responses are the relevant answers.")
-    irrelevant: str | None = option(None, TEXT, EXAM, "--irrelevant AGENT", "Whose responses are the irrelevant ones.")
-    """Agents of the pertinence exam; None: the one that answered most, as both."""
-    changer: Any = option(
+    relevant: str | None = TEXT.option(
         None,
-        MODEL,
+        EXAM,
+        "--relevant AGENT",
+        "Whose responses are the relevant answers; by default the agent's that answered most.",
+    )
+    irrelevant: str | None = TEXT.option(
+        None, EXAM, "--irrelevant AGENT", "Whose responses are the irrelevant ones; by default the same agent's."
+    )
+    changer: Any = MODEL.option(
+        None,
         EXAM,
         "--changer SPEC",
         "Chat model that changes questions for the pertinence exam; by default the nearest other question.",
     )
-    """Chat model that changes questions for the pertinence exam and answers the changed ones; None: the study's own."""
-    easy: tuple[str, str] | None = option(None, TWO_AGENTS, EXAM, "--easy A,B", "Agents of the easy set: far apart.")
-    hard: tuple[str, str] | None = option(
-        None, TWO_AGENTS, EXAM, "--hard A,C", "Agents of the hard set: close together."
-    )
-    """Agents of the self-confidence exam; None: by the candidates' own first comparisons."""
-    licences: Sequence[Path] = option((), FILES, EXAM, "--licence", "Licence file or folder, instead of an exam.")
-    issue_to: Path | None = option(None, FILE, EXAM, "--issue FOLDER", "Write licences of those who pass here.")
-    task_kind: str = option(
-        "", TEXT, EXAM, "--task-kind", "What is judged, in a few words, for licences; the study's name by default."
-    )
-    criterion: str | None = option(
-        None, TEXT, LABELS, "--criterion", "Which label criterion to use, if there is more than one."
-    )
-    margin: float | None = option(
+    easy: tuple[str, str] | None = TWO_AGENTS.option(
         None,
-        NUMBER,
+        EXAM,
+        "--easy A,B",
+        "Agents of the easy set: far apart; by default by the candidates' own first comparisons.",
+    )
+    hard: tuple[str, str] | None = TWO_AGENTS.option(
+        None, EXAM, "--hard A,C", "Agents of the hard set: close together; by default likewise."
+    )
+    licences: Sequence[Path] = FILES.option((), EXAM, "--licence", "Licence file or folder, instead of an exam.")
+    issue_to: Path | None = FILE.option(None, EXAM, "--issue FOLDER", "Write licences of those who pass here.")
+    task_kind: str = TEXT.option(
+        "", EXAM, "--task-kind", "What is judged, in a few words, for licences; the study's name by default."
+    )
+    criterion: str | None = TEXT.option(
+        None, LABELS, "--criterion", "Which label criterion to use, if there is more than one."
+    )
+    margin: float | None = NUMBER.option(
+        None,
         LABELS,
         "--margin VOTES",
         "Votes that people's preferences must be ahead by to decide a pair; 2, or 1 where there are few.",
     )
-    """Votes that people's preferences must be ahead by; None: 2, or 1 where pairs have fewer than three votes."""
-    convention: Convention = option(
+    convention: Convention = one_of("default", "paper").option(
         "default",
-        one_of("default", "paper"),
         LABELS,
         "--convention",
         "paper: count as the papers do; what is missing or tied is one half, and exam pairs are tested on.",
     )
-    compare_groups: tuple[str, str] | None = option(
-        None,
-        TWO_GROUPS,
-        GROUPS,
-        "--compare-groups A B",
-        "Compare two groups of the agents table: effect sizes and AUC.",
+    compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
+        None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
     )
-    seed: int = option(0, whole(0), STATISTICS, "--seed", "Seed of draws, resampling and tests.")
-    resamples: int = option(
-        10_000, whole(100), STATISTICS, "--resamples", "Resamples of tasks for intervals and tests."
-    )
-    level: float = option(0.95, LEVEL, STATISTICS, "--level", "Level of the intervals.")
-    recorded: bool = option(
-        False, FLAG, MODELS, "--recorded", "Use only evidence that the study carries; ask no model."
-    )
-    verdicts: Verdicts = option(
+    seed: int = whole(0).option(0, STATISTICS, "--seed", "Seed of draws, resampling and tests.")
+    resamples: int = whole(100).option(10_000, STATISTICS, "--resamples", "Resamples of tasks for intervals and tests.")
+    level: float = LEVEL.option(0.95, STATISTICS, "--level", "Level of the intervals.")
+    recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence that the study carries; ask no model.")
+    verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(
         "auto",
-        one_of("auto", "probabilities", "labels"),
         MODELS,
         "--verdicts",
         "Read verdicts as probabilities of the labels, or as the label written; auto: the first where possible.",
     )
-    budget_usd: float | None = option(None, BUDGET, MODELS, "--budget USD", "Stop before this is exceeded, e.g. 2USD.")
-    price: Price | None = option(
+    budget_usd: float | None = BUDGET.option(None, MODELS, "--budget USD", "Stop before this is exceeded, e.g. 2USD.")
+    price: Price | None = PRICE.option(
         None,
-        PRICE,
         MODELS,
         "--price IN,OUT",
         "USD per million tokens, for a model whose price is unknown.",
         keyword="price_usd_per_million",
     )
-    """Price of a model whose price is not known."""
-    journal: Path | None = option(None, FILE, MODELS, "--journal", "Journal file; by default one for all your runs.")
+    journal: Path | None = FILE.option(None, MODELS, "--journal", "Journal file; by default one for all your runs.")
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
     told: Mapping[str, str] = field(default_factory=dict)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from goldless.cli.command import verb
 from goldless.cli.console import say
 from goldless.cli.output import Output
-from goldless.plugins import GROUPS, Catalogue, Plugin
-from goldless.plugins import plugins as entry_points
 
 if TYPE_CHECKING:
+    from goldless.plugins import Plugin
     from goldless.reports.report_table import ReportTable
 
 CATALOGUES = {
@@ -32,6 +32,8 @@ def plugins(*, output: Output) -> None:
     A package adds a metric by an entry point of the group goldless.metrics. A plugin that cannot be used never stops
     goldless. Example: goldless plugins --json
     """
+    from goldless.plugins import GROUPS
+
     found = [plugin for group in GROUPS for plugin in _of(group)]
     rows: list[dict[str, Any]] = [
         {
@@ -54,10 +56,12 @@ def plugins(*, output: Output) -> None:
 
 def _of(group: str) -> Iterable[Plugin]:
     """The plugins of a group, as its catalogue sees them where it has one."""
-    try:
-        module = importlib.import_module(CATALOGUES[group])
-    except ModuleNotFoundError:
+    from goldless.plugins import Catalogue
+    from goldless.plugins import plugins as entry_points
+
+    if importlib.util.find_spec(CATALOGUES[group]) is None:
         return entry_points(group)
+    module = importlib.import_module(CATALOGUES[group])
     kept = [value for value in vars(module).values() if isinstance(value, Catalogue) and value.group == group]
     return kept[0].plugins() if kept else entry_points(group)
 

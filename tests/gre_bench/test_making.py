@@ -26,7 +26,7 @@ from goldless.gre_bench.size_figure import size_figure
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.html.blocks import Table
-from goldless.reports.html.documents import read_run
+from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.verdict import verdict_blocks
 

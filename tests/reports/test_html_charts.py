@@ -6,16 +6,25 @@ import re
 
 import pytest
 from markupsafe import Markup
+from pydantic import ValidationError
 
+from goldless.reports.documents.scores import AgentScore
 from goldless.reports.html.charts.axis import LogScale, Scale, linear_scale, log_scale, tick_texts
-from goldless.reports.html.charts.bars import Bar, bar_chart
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map
-from goldless.reports.html.charts.intervals import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.row_plots import (
+    Band,
+    Bar,
+    IntervalRow,
+    Numbered,
+    Strip,
+    bar_chart,
+    interval_plot,
+    strip_plot,
+)
 from goldless.reports.html.charts.scatter import Point, scatter_plot
-from goldless.reports.html.charts.strips import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import excerpt, fitted, label, text_width, visible
-from goldless.reports.html.numerals import decimals_for, number, numeral
+from goldless.reports.html.numerals import decimals_for, numeral
 from goldless.reports.html.palette import COLOURS, HEAT_OPACITY, SERIES
 
 
@@ -154,7 +163,7 @@ def test_bars_are_as_long_as_their_values_and_begin_together():
 
 
 def test_what_is_invisible_is_spelt_out():
-    assert visible("a\x00b\u202ec\u200bd") == "a\u2400b[U+202E]c[U+200B]d"
+    assert visible("a\x00b\u202ec\u200bd") == "a\u2400b⟦U+202E⟧c⟦U+200B⟧d"
     assert visible("one\ntwo") == "one two"
     assert visible("one\ntwo", lines=True) == "one\ntwo"
 
@@ -186,9 +195,9 @@ def test_small_scores_are_shown_with_more_decimals():
 
 
 def test_an_infinite_number_counts_as_missing_and_a_text_is_refused():
-    assert number({"score": float("inf")}, "score") is None
-    with pytest.raises(TypeError, match="score is str"):
-        number({"score": "1"}, "score")
+    assert AgentScore(agent="ann", score=float("inf")).score is None
+    with pytest.raises(ValidationError, match="is str, and a number is expected"):
+        AgentScore(agent="ann", score="1")
 
 
 # --- colours: contrast as WCAG 2.1 defines it -----------------------------------------------------------------------

@@ -21,22 +21,22 @@ from report_folders import (
     write_folder,
 )
 
+from goldless.reports.documents.meta_evaluation import BiasNote
 from goldless.reports.html import write_report
 from goldless.reports.html.blocks import Code, Figure, Table, Term
-from goldless.reports.html.documents import read_run
+from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.agreement import agreement_section
 from goldless.reports.html.sections.asked import asked_section
 from goldless.reports.html.sections.bias import _gap, bias_section
-from goldless.reports.html.sections.comparisons import comparisons_section
 from goldless.reports.html.sections.cost import cost_section
 from goldless.reports.html.sections.crash_test import crash_test_section
-from goldless.reports.html.sections.glossary import TERMS
-from goldless.reports.html.sections.leaderboard import leaderboard_section
-from goldless.reports.html.sections.pair_scores import pair_scores_section
+from goldless.reports.html.sections.leaderboard import leaderboard_section, sizes_section
+from goldless.reports.html.sections.pairs import comparisons_section, pair_scores_section
 from goldless.reports.html.sections.review import review_section
-from goldless.reports.html.sections.sizes import sizes_section
 from goldless.reports.html.sections.task_scores import task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.html.tables import html_cells
+from goldless.reports.html.words import TERMS
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
@@ -52,7 +52,7 @@ def figures(section) -> list[Figure]:
 
 
 def rows(table: Table) -> list[dict[str, str]]:
-    return [{column.key: cell.text for column, cell in row} for row in table.cells]
+    return [{column.name: cell.text for column, cell in html_cells(table.columns, row)} for row in table.rows]
 
 
 # --- scores ---------------------------------------------------------------------------------------------------------
@@ -298,7 +298,7 @@ def test_a_bias_is_shown_only_where_the_interval_lies_beside_the_neutral_value(t
 
 
 def gap(value: float, *, shown: bool):
-    return _gap({"judge": "ann, bob", "value": value, "shown": shown}, 0.5)
+    return _gap(BiasNote(bias="self-preference", judge="ann, bob", value=value, shown=shown), 0.5)
 
 
 def test_a_preference_gap_that_is_not_shown_has_no_colour():

@@ -173,7 +173,7 @@ def test_hostile_names_are_shown_as_text_and_run_nothing(browser, tmp_path):
     opened.page.on("dialog", lambda dialog: (dialogs.append(dialog.message), dialog.dismiss()))
     agents = column(opened.page, LEADERBOARD, 2)
     assert agents[:3] == list(HOSTILE[:3])
-    assert agents[3] == "[U+202E]right-to-left[U+2066]"
+    assert agents[3] == "⟦U+202E⟧right-to-left⟦U+2066⟧"
     assert opened.page.locator("script").count() == 1
     opened.page.locator("summary").first.click()
     text = opened.download(opened.page.locator("#leaderboard-1").get_by_role("button", name="Download CSV")).decode()

@@ -16,8 +16,7 @@ from goldless.gre_bench.label_places import SIZE, Labelled, Segment, label_place
 from goldless.gre_bench.papers import HUMAN
 from goldless.records import Agent
 from goldless.reports.html.charts.axis import LogScale, Scale, left_axis, linear_scale, log_scale
-from goldless.reports.html.charts.intervals import Shape
-from goldless.reports.html.charts.svg import element, hint, line, mark, picture, words
+from goldless.reports.html.charts.svg import Shape, element, hint, line, mark, picture, words
 from goldless.reports.html.labels import fitted, label, text_width
 from goldless.reports.html.numerals import decimals_for, numeral
 from goldless.reports.html.palette import COLOURS

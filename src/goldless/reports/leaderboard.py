@@ -7,16 +7,15 @@ import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Literal
-
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING, Literal
 
 from goldless.reports.markdown import code_line
 from goldless.reports.report_table import Column, ReportTable
-from goldless.reports.terminal import plain, simple_table
 from goldless.statistics.comparisons import Comparison
 from goldless.statistics.standings import Standings
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +88,8 @@ class Leaderboard:
 
         The signature is not in it: print it below, where it may be copied.
         """
+        from goldless.reports.terminal import plain, simple_table  # noqa: PLC0415 - not every table is printed
+
         shown = self.table(beaten="ranks")
         table = simple_table(shown.title)
         for column in shown.columns:
@@ -101,7 +102,7 @@ class Leaderboard:
         scale = self._scale()
         for row, values in zip(self.rows, shown.rows, strict=True):
             cells = [plain(column.text(values)) for column in shown.columns]
-            cells.insert(4, _bar(row, *scale))
+            cells.insert(4, plain(_bar(row, *scale), "cyan"))
             table.add_row(*cells)
         return table
 
@@ -143,7 +144,7 @@ class Leaderboard:
 BAR_WIDTH = 16
 
 
-def _bar(row: LeaderboardRow, least: float, most: float) -> Text:
+def _bar(row: LeaderboardRow, least: float, most: float) -> str:
     """The interval as a line with the score as a dot."""
     span = (most - least) or 1.0
 
@@ -155,7 +156,7 @@ def _bar(row: LeaderboardRow, least: float, most: float) -> Text:
         cells[place(row.low) : place(row.high) + 1] = "─" * (place(row.high) - place(row.low) + 1)
     if row.score is not None:
         cells[place(row.score)] = "●"
-    return Text("".join(cells), style="cyan")
+    return "".join(cells)
 
 
 def make_leaderboard(

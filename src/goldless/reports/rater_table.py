@@ -5,11 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import asdict, dataclass
-
-from rich.table import Table
+from typing import TYPE_CHECKING
 
 from goldless.reports.markdown import code_line
 from goldless.reports.report_table import Column, ReportTable
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 COLUMNS = (
     Column("criterion", "criterion"),

@@ -1,22 +1,23 @@
-"""A table of values for people and for programs: in the terminal, as Markdown, LaTeX or CSV."""
+"""A table of values for people and for programs: in the terminal, as Markdown, LaTeX, CSV or HTML."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
-
-from rich.table import Table
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.reports.latex import latex_number, latex_table, latex_text
 from goldless.reports.markdown import code_line, markdown_cell, markdown_table
-from goldless.reports.terminal import plain, simple_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 Cell = str | int | float | None
 Kind = Literal[
     "text",
+    "name",
     "figure",
     "count",
     "large",
@@ -30,14 +31,18 @@ Kind = Literal[
     "shares",
     "fraction",
 ]
-"""``figure``: a text, or a number as it is, that stands on the right. ``large``: thousands, millions or billions, such
-as 4.2M. ``interval``: two numbers. ``shares``: two shares of the number they belong to, shown in per cent of it.
-``fraction``: two counts, such as 3/40. ``signed``: a plus sign is shown."""
+"""``name``: a text that somebody else chose, such as an agent's. ``figure``: a text, or a number as it is, that stands
+on the right. ``large``: thousands, millions or billions, such as 4.2M. ``interval``: two numbers. ``shares``: two
+shares of the number they belong to, shown in per cent of it. ``fraction``: two counts, such as 3/40. ``signed``: a plus
+sign is shown."""
 BRACKETED = ("interval", "signed interval", "shares")
 PAIRS = (*BRACKETED, "fraction")
+SINGLE: dict[str, Kind] = {"interval": "number", "signed interval": "signed", "shares": "number", "fraction": "count"}
+"""What one of two values is on its own."""
 LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 LEAST_WIDTH = 12
 """Of a column of words in the terminal, where they need it: the rest is folded."""
+MINUS = "\u2212"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +53,8 @@ class Column:
     """Its name in CSV and JSON, and where its values are found; of an interval the two names, by a space."""
     heading: str
     kind: Kind = "text"
-    absent: str = "-"
-    """What stands for a value that is not there."""
+    absent: str | None = None
+    """What stands for a value that is not there; None: a dash, and in a page the word missing."""
     decimals: int = 4
     """Of numbers and intervals."""
     least: int | None = None
@@ -69,16 +74,16 @@ class Column:
     @property
     def left(self) -> bool:
         """Whether it holds words."""
-        return self.kind == "text"
+        return self.kind in {"text", "name"}
 
-    def text(self, row: Mapping[str, Cell]) -> str:
+    def text(self, row: Mapping[str, Any]) -> str:
         """The cell as people read it."""
         parts = self._parts(row)
         if parts is None:
-            return str(row.get(self.reason) or self.absent)
+            return str(row.get(self.reason) or ("-" if self.absent is None else self.absent))
         return ("/" if self.kind == "fraction" else self.between).join(parts)
 
-    def latex(self, row: Mapping[str, Cell]) -> str:
+    def latex(self, row: Mapping[str, Any]) -> str:
         """The cell in LaTeX: an interval in brackets."""
         parts = self._parts(row)
         if parts is not None and self.kind in BRACKETED:
@@ -87,7 +92,24 @@ class Column:
             return "--"
         return latex_text(self.text(row)) if self.left else latex_number(self.text(row))
 
-    def _parts(self, row: Mapping[str, Cell]) -> list[str] | None:
+    @property
+    def single(self) -> list[Column]:
+        """One column a value, as a page has them, where each can be sorted by."""
+        if self.kind not in PAIRS:
+            return [self]
+        low = f"{self.heading.removesuffix('interval').strip()} low".strip()
+        headings = self.names if self.kind == "fraction" else (low, "high")
+        kind = SINGLE[self.kind]
+        return [
+            replace(self, name=name, heading=heading, kind=kind)
+            for name, heading in zip(self.names, headings, strict=True)
+        ]
+
+    def typeset(self, value: float) -> str:
+        """A number as a page shows it: thousands apart, a real minus sign, and no minus before zero."""
+        return self._number(value, "z,").replace("-", MINUS)
+
+    def _parts(self, row: Mapping[str, Any]) -> list[str] | None:
         """Its values as texts; None: one of them is not there."""
         found = [row.get(name) for name in self.names]
         values = [value for value in found if value is not None]
@@ -95,11 +117,11 @@ class Column:
             return None
         return [value if isinstance(value, str) else self._number(value) for value in values]
 
-    def _number(self, value: float) -> str:
+    def _number(self, value: float, style: str = "") -> str:
         if self.kind in {"number", "interval"}:
-            return f"{value:.{self.decimals}f}"
+            return f"{value:{style}.{self.decimals}f}"
         if self.kind in {"signed", "signed interval"}:
-            return f"{value:+.{self.decimals}f}"
+            return f"{value:+{style}.{self.decimals}f}"
         if self.kind == "shares":
             return f"{100 * (value - 1):+.{self.decimals}f}%"
         if self.kind == "probability":
@@ -116,7 +138,7 @@ class ReportTable:
 
     title: str
     columns: tuple[Column, ...]
-    rows: tuple[Mapping[str, Cell], ...]
+    rows: tuple[Mapping[str, Any], ...]
     signature: str = ""
     notes: tuple[str, ...] = ()
     """What a reader must know, a sentence each, to be said below the table."""
@@ -130,6 +152,8 @@ class ReportTable:
 
     def to_rich(self) -> Table:
         """A table for the terminal; print notes and signature below it, where they may be copied."""
+        from goldless.reports.terminal import plain, simple_table  # noqa: PLC0415 - not every table is printed
+
         table = simple_table(self.title)
         for column in self.narrow:
             longest = max([len(column.heading), *(len(column.text(row)) for row in self.rows)])
@@ -191,8 +215,8 @@ def usd_text(usd: float) -> str:
 def large_text(number: float) -> str:
     """A large number to about three digits: 812, 12.3k, 4.2M."""
     for size, letter in LARGE:
-        if number >= size:
-            return f"{number / size:.3g}{letter}" if number < 1000 * size else f"{number / size:,.0f}{letter}"
+        if abs(number) >= size:
+            return f"{number / size:.3g}{letter}" if abs(number) < 1000 * size else f"{number / size:,.0f}{letter}"
     return f"{number:,.0f}"
 
 

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from markupsafe import Markup
 
 from goldless.reports.html.labels import label, visible
-from goldless.reports.html.numerals import large, numeral, usd
-
-Kind = Literal["name", "text", "number", "signed", "count", "usd", "large", "p"]
-"""``name``: of an agent, task, judge or model. ``signed``: with a plus. ``large``: 4.2M. ``p``: small as <0.001."""
+from goldless.reports.html.tables import Row, table_html
+from goldless.reports.report_table import Column, Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,74 +75,17 @@ class Bullets:
 
 
 @dataclass(frozen=True, slots=True)
-class Cell:
-    """One cell of a table: what people read, and the number under it."""
-
-    text: str
-    value: str | None = None
-    """The number, written so that nothing is lost."""
-    absent: bool = False
-
-    @property
-    def long(self) -> bool:
-        """Whether it needs a broad column: a sentence, or a word that must be broken."""
-        return len(self.text) > 40
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table."""
-
-    key: str
-    heading: str
-    kind: Kind = "text"
-    decimals: int = 3
-    absent: str = "missing"
-
-    @property
-    def is_number(self) -> bool:
-        """Whether it stands to the right."""
-        return self.kind not in {"name", "text"}
-
-    def cell(self, row: Mapping[str, Any]) -> Cell:
-        """The row's cell."""
-        value = row.get(self.key)
-        if value is None or value == "":
-            return Cell(self.absent, absent=True)
-        if isinstance(value, float) and not math.isfinite(value):
-            return Cell(self.absent, absent=True)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            return Cell(label(value) if self.kind == "name" else visible(value))
-        return Cell(self._number(value), repr(value))
-
-    def _number(self, value: float) -> str:
-        if self.kind == "count":
-            return numeral(value, 0)
-        if self.kind in {"usd", "large"}:
-            return (usd if self.kind == "usd" else large)(value)
-        if self.kind == "p":
-            return "<0.001" if value < 0.001 else numeral(value)
-        return numeral(value, self.decimals, signed=self.kind == "signed")
-
-
-@dataclass(frozen=True, slots=True)
 class Table:
     """A table, sortable in the page."""
 
     caption: tuple[Inline, ...]
     columns: tuple[Column, ...]
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Row, ...]
     block: str = "table"
 
-    @property
-    def head(self) -> int:
-        """Which column names its row: the first of names, or the first."""
-        return next((place for place, column in enumerate(self.columns) if column.kind == "name"), 0)
-
-    @property
-    def cells(self) -> Iterator[list[tuple[Column, Cell]]]:
-        """The rows, each cell with its column."""
-        return ([(column, column.cell(row)) for column in self.columns] for row in self.rows)
+    def html(self, caption: Markup) -> Markup:
+        """The table under its caption, whose links the template makes."""
+        return table_html(self.columns, self.rows, caption)
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +123,21 @@ class Section:
     slug: str
     title: str
     blocks: tuple[Block, ...] = field(default=())
+
+
+def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None, kind: Kind = "number") -> Column:
+    """A column of numbers."""
+    return Column(name, heading, kind, absent, decimals)
+
+
+def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
+    """A column of numbers with their sign."""
+    return Column(name, heading, "signed", absent, decimals)
+
+
+def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
+    """The two ends of intervals; ``level`` as the heading says it."""
+    return Column(name, level, "interval", absent, decimals)
 
 
 def words(*parts: Inline) -> Paragraph:

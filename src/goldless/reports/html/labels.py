@@ -25,7 +25,7 @@ def visible(text: object, *, lines: bool = False) -> str:
     """
     kept = {} if not lines else {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
     shown = str(text).translate(_CONTROLS | (_LINES if not lines else {}) | kept)
-    return _INVISIBLE.sub(lambda found: f"[U+{ord(found[0]):04X}]", shown)
+    return _INVISIBLE.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", shown)
 
 
 def label(name: object, longest: int = LONGEST_LABEL) -> str:

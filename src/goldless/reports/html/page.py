@@ -16,50 +16,43 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from goldless.errors import UserError
-from goldless.reports.html.blocks import Figure, Section, Term, terms, warning
-from goldless.reports.html.documents import RunDocuments, read_run
+from goldless.reports.html.blocks import Figure, Section, Term, terms
 from goldless.reports.html.labels import label, visible
 from goldless.reports.html.palette import light_css, theme_css
-from goldless.reports.html.sections.agreement import agreement_section
-from goldless.reports.html.sections.asked import asked_section
+from goldless.reports.html.run_results import RunResults, read_run
+from goldless.reports.html.sections.agreement import agreement_section, consistency_section
+from goldless.reports.html.sections.asked import asked_section, missing_section
 from goldless.reports.html.sections.bias import bias_section
-from goldless.reports.html.sections.comparisons import comparisons_section
-from goldless.reports.html.sections.consistency import consistency_section
 from goldless.reports.html.sections.cost import cost_section
 from goldless.reports.html.sections.crash_test import crash_test_section
 from goldless.reports.html.sections.edition import edition_section
-from goldless.reports.html.sections.glossary import TERMS, glossary
-from goldless.reports.html.sections.leaderboard import leaderboard_section
-from goldless.reports.html.sections.missing import missing_section
-from goldless.reports.html.sections.pair_scores import pair_scores_section
-from goldless.reports.html.sections.raters import raters_section
+from goldless.reports.html.sections.leaderboard import leaderboard_section, raters_section, sizes_section
+from goldless.reports.html.sections.pairs import comparisons_section, pair_scores_section
 from goldless.reports.html.sections.review import review_section
-from goldless.reports.html.sections.sizes import sizes_section
 from goldless.reports.html.sections.task_scores import task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
+from goldless.reports.html.words import TERMS, glossary
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
-SECTIONS: dict[str, Callable[[RunDocuments], Section | None]] = {
-    "Leaderboard": leaderboard_section,
-    "The edition": edition_section,
-    "Who is better than whom": comparisons_section,
-    "Scores of pairs": pair_scores_section,
-    "Task by task": task_scores_section,
-    "Score against size": sizes_section,
-    "Raters": raters_section,
-    "Peer review": review_section,
-    "Crash test of the metrics": crash_test_section,
-    "Agreement with people": agreement_section,
-    "Consistency over scorers": consistency_section,
-    "Bias of judges": bias_section,
-    "Cost": cost_section,
-    "What is missing": missing_section,
-    "What was asked, and how": asked_section,
-}
+SECTIONS: tuple[Callable[[RunResults], Section | None], ...] = (
+    leaderboard_section,
+    edition_section,
+    comparisons_section,
+    pair_scores_section,
+    task_scores_section,
+    sizes_section,
+    raters_section,
+    review_section,
+    crash_test_section,
+    agreement_section,
+    consistency_section,
+    bias_section,
+    cost_section,
+    missing_section,
+    asked_section,
+)
 """In the order of the page."""
-ANOTHER_SHAPE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-"""What comes of a document that another version wrote."""
 
 
 def write_report(folder: Path | str) -> Path:
@@ -80,20 +73,20 @@ def write_report(folder: Path | str) -> Path:
     return path
 
 
-def report_page(run: RunDocuments) -> str:
+def report_page(run: RunResults) -> str:
     """The report as one HTML document."""
     environment = _environment()
-    verdict = _drawn(environment, run, "Verdict", lambda found: Section("verdict", "Verdict", verdict_blocks(found)))
-    drawn = [_drawn(environment, run, title, make) for title, make in SECTIONS.items()]
-    sections = [section for section in drawn if section is not None]
-    used = [key for section in [verdict, *sections] if section is not None for key in section.terms]
+    verdict = _rendered(environment, Section("verdict", "Verdict", verdict_blocks(run)))
+    made = [make(run) for make in SECTIONS]
+    sections = [_rendered(environment, section) for section in made if section is not None]
+    used = [key for section in [verdict, *sections] for key in section.terms]
     styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css")]
     script = _file("report.js")
     page = environment.get_template("report.html")
     return page.render(
         study=label(run.study),
         made=_made_at(run),
-        verdict="" if verdict is None else verdict.html,
+        verdict=verdict.html,
         sections=sections,
         glossary=glossary(used),
         styles=styles,
@@ -112,35 +105,15 @@ class _Drawn:
     terms: tuple[str, ...]
 
 
-def _drawn(
-    environment: Environment, run: RunDocuments, title: str, make: Callable[[RunDocuments], Section | None]
-) -> _Drawn | None:
-    """A section, or one that says that its data have another shape than expected; None: it has no data."""
-    try:
-        section = make(run)
-        return None if section is None else _rendered(environment, section)
-    except ANOTHER_SHAPE as error:
-        slug = "unread-" + "".join(ch if ch.isalnum() else "-" for ch in title.lower())
-        said = f"{type(error).__name__}: {error}"
-        text = (
-            "The results for this section have another shape than this version of goldless expects "
-            f"({label(said, 160)}). They may come from an older or newer version: run it again to have it shown."
-        )
-        return _rendered(environment, Section(slug, title, (warning(text),)))
-
-
 def _rendered(environment: Environment, section: Section) -> _Drawn:
     module: Any = environment.get_template("blocks.html").make_module({"numbered": _numbers(section)})
     html = Markup("").join(module.block(block) for block in section.blocks)
     return _Drawn(section.slug, section.title, html, tuple(terms(section.blocks)))
 
 
-def _made_at(run: RunDocuments) -> str:
-    made = (run.get("made_by") or {}).get("made")
-    if not isinstance(made, dict):
-        return ""
-    times = [str(one.get("at")) for one in made.values() if isinstance(one, dict) and one.get("at")]
-    return label(max(times, default="").replace("T", " ").replace("+00:00", " UTC"))
+def _made_at(run: RunResults) -> str:
+    latest = max((one.at for one in run.made_by.made.values()), default="")
+    return label(latest.replace("T", " ").replace("+00:00", " UTC"))
 
 
 def _numbers(section: Section) -> dict[int, str]:

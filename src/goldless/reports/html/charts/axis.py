@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from goldless.reports.html.charts.svg import line, words
-from goldless.reports.html.numerals import large, numeral
+from goldless.reports.html.numerals import numeral
+from goldless.reports.report_table import large_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ def _round_step(rough: float) -> float:
 def tick_texts(ticks: list[float]) -> list[str]:
     """Ticks as text, all with the same number of decimals; large ones with k, M or G."""
     if ticks and max(map(abs, ticks)) >= 100_000:
-        return [large(tick) for tick in ticks]
+        return [large_text(tick) for tick in ticks]
     decimals = 0
     while decimals < 6 and any(abs(tick - round(tick, decimals)) > 1e-9 * max(1.0, abs(tick)) for tick in ticks):
         decimals += 1
@@ -109,7 +110,7 @@ def tick_texts(ticks: list[float]) -> list[str]:
 
 def log_tick_texts(ticks: list[float]) -> list[str]:
     """Each tick with as many digits as it needs."""
-    return [large(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]
+    return [large_text(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]
 
 
 def bottom_axis(scale: Scale | LogScale, y: float, top: float, title: str) -> Markup:

@@ -39,6 +39,11 @@ class Legend:
     steps: tuple[tuple[float, str], ...]
 
 
+def strength(value: float, largest: float) -> float:
+    """How strongly a cell is coloured whose value is sure: not below what can be seen."""
+    return (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1)
+
+
 def heat_map(
     names: Sequence[str],
     cells: Sequence[Sequence[HeatCell | None]],

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from goldless.reports.html.charts.axis import LogScale, Scale, bottom_axis, left_axis, linear_scale, log_scale
-from goldless.reports.html.charts.intervals import Band, Shape
-from goldless.reports.html.charts.svg import WIDTH, element, hint, line, mark, picture, words
+from goldless.reports.html.charts.row_plots import Band
+from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, line, mark, picture, words
 from goldless.reports.html.labels import fitted, text_width
 
 HEIGHT = 420

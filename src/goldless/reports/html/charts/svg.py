@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 from markupsafe import Markup, escape
 
@@ -13,6 +14,7 @@ WIDTH = 760
 NARROW = 370
 """Of the same charts on a small screen."""
 Child = str | Markup
+Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle"]
 LONGEST_HINT = 300
 
 
@@ -79,7 +81,7 @@ def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> 
     return plot(*given, **options), plot(*given, width=NARROW, **options)
 
 
-def mark(shape: str, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
+def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: float = 4.5) -> Markup:
     """A mark: dot, ring, cross, square, diamond or triangle."""
     s = size
     paths = {

@@ -1,13 +1,12 @@
-"""Agreement with people: accuracy on decided pairs and rank correlation, beside how far people agree."""
+"""Agreement with people, beside how far people agree; and of scorers with each other."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator
 
+from goldless.reports.documents.meta_evaluation import CriterionNote, MeanNote, ShareNote
 from goldless.reports.html.blocks import (
     Block,
-    Column,
     Figure,
     Fold,
     Heading,
@@ -16,60 +15,53 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    ends,
     note,
+    number,
     sentence,
+    signed,
     words,
 )
-from goldless.reports.html.charts.intervals import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import count, number, numeral, percent, plural
+from goldless.reports.html.labels import label
+from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.report_table import Column
 
-Row = Mapping[str, Any]
 ONE_PERSON = "one person against the others"
 NAMES = {"spearman": "Spearman", "kendall_tau_b": "Kendall's tau-b", "kendall_tau_a": "Kendall's tau-a"}
 
 
-def agreement_section(run: RunDocuments) -> Section | None:
-    """The section; None where nothing was held against people."""
-    found = run.get("agreement")
+def agreement_section(run: RunResults) -> Section | None:
+    """Accuracy on decided pairs and rank correlation; None where nothing was held against people."""
+    found = run.agreement
     if found is None:
         return None
-    level = percent(number(found, "level") or 0.95)
+    level = percent(found.level)
     blocks: list[Block] = []
-    for one in found["criteria"]:
-        if len(found["criteria"]) > 1:
-            blocks.append(Heading((Name(str(one.get("criterion") or "labels")),)))
+    for one in found.criteria:
+        if len(found.criteria) > 1:
+            blocks.append(Heading((Name(one.criterion or "labels"),)))
         blocks += [_labels(one), _accuracy(one, level), *_correlation(one, level), *_ceiling(one), *_comparisons(one)]
-        notes = tuple(note(sentence(text)) for text in one.get("notes") or ())
+        notes = tuple(note(sentence(text)) for text in one.notes)
         if notes:
             blocks.append(Fold((plural(len(notes), "note"),), notes))
     return Section("agreement", "Agreement with people", tuple(blocks))
 
 
-def _labels(one: Row) -> Block:
-    labels = one.get("labels") or {}
+def _labels(one: CriterionNote) -> Block:
+    labels = one.labels
     return words(
-        f"{plural(count(labels, 'raters'), 'rater')} gave {plural(count(labels, 'ratings'), 'rating')} and "
-        f"{plural(count(labels, 'preferences'), 'preference')}: of {plural(count(labels, 'pairs'), 'pair')} they "
-        f"decided {count(labels, 'decided'):,}, and {count(labels, 'tied'):,} are tied and leave the test."
+        f"{plural(labels.raters, 'rater')} gave {plural(labels.ratings, 'rating')} and "
+        f"{plural(labels.preferences, 'preference')}: of {plural(labels.pairs, 'pair')} they "
+        f"decided {labels.decided:,}, and {labels.tied:,} are tied and leave the test."
     )
 
 
-def _band(one: Row, key: str, value: str) -> Band | None:
+def _band(found: ShareNote | MeanNote | None) -> Band | None:
     """How far people agree with each other, as a band."""
-    found = (one.get("ceiling") or {}).get(key)
-    if not found:
-        return None
-    middle, low, high = number(found, value), number(found, "low"), number(found, "high")
-    if middle is None:
-        return None
-    return Band(low, high, ONE_PERSON, middle)
-
-
-def _band_row(band: Band, key: str) -> dict[str, Any]:
-    """The band as a row of the table below the figure."""
-    return {"judge": ONE_PERSON, key: band.middle, "low": band.low, "high": band.high}
+    return None if found is None or found.value is None else Band(found.low, found.high, ONE_PERSON, found.value)
 
 
 def _band_words(band: Band | None) -> tuple[Inline, ...]:
@@ -81,90 +73,75 @@ def _band_words(band: Band | None) -> tuple[Inline, ...]:
     return (" The band is the ", Term("ceiling", "human ceiling"), ".")
 
 
-def _accuracy(one: Row, level: str) -> Figure:
-    judges = sorted(one["judges"], key=lambda j: -(number(j["accuracy"], "accuracy") or 0.0))
-    rows = [{"judge": j["name"], "kind": j.get("kind"), **j["accuracy"]} for j in judges]
-    drawn = [_drawn(row["judge"], row["kind"], row, "accuracy") for row in rows]
-    band = _band(one, "accuracy", "value")
-    if band is not None:
-        found = one["ceiling"]["accuracy"]
-        counts = {"used": found.get("n"), "n_tasks": found.get("n_tasks")}
-        rows.append({**_band_row(band, "accuracy"), "kind": "people", **counts})
-    columns = (
-        Column("judge", "judge", "name"),
-        Column("kind", "kind"),
-        Column("accuracy", "accuracy", "number"),
-        Column("low", "low", "number", absent="none"),
-        Column("high", "high", "number", absent="none"),
-        Column("asked", "pairs asked", "count", absent="-"),
-        Column("used", "used", "count"),
-        Column("missing", "missing", "count", absent="-"),
-        Column("tied", "ties", "count", absent="-"),
-        Column("n_tasks", "tasks", "count"),
-    )
-    return Figure(
-        "accuracy",
-        ("Accuracy on pairs that people decided",),
-        (
-            (
-                f"Share of pairs on which a judge finds the same response better as people do, with {level} intervals; "
-                "a tie counts one half, and 0.5 is chance."
-            ),
-            *_band_words(band),
-        ),
-        pictures(
-            interval_plot,
-            drawn,
-            title="Accuracy of each judge on pairs that people decided",
-            axis="accuracy",
-            reference=0.5,
-            band=band,
-        ),
-        (Table(("Accuracy",), columns, tuple(rows)),),
-    )
-
-
-def _drawn(name: Any, kind: Any, row: Row, key: str) -> IntervalRow:
-    value = number(row, key)
+def _drawn(name: str, kind: str, value: float | None, low: float | None, high: float | None) -> IntervalRow:
     ours = kind in {"reviewer", "reviewers", "panel"}
-    return IntervalRow(
-        str(name),
+    return IntervalRow.of(
+        name,
         value,
-        number(row, "low"),
-        number(row, "high"),
-        aside=numeral(value, absent=""),
+        low,
+        high,
         shape="dot" if ours else "square",
         tone="blue" if ours else "green",
         hint=f"{name} ({kind}): {numeral(value)}",
     )
 
 
-def _correlation(one: Row, level: str) -> Iterator[Figure]:
-    rows = [
-        {"judge": j["name"], "kind": j.get("kind"), **c, "name": NAMES.get(str(c["coefficient"]), c["coefficient"])}
-        for j in one["judges"]
-        for c in j.get("correlations") or ()
-    ]
-    main = [row for row in rows if (row["coefficient"], row["over"]) == ("spearman", "tasks")]
+def _accuracy(one: CriterionNote, level: str) -> Figure:
+    judges = sorted(one.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+    rows = [judge.accuracy.cells(judge=judge.name, kind=judge.kind) for judge in judges]
+    drawn = [_drawn(j.name, j.kind, j.accuracy.accuracy, j.accuracy.low, j.accuracy.high) for j in judges]
+    people = one.ceiling.accuracy
+    band = _band(people)
+    if people is not None and band is not None:
+        counts = {"used": people.n, "n_tasks": people.n_tasks}
+        rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, **counts))
+    columns = (
+        Column("judge", "judge", "name"),
+        Column("kind", "kind"),
+        number("accuracy", "accuracy"),
+        ends(),
+        Column("asked", "pairs asked", "count", "-"),
+        Column("used", "used", "count"),
+        Column("missing", "missing", "count", "-"),
+        Column("tied", "ties", "count", "-"),
+        Column("n_tasks", "tasks", "count"),
+    )
+    caption = (
+        f"Share of pairs on which a judge finds the same response better as people do, with {level} intervals; "
+        "a tie counts one half, and 0.5 is chance."
+    )
+    title = "Accuracy of each judge on pairs that people decided"
+    return Figure(
+        "accuracy",
+        ("Accuracy on pairs that people decided",),
+        (caption, *_band_words(band)),
+        pictures(interval_plot, drawn, title=title, axis="accuracy", reference=0.5, band=band),
+        (Table(("Accuracy",), columns, tuple(rows)),),
+    )
+
+
+def _correlation(one: CriterionNote, level: str) -> Iterator[Figure]:
+    every = [(judge, found) for judge in one.judges for found in judge.correlations]
+    main = [(judge, found) for judge, found in every if (found.coefficient, found.over) == ("spearman", "tasks")]
     if not main:
         return
-    main.sort(key=lambda row: -(number(row, "value") or -2.0))
-    drawn = [_drawn(row["judge"], row["kind"], row, "value") for row in main]
-    band = _band(one, "spearman", "mean")
-    if band is not None:
-        found = one["ceiling"]["spearman"]
-        what = {"name": NAMES["spearman"], "over": "tasks", "n": found.get("n"), "note": found.get("note")}
-        rows.append({**_band_row(band, "value"), **what})
+    main.sort(key=lambda found: -(found[1].value or -2.0))
+    rows = [
+        found.cells(judge=judge.name, name=NAMES.get(found.coefficient, found.coefficient)) for judge, found in every
+    ]
+    people = one.ceiling.spearman
+    band = _band(people)
+    if people is not None and band is not None:
+        rows.append(people.cells(judge=ONE_PERSON, name=NAMES["spearman"], over="tasks", value=people.value))
     columns = (
         Column("judge", "judge", "name"),
         Column("name", "coefficient"),
         Column("over", "over"),
-        Column("value", "value", "number", absent="not defined"),
-        Column("low", "low", "number", absent="none"),
-        Column("high", "high", "number", absent="none"),
-        Column("asked", "asked", "count", absent="-"),
+        number("value", "value", absent="not defined"),
+        ends(),
+        Column("asked", "asked", "count", "-"),
         Column("n", "used", "count"),
-        Column("undefined", "undefined", "count", absent="-"),
+        Column("undefined", "undefined", "count", "-"),
         Column("note", "note", absent=""),
     )
     yield Figure(
@@ -178,7 +155,7 @@ def _correlation(one: Row, level: str) -> Iterator[Figure]:
         ),
         pictures(
             interval_plot,
-            drawn,
+            [_drawn(judge.name, judge.kind, found.value, found.low, found.high) for judge, found in main],
             title="Rank correlation of each judge with people",
             axis="Spearman, mean over tasks",
             reference=0.0,
@@ -188,34 +165,73 @@ def _correlation(one: Row, level: str) -> Iterator[Figure]:
     )
 
 
-def _ceiling(one: Row) -> Iterator[Block]:
-    ceiling = one.get("ceiling") or {}
-    alpha = ceiling.get("alpha")
-    if alpha:
-        low, high = (numeral(number(alpha, key), 2, absent="none") for key in ("low", "high"))
+def _ceiling(one: CriterionNote) -> Iterator[Block]:
+    alpha = one.ceiling.alpha
+    if alpha is not None:
+        low, high = (numeral(end, 2, absent="none") for end in (alpha.low, alpha.high))
         yield words(
             "People among themselves: ",
             Term("alpha", "Krippendorff's alpha"),
-            f" is {numeral(number(alpha, 'alpha'), 2)} ({low} to {high}, {alpha.get('measurement')}) over "
-            f"{plural(count(alpha, 'n_values'), 'label')}.",
+            f" is {numeral(alpha.alpha, 2)} ({low} to {high}, {alpha.measurement}) over "
+            f"{plural(alpha.n_values, 'label')}.",
         )
-    if ceiling.get("note"):
-        yield note(sentence(ceiling["note"]))
+    if one.ceiling.note:
+        yield note(sentence(one.ceiling.note))
 
 
-def _comparisons(one: Row) -> Iterator[Block]:
-    rows: Sequence[Row] = one.get("comparisons") or ()
-    if not rows:
+def _comparisons(one: CriterionNote) -> Iterator[Block]:
+    if not one.comparisons:
         return
     columns = (
         Column("statistic", "of"),
         Column("first", "first", "name"),
         Column("second", "second", "name"),
-        Column("difference", "difference", "signed", absent="nothing in common"),
-        Column("low", "low", "signed", absent="none"),
-        Column("high", "high", "signed", absent="none"),
-        Column("p_holm", "p (Holm)", "p", absent="-"),
+        signed("difference", "difference", absent="nothing in common"),
+        Column("low high", "", "signed interval", "none", 3),
+        Column("p_holm", "p (Holm)", "probability", "-"),
         Column("n", "n", "count"),
     )
-    table = Table(("Two judges on what both judged",), columns, tuple(rows))
+    rows = tuple(row.cells() for row in one.comparisons)
+    table = Table(("Two judges on what both judged",), columns, rows)
     yield Fold(("Which judge agrees more than which: ", plural(len(rows), "comparison")), (table,))
+
+
+# --- consistency over scorers ----------------------------------------------------------------------------------------
+
+
+def consistency_section(run: RunResults) -> Section | None:
+    """Whether agents come out in the same order whichever model scores; None where no scorers were compared."""
+    found = run.consistency
+    if found is None:
+        return None
+    drawn = [
+        IntervalRow.of(
+            row.coefficient,
+            row.value,
+            row.low,
+            row.high,
+            group=f"{row.metric}: {label(row.first, 24)} / {label(row.second, 24)}",
+        )
+        for row in found.rows
+    ]
+    columns = (
+        Column("metric", "metric", "name"),
+        Column("first", "first scorer", "name"),
+        Column("second", "second scorer", "name"),
+        Column("coefficient", "coefficient"),
+        number("value", "over agents", absent="not defined"),
+        ends(),
+        number("within_task", "within tasks", absent="not defined"),
+        *(Column(name, heading, "count") for name, heading in (("n_agents", "agents"), ("n_tasks", "tasks"))),
+        Column("asked", "asked", "count"),
+        Column("used", "used", "count"),
+    )
+    title = "Correlation of agents' scores under two scorers"
+    figure = Figure(
+        "consistency",
+        ("Agents under different scorers",),
+        (f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals.",),
+        pictures(interval_plot, drawn, title=title, axis="correlation", reference=0.0),
+        (Table(("Every coefficient",), columns, tuple(row.cells() for row in found.rows)),),
+    )
+    return Section("consistency", "Consistency over scorers", (figure, *(note(sentence(t)) for t in found.notes)))

@@ -1,68 +1,86 @@
-"""What was asked and how: the study, the models, the wordings, what it cost, and every signature in words."""
+"""What was asked and how: the study, the models, the wordings, the cost, every signature in words; what is missing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator
 
+from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.blocks import (
     Block,
     Code,
-    Column,
+    Figure,
     Fold,
     Heading,
     Name,
     Section,
     Table,
     Term,
+    listed,
     note,
     words,
 )
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.labels import is_shortened
-from goldless.reports.html.numerals import count, number, numeral, plural
-from goldless.reports.html.signature_words import signature_parts
+from goldless.reports.html.charts.row_plots import Bar, bar_chart
+from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.labels import excerpt, is_shortened
+from goldless.reports.html.numerals import numeral, plural
+from goldless.reports.html.run_results import Failed, RunResults
+from goldless.reports.html.words import signature_parts
+from goldless.reports.report_table import Column
 from goldless.templates import FIELDS, TEMPLATES, Template
 
+CAUSES = {
+    "bad_reply": "the server's answer could not be used",
+    "budget": "not sent: it would have gone over the budget",
+    "connection": "no connection to the server",
+    "no_synopsis": "the task has no synopsis of that name",
+    "not_recorded": "the study does not carry it, and no model was to be asked",
+    "rate_limited": "the server refused for too many requests",
+    "refused": "the model declined to answer",
+    "rejected": "the server does not take this request",
+    "server_error": "the server failed",
+    "timeout": "no answer in time",
+    "too_long": "the text does not fit the model",
+    "truncated": "the reply was cut at its length limit",
+    "unparsable": "the reply says no verdict that could be read",
+}
 
-def asked_section(run: RunDocuments) -> Section:
-    """The section; every report has it."""
-    blocks = [_facts(run), *_models(run), *_canaries(run), *_spending(run), *_agents(run), *_prompts(run)]
+
+def asked_section(run: RunResults) -> Section:
+    """What was asked, and how; every report has it."""
+    board = run.leaderboard or LeaderboardDocument()
+    blocks = [_facts(run, board), *_models(run, board), *_spending(run), *_agents(run), *_prompts(board)]
     return Section("asked", "What was asked, and how", (*blocks, *_signatures(run)))
 
 
-def _facts(run: RunDocuments) -> Table:
-    board, made = run.get("leaderboard") or {}, run.get("made_by") or {}
-    rows: list[tuple[str, object]] = [("study", run.study)]
-    prints = [document.get("fingerprint") for document in run.documents.values()]
-    rows += [("fingerprint of tasks and responses", str(value)[:16]) for value in prints[:1] if value]
-    if run.scores is not None and len(run.scores):
-        rows.append(("tasks", f"{run.scores['task'].n_unique():,}"))
-    if run.agents:
-        rows.append(("agents", f"{len(run.agents):,}"))
-    if board.get("metrics"):
-        rows.append(("metrics", ", ".join(board["metrics"])))
-    if "asked" in board:
-        rows.append(("answers of models the metrics rest on", f"{count(board, 'asked'):,}"))
-    rows += [(f"made by goldless {verb}", str(one.get("at", ""))) for verb, one in (made.get("made") or {}).items()]
-    if made.get("goldless"):
-        rows.append(("version", f"goldless {made['goldless']}, Python {made.get('python', 'unknown')}"))
-    columns = (Column("what", "what"), Column("value", "value", "name"))
-    return Table(("The run",), columns, tuple({"what": key, "value": value} for key, value in rows))
-
-
-def _models(run: RunDocuments) -> Iterator[Block]:
-    models: Mapping[str, Mapping[str, Any]] = (run.get("leaderboard") or {}).get("models") or {}
+def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
+    prints = [found.fingerprint for found in (*run.results.values(), run.made_by) if found.fingerprint]
+    tasks = 0 if run.scores is None else run.scores["task"].n_unique()
+    made = run.made_by
     rows = [
+        ("study", run.study),
+        ("fingerprint of tasks and responses", prints[0][:16] if prints else ""),
+        ("tasks", f"{tasks:,}" if tasks else ""),
+        ("agents", f"{len(run.agents):,}" if run.agents else ""),
+        ("metrics", ", ".join(board.metrics)),
+        ("answers of models the metrics rest on", "" if board.asked is None else f"{board.asked:,}"),
+        *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
+        ("version", f"goldless {made.goldless}, Python {made.python}" if made.goldless else ""),
+    ]
+    columns = (Column("what", "what"), Column("value", "value", "name"))
+    return Table(("The run",), columns, tuple({"what": key, "value": value} for key, value in rows if value))
+
+
+def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
+    rows = tuple(
         {
             "part": part,
-            "name": f"{identity.get('provider', '')}:{identity.get('name', '')}",
-            "revision": str(identity.get("revision") or "")[:12],
-            "tokenizer": str(identity.get("tokenizer") or "")[:12],
-            "settings": ", ".join(f"{key} {value}" for key, value in (identity.get("settings") or {}).items()),
+            "name": f"{model.provider}:{model.name}",
+            "revision": model.revision[:12],
+            "tokenizer": model.tokenizer[:12],
+            "settings": ", ".join(f"{key} {value}" for key, value in model.settings.items()),
         }
-        for part, identity in models.items()
-    ]
+        for part, model in board.models.items()
+    )
     if rows:
         columns = (
             Column("part", "part"),
@@ -71,43 +89,26 @@ def _models(run: RunDocuments) -> Iterator[Block]:
             Column("tokenizer", "tokenizer", absent="unknown"),
             Column("settings", "settings", absent="none"),
         )
-        yield Table(("Models that were asked",), columns, tuple(rows))
-    elif "leaderboard" in run.documents:
+        yield Table(("Models that were asked",), columns, rows)
+    elif run.leaderboard is not None:
         yield words("No model was asked: the scores are made of evidence that the study carries, or of texts alone.")
+    found = board.canaries
+    if found is not None:
+        noise = "an unknown amount" if found.noise_nats is None else f"{found.noise_nats:.1g} nats"
+        yield words(
+            "Before anything was scored, ",
+            Term("canary", "canaries"),
+            " checked the scorer: a text it had just read scored ",
+            f"{numeral(found.copied_nats, 1)} nats and the same words shuffled {numeral(found.shuffled_nats, 1)}; "
+            f"the same sum in other batches differed by {noise}.",
+        )
 
 
-def _canaries(run: RunDocuments) -> Iterator[Block]:
-    found = (run.get("leaderboard") or {}).get("canaries")
-    if not found:
-        return
-    copied, shuffled = number(found, "copied_nats"), number(found, "shuffled_nats")
-    noise = number(found, "noise_nats")
-    yield words(
-        "Before anything was scored, ",
-        Term("canary", "canaries"),
-        " checked the scorer: a text it had just read scored ",
-        f"{numeral(copied, 1)} nats and the same words shuffled {numeral(shuffled, 1)}; the same sum in other batches "
-        f"differed by {'an unknown amount' if noise is None else f'{noise:.1g} nats'}.",
+def _spending(run: RunResults) -> Iterator[Block]:
+    sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
+    rows = tuple(
+        row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent
     )
-
-
-def _spending(run: RunDocuments) -> Iterator[Block]:
-    made = (run.get("made_by") or {}).get("made") or {}
-    sources = {verb: one.get("spending") or [] for verb, one in made.items()}
-    if not sources:
-        sources = {"": (run.get("made_by") or {}).get("spending") or []}
-    rows = [
-        {
-            "verb": verb,
-            "model": row.get("model"),
-            "calls": row.get("calls"),
-            "reused": row.get("reused"),
-            "tokens": sum((row.get("usage") or {}).values()),
-            "usd": row.get("cost_usd"),
-        }
-        for verb, spent in sources.items()
-        for row in spent
-    ]
     if rows:
         columns = (
             Column("verb", "by goldless", absent=""),
@@ -115,61 +116,56 @@ def _spending(run: RunDocuments) -> Iterator[Block]:
             Column("calls", "calls", "count"),
             Column("reused", "from the journal", "count"),
             Column("tokens", "tokens", "count"),
-            Column("usd", "USD", "usd", absent="unknown"),
+            Column("cost_usd", "USD", "usd", "unknown"),
         )
-        yield Table(
-            ("What the last run was charged; replies from the journal were paid for before",), columns, tuple(rows)
-        )
+        yield Table(("What the last run was charged; replies from the journal were paid for before",), columns, rows)
 
 
-def _agents(run: RunDocuments) -> Iterator[Block]:
-    told = [key for key in ("group", "family", "parameters", "cutoff_date") if any(row.get(key) for row in run.agents)]
-    long = [str(row["agent"]) for row in run.agents if is_shortened(row["agent"])]
-    if told:
-        headings = {"cutoff_date": "knowledge cut-off"}
-        columns = [
-            Column(key, headings.get(key, key), "large" if key == "parameters" else "name", absent="not told")
-            for key in told
-        ]
-        table = Table(("The agents",), (Column("agent", "agent", "name"), *columns), run.agents)
-        yield Fold((f"The {plural(len(run.agents), 'agent')}",), (table,))
+def _agents(run: RunResults) -> Iterator[Block]:
+    columns = (
+        Column("agent", "agent", "name"),
+        Column("group", "group", "name", "not told"),
+        Column("family", "family", "name", "not told"),
+        Column("parameters", "parameters", "large", "not told"),
+        Column("cutoff_date", "knowledge cut-off", "name", "not told"),
+    )
+    rows = tuple(row.cells() for row in run.agents)
+    told = tuple(column for column in columns if any(row.get(column.name) for row in rows))
+    if len(told) > 1:
+        yield Fold((f"The {plural(len(rows), 'agent')}",), (Table(("The agents",), told, rows),))
+    long = [row.agent for row in run.agents if is_shortened(row.agent)]
     if long:
-        blocks: list[Block] = []
-        for name in long:
-            blocks += [note(Name(name)), Code(name)]
-        yield Fold((f"{plural(len(long), 'name')} too long to be shown whole",), tuple(blocks))
+        blocks = tuple(block for name in long for block in (note(Name(name)), Code(name)))
+        yield Fold((f"{plural(len(long), 'name')} too long to be shown whole",), blocks)
 
 
-def _prompts(run: RunDocuments) -> Iterator[Block]:
-    board = run.get("leaderboard") or {}
-    settings = board.get("settings") or {}
-    used = str(settings.get("template") or "").split(",") if board.get("models") else []
-    given = {str(name): str(text) for name, text in (board.get("prompts") or {}).items()}
+def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
+    used = str(board.settings.get("template") or "").split(",") if board.models else []
     for name in used:
-        template = _template(board, name)
+        template = find_template(board, name, "a file of the user's, as the run keeps it")
         if template is not None:
             texts = (Code(f"{template.predict}\n\n{template.question('…', '…')}"), note("From: ", template.source))
             yield Fold(("Wording ", Name(name), ": how a second response is predicted"), texts)
-            if any(part.startswith("rewriter") for part in board.get("models") or {}):
+            if any(part.startswith("rewriter") for part in board.models):
                 yield Fold(("Wording ", Name(name), ": how a response is rewritten"), (Code(template.rewrite),))
-        elif name and name not in given:
+        elif name and name not in board.prompts:
             yield note("Wording ", Name(name), ": a file of the user's, whose text is not in the run.")
-    for name, text in given.items():
+    for name, text in board.prompts.items():
         yield Fold(("Wording ", Name(name)), (Code(text),))
 
 
-def _template(board: Mapping[str, Any], name: str) -> Template | None:
+def find_template(board: LeaderboardDocument, name: str | None, source: str) -> Template | None:
     """The template of that name: one of ours, or one whose words the run holds."""
     if name in TEMPLATES:
         return TEMPLATES[name]
-    held = (board.get("templates") or {}).get(name) or {}
+    held = board.templates.get(name or "", {})
     if not all(isinstance(held.get(field), str) for field in FIELDS):
         return None
-    return Template(name=name, source="a file of the user's, as the run keeps it", **{key: held[key] for key in FIELDS})
+    return Template(name=name or "", source=source, **{field: held[field] for field in FIELDS})
 
 
-def _signatures(run: RunDocuments) -> Iterator[Block]:
-    found = list(dict.fromkeys(_signature_lines(run)))
+def _signatures(run: RunResults) -> Iterator[Block]:
+    found = [(what, line) for what, line in dict.fromkeys(_signature_lines(run)) if line]
     if not found:
         return
     yield Heading(("Signatures",))
@@ -178,36 +174,85 @@ def _signatures(run: RunDocuments) -> Iterator[Block]:
     )
     columns = (Column("key", "key", absent=""), Column("value", "value"), Column("meaning", "meaning", absent=""))
     for what, line in found:
-        parts = [{"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line)]
+        parts = tuple({"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line))
         yield note(Name(what))
         yield Code(line)
-        yield Fold(("In words",), (Table(("The parts of the signature",), columns, tuple(parts)),))
+        yield Fold(("In words",), (Table(("The parts of the signature",), columns, parts),))
 
 
-def _signature_lines(run: RunDocuments) -> Iterator[tuple[str, str]]:
-    for name, metric in ((run.get("leaderboard") or {}).get("metrics") or {}).items():
-        if metric.get("signature"):
-            yield name, str(metric["signature"])
-    for name, card in ((run.get("crash_test") or {}).get("metrics") or {}).items():
-        if card.get("signature"):
-            yield f"the crash test of {name}", str(card["signature"])
-    yield from _held_against_others(run)
-    for document in ("review", "bias"):
-        line = (run.get(document) or {}).get("signature")
-        if line:
-            yield f"the {document}" if document == "review" else document, str(line)
-    line = ((run.get("cost") or {}).get("panels") or {}).get("signature")
-    if line:
-        yield "the panels", str(line)
+def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
+    if run.leaderboard is not None:
+        yield from ((name, metric.signature) for name, metric in run.leaderboard.metrics.items())
+    if run.crash_test is not None:
+        yield from ((f"the crash test of {name}", card.signature) for name, card in run.crash_test.metrics.items())
+    if run.agreement is not None:
+        for one in run.agreement.criteria:
+            yield f"agreement on {one.criterion}" if one.criterion else "agreement", one.signature
+    if run.consistency is not None:
+        yield from ((f"consistency, {name}", line) for name, line in run.consistency.signatures.items())
+    if run.review is not None:
+        yield "the review", run.review.signature
+    if run.bias is not None:
+        yield "bias", run.bias.signature
+    if run.cost is not None and run.cost.panels is not None:
+        yield "the panels", run.cost.panels.signature
 
 
-def _held_against_others(run: RunDocuments) -> Iterator[tuple[str, str]]:
-    """Signatures of what was held against people, and of scorers held against each other."""
-    for criterion in (run.get("agreement") or {}).get("criteria") or ():
-        if criterion.get("signature"):
-            yield (
-                f"agreement on {criterion['criterion']}" if criterion.get("criterion") else "agreement",
-                str(criterion["signature"]),
-            )
-    for name, line in ((run.get("consistency") or {}).get("signatures") or {}).items():
-        yield f"consistency, {name}", str(line)
+# --- what is missing -------------------------------------------------------------------------------------------------
+
+
+def missing_section(run: RunResults) -> Section | None:
+    """Failed calls by cause with an example each, and tasks that could not be scored; None: nothing is missing."""
+    failed = run.failed or tuple(_counted(run))
+    without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
+    blocks: list[Block] = [_figure(failed), *_examples(failed)] if failed else []
+    if without:
+        many = plural(len(without), "task")
+        blocks.append(
+            words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
+        )
+    if run.crash_test is not None and run.crash_test.problems:
+        rows = tuple({"what": what, "count": times} for what, times in run.crash_test.problems.items())
+        columns = (Column("what", "what"), Column("count", "times", "count"))
+        blocks.append(Table(("Missing in the crash test",), columns, rows))
+    return Section("missing", "What is missing", tuple(blocks)) if blocks else None
+
+
+def _counted(run: RunResults) -> Iterator[Failed]:
+    """Counts alone, where the folder holds no evidence."""
+    for found, what in ((run.leaderboard, "answers the metrics rest on"), (run.review, "judgements and exam answers")):
+        for cause, times in () if found is None else found.failures.items():
+            yield Failed(what, cause, times, "", "", None)
+
+
+def _figure(failed: tuple[Failed, ...]) -> Figure:
+    bars = [Bar(f"{row.what}: {row.cause.replace('_', ' ')}", row.count, f"{row.count:,}") for row in failed]
+    rows = tuple(
+        {"what": row.what, "cause": row.cause, "meaning": CAUSES.get(row.cause), "count": row.count} for row in failed
+    )
+    columns = (
+        Column("what", "what"),
+        Column("cause", "cause"),
+        Column("meaning", "meaning", absent=""),
+        Column("count", "missing", "count"),
+    )
+    return Figure(
+        "missing",
+        ("Missing evidence by cause",),
+        ("What is ", Term("missing"), " is left out of every score; it never counts as zero."),
+        pictures(bar_chart, bars, title="Missing evidence by cause"),
+        (Table(("Missing evidence",), columns, rows),),
+    )
+
+
+def _examples(failed: tuple[Failed, ...]) -> Iterator[Block]:
+    for row in failed:
+        if row.example is None and not row.task:
+            continue
+        yield Fold(
+            (f"An example: {row.cause.replace('_', ' ')} among {row.what}",),
+            (
+                note("Task ", Name(row.task or "unknown"), " · asked of ", Name(row.model or "unknown")),
+                Code(excerpt(row.example)) if row.example else note("No text was kept."),
+            ),
+        )

@@ -2,86 +2,79 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from goldless.reports.html.blocks import Block, Column, Figure, Section, Table, Term, note, sentence
+from goldless.reports.documents.fields import Part
+from goldless.reports.documents.meta_evaluation import CostDocument, PanelCostNote, PanelsNote
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Section,
+    Table,
+    Term,
+    ends,
+    note,
+    number,
+    sentence,
+    signed,
+)
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import count, number, numeral, percent, plural, usd
+from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.report_table import Column, usd_text
 
-Row = Mapping[str, Any]
 SPREAD = 30.0
 """Costs that are apart by more than this factor are drawn on a logarithmic axis."""
 
 
-def cost_section(run: RunDocuments) -> Section | None:
+def cost_section(run: RunResults) -> Section | None:
     """The section; None where no cost was asked for."""
-    found = run.get("cost")
+    found = run.cost
     if found is None:
         return None
-    blocks: list[Block] = []
-    panels = found.get("panels")
-    if panels:
-        blocks += _panels(panels)
-    if found.get("rows"):
+    blocks: list[Block] = [] if found.panels is None else [*_panels(found.panels)]
+    if found.rows:
         blocks.append(_rows(found))
-    if found.get("reviewers"):
-        blocks.append(_reviewers(found["reviewers"]))
-    blocks += [note(sentence(text)) for text in found.get("notes") or ()]
-    return Section("cost", "Cost", tuple(blocks))
+    if found.reviewers:
+        blocks.append(_reviewers(found.reviewers))
+    return Section("cost", "Cost", (*blocks, *(note(sentence(text)) for text in found.notes)))
 
 
-def _panels(panels: Row) -> Iterator[Block]:
-    rows = _unique([*panels.get("frontier", ()), *panels.get("by_size", ())])
-    edge = [_key(row) for row in panels.get("frontier") or ()]
-    priced = [row for row in rows if number(row, "usd") is not None and number(row, "accuracy") is not None]
+def _panels(panels: PanelsNote) -> Iterator[Block]:
+    rows = list({row.reviewers: row for row in reversed([*panels.frontier, *panels.by_size])}.values())[::-1]
+    priced = [row for row in rows if row.usd is not None and row.accuracy is not None]
     if len(priced) > 1:
-        yield _figure(priced, edge, panels)
-    if panels.get("unpriced"):
-        yield note("Price unknown, so on no frontier: ", ", ".join(map(str, panels["unpriced"])), ".")
-    if panels.get("note"):
-        yield note(sentence(panels["note"]))
+        yield _figure(priced, {row.reviewers for row in panels.frontier}, panels)
+    if panels.unpriced:
+        yield note("Price unknown, so on no frontier: ", ", ".join(panels.unpriced), ".")
+    if panels.note:
+        yield note(sentence(panels.note))
 
 
-def _key(row: Row) -> tuple[str, ...]:
-    return tuple(map(str, row["reviewers"]))
-
-
-def _unique(rows: Sequence[Row]) -> list[Row]:
-    return list({_key(row): row for row in reversed(rows)}.values())[::-1]
-
-
-def _figure(rows: Sequence[Row], edge: Sequence[tuple[str, ...]], panels: Row) -> Figure:
+def _figure(rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], panels: PanelsNote) -> Figure:
     # what was held out is drawn first, so that it lies below
-    points = [point for row in rows if (point := _held_out(row)) is not None]
-    points += [_point(row, on_edge=_key(row) in edge) for row in rows]
+    points = [_held_out(row) for row in rows if row.held_out.accuracy is not None]
+    points += [_point(row, on_edge=row.reviewers in edge) for row in rows]
     path = sorted((point.x, point.y) for point in points if point.series == "on the frontier")
     costs = [point.x for point in points if point.x > 0]
+    level = percent(panels.level)
     logarithmic = bool(costs) and max(costs) / min(costs) > SPREAD
-    level = percent(number(panels, "level") or 0.95)
     columns = (
-        Column("panel", "panel", "text"),
+        Column("panel", "panel"),
         Column("size", "size", "count"),
         Column("usd", "USD", "usd"),
-        Column("accuracy", "accuracy", "number"),
-        Column("low", "low", "number", absent="none"),
-        Column("high", "high", "number", absent="none"),
-        Column("held", "held out", "number", absent="-"),
-        Column("difference", "to the best", "signed", absent="-"),
+        number("accuracy", "accuracy"),
+        ends(),
+        number("held", "held out", absent="-"),
+        signed("difference", "to the best", absent="-"),
         Column("used", "pairs", "count"),
         Column("edge", "frontier"),
     )
-    table = [
-        {
-            **row,
-            "panel": " + ".join(_key(row)),
-            "held": number(row.get("held_out") or {}, "accuracy"),
-            "edge": "yes" if _key(row) in edge else "no",
-        }
+    table = tuple(
+        row.cells(panel=row.name, held=row.held_out.accuracy, edge="yes" if row.reviewers in edge else "no")
         for row in rows
-    ]
+    )
     return Figure(
         "cost",
         ("Accuracy against cost",),
@@ -90,7 +83,7 @@ def _figure(rows: Sequence[Row], edge: Sequence[tuple[str, ...]], panels: Row) -
             Term("frontier"),
             "; rings are the same choice ",
             Term("held out", "on held-out tasks"),
-            f". {sentence('compared: ' + str(panels.get('search', 'unknown')))}",
+            f". {sentence(f'compared: {panels.search}')}",
         ),
         pictures(
             scatter_plot,
@@ -101,74 +94,62 @@ def _figure(rows: Sequence[Row], edge: Sequence[tuple[str, ...]], panels: Row) -
             logarithmic=logarithmic,
             lines=[("frontier", path)],
         ),
-        (Table(("Panels",), columns, tuple(table)),),
+        (Table(("Panels",), columns, table),),
     )
 
 
-def _point(row: Row, *, on_edge: bool) -> Point:
-    name = " + ".join(_key(row))
-    accuracy = number(row, "accuracy") or 0.0
+def _point(row: PanelCostNote, *, on_edge: bool) -> Point:
+    usd = row.usd or 0.0
     return Point(
-        name,
-        number(row, "usd") or 0.0,
-        accuracy,
-        number(row, "low"),
-        number(row, "high"),
+        row.name,
+        usd,
+        row.accuracy or 0.0,
+        row.low,
+        row.high,
         series="on the frontier" if on_edge else "best of its size",
         shape="dot" if on_edge else "square",
         tone="blue" if on_edge else "vermilion",
-        hint=f"{name}: {numeral(accuracy)} for {usd(number(row, 'usd'))} USD",
+        hint=f"{row.name}: {numeral(row.accuracy)} for {usd_text(usd)} USD",
     )
 
 
-def _held_out(row: Row) -> Point | None:
-    held = number(row.get("held_out") or {}, "accuracy")
-    if held is None:
-        return None
-    name = " + ".join(_key(row))
+def _held_out(row: PanelCostNote) -> Point:
     return Point(
-        name,
-        number(row, "usd") or 0.0,
-        held,
+        row.name,
+        row.usd or 0.0,
+        row.held_out.accuracy or 0.0,
         series="the same choice, held out",
         shape="ring",
         tone="muted",
-        hint=f"{name}, held out: {numeral(held)}",
+        hint=f"{row.name}, held out: {numeral(row.held_out.accuracy)}",
         named=False,
         size=6.5,
     )
 
 
-def _rows(found: Row) -> Table:
-    rows = []
-    for row in found["rows"]:
-        scaled = row.get("scaled") or {}
-        rows.append(
-            {
-                **row,
-                "metric": ", ".join(map(str, row.get("metrics") or ())),
-                "scaled_tokens": number(scaled, "tokens"),
-                "scaled_usd": number(scaled, "usd"),
-            }
-        )
-    many = f"{count(found, 'tasks'):,}"
+def _rows(found: CostDocument) -> Table:
+    rows = tuple(
+        row.cells(metric=", ".join(row.metrics), scaled_tokens=row.scaled.tokens, scaled_usd=row.scaled.usd)
+        for row in found.rows
+    )
+    many = f"{found.tasks:,}"
     columns = (
-        Column("metric", "metric", "text"),
-        Column("part", "asks the", "name", absent="nobody"),
-        Column("model", "model", "name", absent="-"),
+        Column("metric", "metric"),
+        Column("part", "asks the", "name", "nobody"),
+        Column("model", "model", "name", "-"),
         Column("source", "known by"),
         Column("calls", "calls", "count"),
         Column("reused", "from the journal", "count"),
         Column("tokens", "tokens", "count"),
-        Column("usd", "USD", "usd", absent="unknown"),
-        Column("scaled_tokens", f"tokens on {many} tasks", "large", absent="unknown"),
-        Column("scaled_usd", f"USD on {many} tasks", "usd", absent="unknown"),
+        Column("usd", "USD", "usd", "unknown"),
+        Column("scaled_tokens", f"tokens on {many} tasks", "large", "unknown"),
+        Column("scaled_usd", f"USD on {many} tasks", "usd", "unknown"),
     )
-    caption = f"What it costs on {plural(count(found, 'n_tasks'), 'task')}, and would cost on {many} like them"
-    return Table((caption,), columns, tuple(rows))
+    caption = f"What it costs on {plural(found.n_tasks, 'task')}, and would cost on {many} like them"
+    return Table((caption,), columns, rows)
 
 
-def _reviewers(rows: Sequence[Row]) -> Table:
+def _reviewers(rows: Sequence[Part]) -> Table:
     columns = (
         Column("reviewer", "reviewer", "name"),
         Column("judgements", "judgements", "count"),
@@ -176,6 +157,6 @@ def _reviewers(rows: Sequence[Row]) -> Table:
         Column("tokens_a_judgement", "a judgement", "count"),
         Column("tokens_from", "tokens known by"),
         Column("price_from", "price known by"),
-        Column("usd", "USD", "usd", absent="unknown"),
+        Column("usd", "USD", "usd", "unknown"),
     )
-    return Table(("What reviewers' judgements cost",), columns, tuple(rows))
+    return Table(("What reviewers' judgements cost",), columns, tuple(row.cells() for row in rows))

@@ -2,91 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from goldless.reports.html.blocks import Block, Column, Figure, Name, Section, Table, Term, words
-from goldless.reports.html.charts.intervals import Band, IntervalRow, Shape, interval_plot
-from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import count, number, numeral, percent, plural
+from goldless.reports.documents.meta_evaluation import CrashCard, CrashTestDocument, PerturbationNote
+from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, number, signed, words
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.svg import Shape, pictures
+from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.report_table import Column
 
-Row = Mapping[str, Any]
 SHAPES: dict[str, Shape] = {"pass": "dot", "fail": "cross", "not shown": "ring"}
 TONES = {"pass": "blue", "fail": "vermilion", "not shown": "muted"}
 SIGNS = {"pass": "✓\u00a0pass", "fail": "✕\u00a0fail", "not shown": "○\u00a0not\u00a0shown"}
 GROUPS = {"fall": "Content is lost: the score must fall", "not rise": "Only dressed up: the score must not rise"}
+COLUMNS = (
+    Column("perturbation", "change", "name"),
+    Column("must", "score must"),
+    Column("rating", "rating"),
+    Column("reason", "why"),
+    signed("smd", "SMD", 2),
+    Column("smd_low smd_high", "", "signed interval", "none", 2),
+    signed("paired_d", "d", 2, absent="-"),
+    Column("p_holm", "p (Holm)", "probability", "-"),
+    number("mean_before", "mean before", absent="-"),
+    number("mean_after", "mean after", absent="-"),
+    Column("samples", "n", "count"),
+    Column("tasks", "tasks", "count"),
+    Column("unchanged", "unchanged", "count"),
+    Column("not_made", "not made", "count"),
+    Column("missing", "missing", "count"),
+)
 
 
-def crash_test_section(run: RunDocuments) -> Section | None:
+def crash_test_section(run: RunResults) -> Section | None:
     """The section; None where there was no crash test."""
-    card = run.get("crash_test")
+    card = run.crash_test
     if card is None:
         return None
-    metrics: Mapping[str, Row] = card["metrics"]
     blocks: list[Block] = [_summary(card)]
-    if len(metrics) > 1:
-        blocks.append(_overview(metrics))
-    blocks += [_figure(metric, one, card) for metric, one in metrics.items()]
+    if len(card.metrics) > 1:
+        blocks.append(_overview(card.metrics))
+    blocks += [_figure(metric, one, card) for metric, one in card.metrics.items()]
     return Section("crash-test", "Crash test of the metrics", tuple(blocks))
 
 
-def _summary(card: Row) -> Block:
-    drawn, there = count(card, "responses"), count(card, "responses_there_are")
-    which = (
-        plural(drawn, "response") if drawn == there else f"{drawn:,} of {plural(there, 'response')}, drawn by the seed,"
-    )
+def _summary(card: CrashTestDocument) -> Block:
+    drawn, there = card.responses, plural(card.responses_there_are, "response")
+    which = there if drawn == card.responses_there_are else f"{drawn:,} of {there}, drawn by the seed,"
     return words(
         f"{which} were changed in known ways and scored again. A sound metric falls where content is lost and does not "
         "rise where a response is only dressed up.",
     )
 
 
-def _overview(metrics: Mapping[str, Row]) -> Table:
-    names = list(metrics)
+def _overview(metrics: Mapping[str, CrashCard]) -> Table:
     rows: dict[str, dict[str, Any]] = {}
     for place, one in enumerate(metrics.values()):
-        for row in one["perturbations"]:
-            mine = rows.setdefault(
-                str(row["perturbation"]), {"perturbation": row["perturbation"], "must": f"must {row['must']}"}
-            )
-            smd = numeral(number(row, "smd"), 2, signed=True, absent="no effect size")
-            mine[f"m{place}"] = f"{smd}\u00a0{SIGNS.get(row['rating'], row['rating'])}"
-    columns = [Column(f"m{place}", name, "text", absent="not tested") for place, name in enumerate(names)]
+        for row in one.perturbations:
+            mine = rows.setdefault(row.perturbation, {"perturbation": row.perturbation, "must": f"must {row.must}"})
+            smd = numeral(row.smd, 2, signed=True, absent="no effect size")
+            mine[f"m{place}"] = f"{smd}\u00a0{SIGNS.get(row.rating, row.rating)}"
+    columns = [Column(f"m{place}", name, absent="not tested") for place, name in enumerate(metrics)]
     caption = ("All metrics side by side: ", Term("smd", "SMD"), " and rating")
     return Table(
         caption, (Column("perturbation", "change", "name"), Column("must", "score"), *columns), tuple(rows.values())
     )
 
 
-def _figure(metric: str, one: Row, card: Row) -> Figure:
-    rows: Sequence[Row] = one["perturbations"]
-    margin, level = number(card, "margin") or 0.0, percent(number(card, "level") or 0.95)
-    order = {must: place for place, must in enumerate(GROUPS)}
-    drawn = [_row(row) for row in sorted(rows, key=lambda row: order.get(str(row.get("must")), len(order)))]
-    counts = one.get("counts") or {}
-    told = ", ".join(f"{counts.get(rating, 0)} {rating}" for rating in SHAPES)
-    columns = (
-        Column("perturbation", "change", "name"),
-        Column("must", "score must"),
-        Column("rating", "rating"),
-        Column("reason", "why"),
-        Column("smd", "SMD", "signed", 2),
-        Column("smd_low", "low", "signed", 2, absent="none"),
-        Column("smd_high", "high", "signed", 2, absent="none"),
-        Column("paired_d", "d", "signed", 2, absent="-"),
-        Column("p_holm", "p (Holm)", "p", absent="-"),
-        Column("mean_before", "mean before", "number", absent="-"),
-        Column("mean_after", "mean after", "number", absent="-"),
-        Column("samples", "n", "count"),
-        Column("tasks", "tasks", "count"),
-        Column("unchanged", "unchanged", "count"),
-        Column("not_made", "not made", "count"),
-        Column("missing", "missing", "count"),
-    )
+def _figure(metric: str, one: CrashCard, card: CrashTestDocument) -> Figure:
+    margin, order = card.margin, list(GROUPS)
+    ordered = sorted(one.perturbations, key=lambda row: order.index(row.must) if row.must in order else len(order))
     both = pictures(
         interval_plot,
-        drawn,
+        [_row(row) for row in ordered],
         title=f"Crash test of {metric}: standardised mean differences",
         axis="standardised mean difference: lower after the change ← 0 → higher",
         reference=0.0,
@@ -95,26 +85,25 @@ def _figure(metric: str, one: Row, card: Row) -> Figure:
     caption = (
         Term("smd", "Standardised mean difference"),
         (
-            f" of {metric} after a change, with its {level} interval. Dot: pass; cross: fail; ring: the interval is "
-            f"too wide to tell. Grey: effects nearer to 0 than {margin:g} count as none."
+            f" of {metric} after a change, with its {percent(card.level)} interval. Dot: pass; cross: fail; ring: the "
+            f"interval is too wide to tell. Grey: effects nearer to 0 than {margin:g} count as none."
         ),
     )
-    return Figure(
-        "crash-test", (Name(metric), f": {told}"), caption, both, (Table(("Every change",), columns, tuple(rows)),)
-    )
+    told = ", ".join(f"{one.counts.get(rating, 0)} {rating}" for rating in SHAPES)
+    table = Table(("Every change",), COLUMNS, tuple(row.cells() for row in one.perturbations))
+    return Figure("crash-test", (Name(metric), f": {told}"), caption, both, (table,))
 
 
-def _row(row: Row) -> IntervalRow:
-    rating, smd = str(row["rating"]), number(row, "smd")
-    value = numeral(smd, 2, signed=True, absent="")
+def _row(row: PerturbationNote) -> IntervalRow:
+    value = numeral(row.smd, 2, signed=True, absent="")
     return IntervalRow(
-        str(row["perturbation"]),
-        smd,
-        number(row, "smd_low"),
-        number(row, "smd_high"),
-        aside=f"{value} {SIGNS.get(rating, rating)}",
-        shape=SHAPES.get(rating, "ring"),
-        tone=TONES.get(rating, "muted"),
-        group=GROUPS.get(str(row.get("must")), str(row.get("must"))),
-        hint=f"{row['perturbation']}: {rating}, {row.get('reason') or row.get('note') or ''}",
+        row.perturbation,
+        row.smd,
+        row.smd_low,
+        row.smd_high,
+        aside=f"{value} {SIGNS.get(row.rating, row.rating)}",
+        shape=SHAPES.get(row.rating, "ring"),
+        tone=TONES.get(row.rating, "muted"),
+        group=GROUPS.get(row.must, row.must),
+        hint=f"{row.perturbation}: {row.rating}, {row.reason or row.note or ''}",
     )

@@ -5,120 +5,122 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from goldless.reports.html.blocks import Block, Code, Column, Fold, Section, Table, note, sentence, words
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import number, percent, plural
+from goldless.reports.documents.scores import ClockNote, EditionDocument, WrittenNote
+from goldless.reports.html.blocks import (
+    Block,
+    Code,
+    Fold,
+    Section,
+    Table,
+    ends,
+    note,
+    number,
+    sentence,
+    signed,
+    words,
+)
+from goldless.reports.html.numerals import percent, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.report_table import Column
 
-Row = Mapping[str, Any]
 SCOPES = ("all", "common", "own")
 """Which papers a leaderboard is on."""
+AGENT = Column("agent", "agent", "name")
 
 
-def edition_section(run: RunDocuments) -> Section | None:
+def edition_section(run: RunResults) -> Section | None:
     """The section; None where the run is of no edition."""
-    found = run.get("gre")
+    found = run.gre
     if found is None:
         return None
-    blocks: list[Block] = [words(*_papers(found)), _side_by_side(run), _written(found)]
-    clock = found.get("contamination")
-    if clock is not None:
-        blocks += _clock(clock)
+    blocks: list[Block] = [words(*_papers(found)), _side_by_side(run, found), _written(found)]
+    if found.contamination is not None:
+        blocks += _clock(found.contamination)
     return Section("edition", "The edition", tuple(blocks))
 
 
-def _papers(found: Row) -> Iterator[str]:
-    yield f"{plural(int(found['papers']), 'paper')} of {found['source']}, each review held against the references. "
-    if found.get("left_out"):
-        reasons = ", ".join(f"{count} {str(reason).replace('_', ' ')}" for reason, count in found["left_out"].items())
-        yield f"Left out when collecting: {reasons}."
+def _papers(found: EditionDocument) -> Iterator[str]:
+    yield f"{plural(found.papers, 'paper')} of {found.source}, each review held against the references. "
+    if found.left_out:
+        yield f"Left out when collecting: {_counted(found.left_out)}."
 
 
-def _side_by_side(run: RunDocuments) -> Table:
+def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
     """Agents by the first metric, every metric beside the others; last those without any review."""
-    columns = [Column("agent", "agent", "name")]
+    columns = [AGENT]
     rows: dict[str, dict[str, Any]] = {}
     for place, (metric, board) in enumerate(run.boards.items()):
-        level = percent(float(board.get("level", 0.9)))
-        columns += [
-            Column(f"score{place}", metric, "number", 2),
-            Column(f"low{place}", f"{level} low", "number", 2, absent="none"),
-            Column(f"high{place}", "high", "number", 2, absent="none"),
-        ]
-        for row in board["rows"]:
-            mine = rows.setdefault(str(row["agent"]), {"agent": row["agent"]})
-            mine |= {f"{key}{place}": number(row, key) for key in ("score", "low", "high")}
-    for row in (run.get("gre") or {}).get("written") or ():
-        rows.setdefault(str(row["agent"]), {"agent": row["agent"]})
+        columns.append(number(f"score{place}", metric, 2))
+        columns.append(ends(percent(board.level), 2, name=f"low{place} high{place}"))
+        for row in board.rows:
+            mine = rows.setdefault(row.agent, {"agent": row.agent})
+            mine |= {f"score{place}": row.score, f"low{place}": row.low, f"high{place}": row.high}
+    for written in found.written:
+        rows.setdefault(written.agent, {"agent": written.agent})
     return Table(("The metrics side by side",), tuple(columns), tuple(rows.values()))
 
 
-def _written(found: Row) -> Table:
+def _written(found: EditionDocument) -> Table:
     columns = (
-        Column("agent", "agent", "name"),
+        AGENT,
         Column("papers", "papers", "count"),
         Column("written", "reviews", "count"),
         Column("why", "missing", absent="none"),
         Column("shortened", "papers cut to fit", "count"),
-        Column("noticed", "noticed in its replies", absent="nothing"),
+        Column("seen", "noticed in its replies", absent="nothing"),
     )
-    rows = [{**row, "why": _counted(row["missing"]), "noticed": _noticed(row)} for row in found.get("written") or ()]
-    return Table(("Reviews written",), columns, tuple(rows))
+    rows = tuple(row.cells(why=_counted(row.missing), seen=_noticed(row)) for row in found.written)
+    return Table(("Reviews written",), columns, rows)
 
 
-def _noticed(row: Row) -> str:
-    # results of before say it by codes alone
-    return ", ".join(row["noticed"]) if "noticed" in row else _counted(row["flags"])
+def _noticed(row: WrittenNote) -> str:
+    return _counted(row.flags) if row.noticed is None else ", ".join(row.noticed)
 
 
-def _counted(counts: Row) -> str:
-    return ", ".join(f"{count} {str(what).replace('_', ' ')}" for what, count in counts.items())
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in counts.items())
 
 
-def _clock(clock: Row) -> Iterator[Block]:
-    agents = (
-        Column("agent", "agent", "name"),
+def _clock(clock: ClockNote) -> Iterator[Block]:
+    columns = (
+        AGENT,
         Column("cutoff_date", "cut-off", absent="unknown"),
-        Column("clean", "papers after", "count", absent="unknown"),
+        Column("clean", "papers after", "count", "unknown"),
         Column("dated", "papers with a date", "count"),
-        Column("share", "share", "number", 2, absent="unknown"),
+        number("share", "share", 2, absent="unknown"),
     )
-    yield Table(("Papers that became public after an agent's cut-off",), agents, tuple(clock["agents"]))
+    agents = tuple(row.cells() for row in clock.agents)
+    yield Table(("Papers that became public after an agent's cut-off",), columns, agents)
     for scope in SCOPES:
-        rows = tuple(row for row in clock["scores"] if row["scope"] == scope)
+        rows = tuple(row.cells() for row in clock.scores if row.scope == scope)
         if rows:
             whose = _whose(scope, clock)
-            table = Table((f"Scores on {whose}",), _columns(scope, clock), rows)
-            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope), *_signatures(scope, clock)))
-    yield from (note(sentence(text)) for text in clock.get("notes") or ())
+            table = Table((f"Scores on {whose}",), _columns(scope, percent(clock.level)), rows)
+            lines = (of_metric.get(scope) for of_metric in clock.scope_signatures.values())
+            signatures = (Code(line) for line in lines if line)
+            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope), *signatures))
+    yield from (note(sentence(text)) for text in clock.notes)
 
 
-def _signatures(scope: str, clock: Row) -> Iterator[Block]:
-    lines = (of_metric.get(scope) for of_metric in (clock.get("scope_signatures") or {}).values())
-    yield from (Code(str(line)) for line in lines if line)
-
-
-def _whose(scope: str, clock: Row) -> str:
+def _whose(scope: str, clock: ClockNote) -> str:
     if scope == "all":
         return "all papers that an agent has a score on"
     if scope == "common":
-        return f"the {plural(len(clock['common']), 'paper')} after everybody's cut-off"
+        return f"the {plural(len(clock.common), 'paper')} after everybody's cut-off"
     return "each agent's own papers after its cut-off"
 
 
-def _columns(scope: str, clock: Row) -> tuple[Column, ...]:
-    level = percent(float(clock.get("level", 0.9)))
-    columns = (
+def _columns(scope: str, level: str) -> tuple[Column, ...]:
+    return (
         Column("metric", "metric", "name"),
-        Column("agent", "agent", "name"),
-        Column("score", "score", "number", 2),
-        Column("low", f"{level} low", "number", 2, absent="none"),
-        Column("high", "high", "number", 2, absent="none"),
-        Column("difference", "less human", "signed", 2, absent="-"),
-        Column("difference_low", f"{level} low", "signed", 2, absent="-"),
-        Column("difference_high", "high", "signed", 2, absent="-"),
+        AGENT,
+        number("score", "score", 2),
+        ends(level, 2),
+        signed("difference", "less human", 2, absent="-"),
+        Column("difference_low difference_high", level, "signed interval", "-", 2),
         Column("n", "papers", "count"),
+        *[number("all_score", "on all papers", 2)] * (scope != "all"),
     )
-    return columns if scope == "all" else (*columns, Column("all_score", "on all papers", "number", 2))
 
 
 def _compared(scope: str) -> Iterator[Block]:

@@ -1,128 +1,283 @@
-"""The leaderboard of each metric: agents in order, with intervals, what is missing, and how far wordings matter."""
+"""Scores of agents: the leaderboard of each metric, scores against size (GEM, figure 5), and raters."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from goldless.reports.html.blocks import Block, Column, Figure, Inline, Name, Section, Table, Term, note, words
-from goldless.reports.html.charts.intervals import IntervalRow, interval_plot
-from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.counted import counts_pairs
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.interval_words import interval_source
-from goldless.reports.html.numerals import count, decimals_for, number, numeral, percent, plural
+import numpy as np
+import polars as pl
 
-Row = Mapping[str, Any]
+from goldless.reports.documents.scores import AgentNote, AgentScore, Information, RankedMetric, RaterMetric
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Heading,
+    Inline,
+    Name,
+    Section,
+    Table,
+    Term,
+    ends,
+    note,
+    number,
+    signed,
+    words,
+)
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
+from goldless.reports.html.charts.scatter import Point, scatter_plot
+from goldless.reports.html.charts.svg import Shape, pictures
+from goldless.reports.html.numerals import decimals_for, numeral, percent, plural
+from goldless.reports.html.palette import SERIES
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.html.tables import Row
+from goldless.reports.report_table import Column, large_text
+from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
+
+AGENT = Column("agent", "agent", "name")
+PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
+"""Groups or families of agents that are people."""
+SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
+FEWEST_SIZES = 2
 
 
-def leaderboard_section(run: RunDocuments) -> Section | None:
+def leaderboard_section(run: RunResults) -> Section | None:
     """The section; None where no metric ranks agents."""
-    boards = run.boards
-    if not boards:
-        return None
     blocks: list[Block] = []
-    for metric, board in boards.items():
+    for metric, board in run.boards.items():
         blocks += [_figure(metric, board), *_wordings(board), *_groups(board)]
-    return Section("leaderboard", "Leaderboard", tuple(blocks))
+    return Section("leaderboard", "Leaderboard", tuple(blocks)) if blocks else None
 
 
-def board_decimals(board: Row) -> int:
-    """How many decimals the scores of a metric are shown with."""
-    return decimals_for(number(row, key) for row in board["rows"] for key in ("score", "low", "high"))
+def interval_source(tasks: Iterable[int]) -> str:
+    """Where intervals come from; ``tasks``: on how many tasks each of them rests."""
+    counts = list(tasks)
+    few = sum(n < FEW_TASKS for n in counts)
+    if not few:
+        return "from resampling tasks"
+    if few == len(counts):
+        return f"by Student's t over tasks (fewer than {FEW_TASKS})"
+    return f"from resampling tasks, and by Student's t where an agent has fewer than {FEW_TASKS}"
 
 
-def _figure(metric: str, board: Row) -> Figure:
-    rows: Sequence[Row] = board["rows"]
-    decimals, level, unit = board_decimals(board), float(board.get("level", 0.95)), str(board.get("unit") or "score")
+def _figure(metric: str, board: RankedMetric) -> Figure:
+    decimals, level = decimals_for(board.ends), percent(board.level)
     drawn = [
-        IntervalRow(
-            str(row["agent"]),
-            number(row, "score"),
-            number(row, "low"),
-            number(row, "high"),
-            aside="" if number(row, "score") is None else numeral(number(row, "score"), decimals),
-            hint=_hint(row, decimals),
-        )
-        for row in rows
+        IntervalRow.of(row.agent, row.score, row.low, row.high, decimals=decimals, hint=_hint(row, decimals))
+        for row in board.rows
     ]
-    title = f"{metric}: score of each agent in {unit} with its {percent(level)} interval"
+    title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     return Figure(
         "leaderboard",
         ("Scores under ", Name(metric)),
-        (
-            f"Mean score over tasks ({unit}, higher is better). ",
-            *_intervals(rows, level),
-        ),
-        pictures(interval_plot, drawn, title=title, axis=f"{unit}, higher is better"),
+        (f"Mean score over tasks ({board.unit}, higher is better). ", *_intervals(board.rows, level)),
+        pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, higher is better"),
         (_table(metric, board, decimals),),
         unfolded=True,
     )
 
 
-def _intervals(rows: Sequence[Row], level: float) -> tuple[Inline, ...]:
-    tasks = [count(row, "n") for row in rows if number(row, "low") is not None]
+def _intervals(rows: Sequence[AgentScore], level: str) -> tuple[Inline, ...]:
+    tasks = [row.n for row in rows if row.low is not None]
     if not tasks:
         return ("No agent has an ", Term("interval"), ".")
     rest = "Intervals that overlap may still differ: the table of comparisons says which do."
-    return ("Lines are ", Term("interval", f"{percent(level)} intervals"), f" {interval_source(tasks)}. {rest}")
+    return ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
 
 
-def _hint(row: Row, decimals: int) -> str:
-    if number(row, "score") is None:
-        return f"{row['agent']}: missing; {row.get('note') or ''}"
-    low, high = (numeral(number(row, key), decimals, absent="none") for key in ("low", "high"))
-    return f"{row['agent']}: {numeral(number(row, 'score'), decimals)} ({low} to {high}), {row.get('n')} tasks"
+def _hint(row: AgentScore, decimals: int) -> str:
+    if row.score is None:
+        return f"{row.agent}: missing; {row.note or ''}"
+    low, high = (numeral(end, decimals, absent="none") for end in (row.low, row.high))
+    return f"{row.agent}: {numeral(row.score, decimals)} ({low} to {high}), {row.n} tasks"
 
 
-def _table(metric: str, board: Row, decimals: int) -> Table:
-    level = percent(float(board.get("level", 0.95)))
-    rows = [{**row, "beats": len(row.get("better_than") or ())} for row in board["rows"]]
-    spread = any(row.get("between_prompts") is not None for row in rows)
-    grouped = any(row.get("group") for row in rows)
+def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
+    rows = tuple(row.cells(beats=len(row.better_than or ())) for row in board.rows)
+    spread = any(row.between_prompts is not None for row in board.rows)
     columns = (
-        Column("rank", "#", "count", absent="-"),
-        Column("agent", "agent", "name"),
-        *([Column("group", "group", "name", absent="-")] if grouped else []),
-        Column("score", "score", "number", decimals),
-        Column("low", f"{level} low", "number", decimals, absent="none"),
-        Column("high", "high", "number", decimals, absent="none"),
-        *([Column("between_prompts", "± wordings", "number", decimals, absent="-")] if spread else []),
+        Column("rank", "#", "count", "-"),
+        AGENT,
+        *[Column("group", "group", "name", "-")] * any(row.group for row in board.rows),
+        number("score", "score", decimals),
+        ends(percent(board.level), decimals),
+        *[number("between_prompts", "± wordings", decimals, absent="-")] * spread,
         Column("n", "tasks", "count"),
         Column("asked", "asked", "count"),
         Column("used", "used", "count"),
         Column("missing", "missing", "count"),
         Column("beats", "better than", "count"),
     )
-    counted = "pairs of responses" if counts_pairs(board) else "responses"
-    caption = (Name(metric), f": asked, used and missing count {counted}; better than counts agents")
-    return Table(caption, columns, tuple(rows))
+    counted = "pairs of responses" if board.counts_pairs else "responses"
+    return Table((Name(metric), f": asked, used and missing count {counted}; better than counts agents"), columns, rows)
 
 
-def _wordings(board: Row) -> Iterator[Block]:
-    by_wording: Mapping[str, Mapping[str, Any]] = board.get("by_wording") or {}
-    if not by_wording:
+def _wordings(board: RankedMetric) -> Iterator[Block]:
+    if not board.by_wording:
         return
-    names = list(by_wording)
-    rows = [
-        {"agent": row["agent"], **{f"w{place}": by_wording[name].get(row["agent"]) for place, name in enumerate(names)}}
-        for row in board["rows"]
-    ]
-    decimals = board_decimals(board)
-    columns = [Column(f"w{place}", name, "number", decimals) for place, name in enumerate(names)]
-    yield Table(("Score under each wording alone",), (Column("agent", "agent", "name"), *columns), tuple(rows))
+    by_place = [(f"w{place}", name, found) for place, (name, found) in enumerate(board.by_wording.items())]
+    rows = tuple(
+        {"agent": row.agent, **{key: found.get(row.agent) for key, _, found in by_place}} for row in board.rows
+    )
+    columns = [number(key, name, decimals_for(board.ends)) for key, name, _ in by_place]
+    yield Table(("Score under each wording alone",), (AGENT, *columns), rows)
     yield note("± wordings is the standard deviation of a score between wordings: how much the prompt matters.")
 
 
-def _groups(board: Row) -> Iterator[Block]:
-    if "d_response" not in board:
+def _groups(board: RankedMetric) -> Iterator[Block]:
+    if "d_response" not in board.model_fields_set and board.groups is None:
         return
-    decimals = board_decimals(board)
-    low, high = (numeral(number(board, key), decimals, absent="none") for key in ("low", "high"))
+    decimals = decimals_for(board.ends)
+    low, high = (numeral(end, decimals, absent="none") for end in (board.low, board.high))
     yield words(
-        f"Groups, {board.get('groups') or 'the first against the second'}: the means differ by ",
-        f"{numeral(number(board, 'difference'), decimals, signed=True)} ({low} to {high}) on "
-        f"{plural(int(board.get('n_tasks') or 0), 'task')}. ",
+        f"Groups, {board.groups or 'the first against the second'}: the means differ by ",
+        f"{numeral(board.difference, decimals, signed=True)} ({low} to {high}) on {plural(board.n_tasks, 'task')}. ",
         "A response of the first scores above one of the second with probability ",
-        f"{numeral(number(board, 'auc'))}; standardised difference {numeral(number(board, 'd_response'), 2)}.",
+        f"{numeral(board.auc)}; standardised difference {numeral(board.d_response, 2)}.",
+    )
+
+
+# --- size ------------------------------------------------------------------------------------------------------------
+
+
+def sizes_section(run: RunResults) -> Section | None:
+    """Scores against numbers of parameters; None where fewer than two agents have a size and a score."""
+    sized = {row.agent: row for row in run.agents if (row.parameters or 0.0) > 0}
+    figures = []
+    for metric, board in run.boards.items():
+        found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
+        if len(found) >= FEWEST_SIZES:
+            figures.append(_sizes(run, metric, board, found))
+    return Section("sizes", "Score against size", tuple(figures)) if figures else None
+
+
+def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
+    families = list(dict.fromkeys(agent.family or "other" for _, agent in found))
+    decimals = decimals_for(board.ends)
+    points = [_point(row, agent, families, decimals) for row, agent in found]
+    lines = [
+        (f"family {_tone(place)}", sorted((p.x, p.y) for p in points if p.series == family))
+        for place, family in enumerate(families)
+        if family != "other"
+    ]
+    people = _people(run, metric, board)
+    both = pictures(
+        scatter_plot,
+        points,
+        title=f"{metric}: score against number of parameters",
+        x_axis="parameters (logarithmic)",
+        y_axis=board.unit,
+        logarithmic=True,
+        lines=lines,
+        band=None if people is None else Band(people.low, people.high, "people", middle=people.mean),
+    )
+    columns = (
+        AGENT,
+        Column("family", "family", "name", "-"),
+        Column("parameters", "parameters", "large", "-"),
+        number("score", "score", decimals),
+        ends(decimals=decimals),
+        Column("n", "tasks", "count"),
+    )
+    told, theirs = _told(people)
+    rows = [row.cells(parameters=agent.parameters, family=agent.family) for row, agent in found]
+    return Figure(
+        "sizes",
+        ("Score against size under ", Name(metric)),
+        (
+            f"Score ({board.unit}) against number of parameters, with ",
+            Term("interval", f"{percent(board.level)} intervals"),
+            f"; lines join a family.{told}",
+        ),
+        both,
+        (Table(("Agents with a size",), columns, (*rows, *theirs)),),
+    )
+
+
+def _tone(place: int) -> str:
+    return SERIES[place % len(SERIES)]
+
+
+def _point(row: AgentScore, agent: AgentNote, families: Sequence[str], decimals: int) -> Point:
+    family = agent.family or "other"
+    place = families.index(family)
+    size, score = agent.parameters or 0.0, row.score or 0.0
+    return Point(
+        row.agent,
+        size,
+        score,
+        row.low,
+        row.high,
+        series=family,
+        shape=SHAPES[place % len(SHAPES)],
+        tone=_tone(place),
+        hint=f"{row.agent}: {large_text(size)} parameters, {numeral(score, decimals)}",
+    )
+
+
+def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | None:
+    """The mean over people with its interval over tasks; None: there are none, or no score of theirs."""
+    people = [
+        row.agent for row in run.agents if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
+    ]
+    if run.scores is None or not people:
+        return None
+    mine = run.scores.filter((pl.col("metric") == metric) & pl.col("agent").is_in(people))
+    means = mine.group_by("task", maintain_order=True).agg(pl.col("score").mean())["score"].drop_nulls()
+    values = np.asarray(means.to_numpy(), dtype=np.float64)
+    if not len(values):
+        return None
+    (found,) = task_intervals(values[:, None], level=board.level)
+    return None if found.mean is None else found
+
+
+def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
+    """What the caption says of people, and their row in the table."""
+    if people is None:
+        return "", ()
+    row = {"agent": "people (mean)", "score": people.mean, "low": people.low, "high": people.high, "n": people.n}
+    if people.low is None or people.high is None:
+        return " The grey line is the mean of the people among the agents; it has no interval.", (row,)
+    return " The grey band is the mean of the people among the agents with its interval.", (row,)
+
+
+# --- raters ----------------------------------------------------------------------------------------------------------
+
+
+def raters_section(run: RunResults) -> Section | None:
+    """How much one rater's labels tell about another's; None where no metric is of raters."""
+    metrics = {} if run.leaderboard is None else run.leaderboard.metrics
+    found: list[Mapping[str, Information]] = [m.criteria for m in metrics.values() if isinstance(m, RaterMetric)]
+    blocks: list[Block] = []
+    for criteria in found:
+        for criterion, one in criteria.items():
+            blocks += [Heading((Name(criterion or "labels"),))] * (len(criteria) > 1)
+            blocks.append(_raters(one))
+    return Section("raters", "Raters", tuple(blocks)) if found else None
+
+
+def _raters(found: Information) -> Figure:
+    rows = (found, *found.raters)
+    drawn = [
+        IntervalRow.of(row.rater, row.value, hint=f"{row.rater}: {numeral(row.value)}, chance {numeral(row.null)}")
+        for row in rows
+    ]
+    columns = (
+        Column("rater", "rater", "name"),
+        number("value", "TVD-MI"),
+        number("null", "by chance"),
+        signed("excess", "excess"),
+        Column("p", "p", "probability"),
+        Column("partners", "partners", "count", "-"),
+    )
+    return Figure(
+        "raters",
+        ("How much labels tell about each other",),
+        (
+            (
+                "TVD-MI between a rater's labels and the others', higher is more. The line is the mean of what "
+                "shuffled labels give."
+            ),
+        ),
+        pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
+        (Table(("Raters",), columns, tuple(row.cells() for row in rows)),),
     )

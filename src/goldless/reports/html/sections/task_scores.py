@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goldless.reports.html.blocks import Column, Figure, Inline, Name, Section, Table, Term
-from goldless.reports.html.charts.strips import Numbered, Strip, strip_plot
+from goldless.reports.documents.scores import RankedMetric, TaskInfluence
+from goldless.reports.html.blocks import Figure, Inline, Name, Section, Table, Term, number, signed
+from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import number, numeral, plural
-from goldless.reports.html.sections.leaderboard import board_decimals
+from goldless.reports.html.numerals import decimals_for, numeral, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.html.tables import Row
+from goldless.reports.report_table import Column
 
-Row = Mapping[str, Any]
 EVERY_POINT_UP_TO = 200
 """Tasks beyond which quantiles stand for the points."""
 OUTLIERS = 3
@@ -24,51 +25,43 @@ OUTLIERS = 3
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-def task_scores_section(run: RunDocuments) -> Section | None:
+def task_scores_section(run: RunResults) -> Section | None:
     """The section; None where the folder holds no scores of responses."""
-    if run.scores is None:
-        return None
-    boards = {name: board for name, board in run.boards.items() if (run.scores["metric"] == name).any()}
-    if not boards:
+    scores = run.scores
+    if scores is None:
         return None
     figures = tuple(
-        _figure(metric, board, run.scores.filter(pl.col("metric") == metric)) for metric, board in boards.items()
+        _figure(metric, board, scores.filter(pl.col("metric") == metric))
+        for metric, board in run.boards.items()
+        if (scores["metric"] == metric).any()
     )
-    return Section("tasks", "Task by task", figures)
+    return Section("tasks", "Task by task", figures) if figures else None
 
 
-def _figure(metric: str, board: Row, scores: pl.DataFrame) -> Figure:
-    influence: Sequence[Row] = board.get("influence") or ()
-    numbers = {(row["agent"], row["task"]): place for place, row in enumerate(influence, 1)}
+def _figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Figure:
+    numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
     by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
-    names = [str(row["agent"]) for row in board["rows"]]
     every = max((len(frame) for frame in by_agent.values()), default=0) <= EVERY_POINT_UP_TO
-    decimals = board_decimals(board)
-    strips, rows, beyond = [], [], []
-    for name in names:
-        frame = by_agent.get(name)
-        strip, row, found = _agent(name, frame, numbers, decimals, every=every)
-        strips.append(strip)
-        rows.append(row)
-        beyond += found
-    unit = str(board.get("unit") or "score")
+    decimals = decimals_for(board.ends)
+    found = [_agent(row.agent, by_agent.get(row.agent), numbers, decimals, every=every) for row in board.rows]
+    beyond = [row for _, _, far in found for row in far]
     what = "Every dot is a task" if every else "Boxes hold the middle half of the tasks, thin bars 90\u202f% of them"
-    tables = [_spread(metric, rows, decimals)]
-    if beyond:
-        tables.append(_beyond(beyond, decimals))
-    if influence:
-        tables.insert(0, _influence(influence, by_agent, decimals))
+    tables = (
+        *[_influence(board.influence, by_agent, decimals)] * bool(board.influence),
+        _spread(metric, [row for _, row, _ in found], decimals),
+        *[_beyond(beyond, decimals)] * bool(beyond),
+    )
     return Figure(
         "tasks",
         ("Scores on single tasks under ", Name(metric)),
-        (f"{what}; the upright stroke is the median. ", *_rings(len(influence), len(beyond))),
+        (f"{what}; the upright stroke is the median. ", *_rings(len(board.influence), len(beyond))),
         pictures(
             strip_plot,
-            strips,
+            [strip for strip, _, _ in found],
             title=f"{metric}: scores of each agent on single tasks",
-            axis=f"{unit}, higher is better",
+            axis=f"{board.unit}, higher is better",
         ),
-        tuple(tables),
+        tables,
     )
 
 
@@ -124,20 +117,19 @@ def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[in
     return below[:OUTLIERS] + above[:OUTLIERS]
 
 
-def _influence(influence: Sequence[Row], by_agent: Mapping[str, pl.DataFrame], decimals: int) -> Table:
+def _influence(influence: Sequence[TaskInfluence], by_agent: Mapping[str, pl.DataFrame], decimals: int) -> Table:
     rows = []
     for place, row in enumerate(influence, 1):
-        frame = by_agent.get(str(row["agent"]))
-        score = None if frame is None else frame.filter(pl.col("task") == row["task"])["score"].first()
-        changes = f"{row.get('rank')} → {row.get('rank_without')}"
-        moved = "yes" if row.get("ranking_changes") else "no"
-        rows.append({**row, "place": place, "score": score, "ranks": changes, "moved": moved})
+        frame = by_agent.get(row.agent)
+        score = None if frame is None else frame.filter(pl.col("task") == row.task)["score"].first()
+        moved = "yes" if row.ranking_changes else "no"
+        rows.append(row.cells(place=place, score=score, ranks=f"{row.rank} → {row.rank_without}", moved=moved))
     columns = (
         Column("place", "#", "count"),
         Column("task", "task", "name"),
         Column("agent", "agent", "name"),
-        Column("score", "score", "number", decimals),
-        Column("change", "mean without it", "signed", decimals + 1),
+        number("score", "score", decimals),
+        signed("change", "mean without it", decimals + 1),
         Column("ranks", "place"),
         Column("moved", "ranking changes"),
     )
@@ -147,26 +139,22 @@ def _influence(influence: Sequence[Row], by_agent: Mapping[str, pl.DataFrame], d
 
 
 def _spread(metric: str, rows: Sequence[Row], decimals: int) -> Table:
+    shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
     columns = (
         Column("agent", "agent", "name"),
         Column("n", "tasks", "count"),
         Column("missing", "missing", "count"),
-        Column("least", "least", "number", decimals, absent="-"),
-        *(
-            Column(f"q{i}", f"{share * 100:g}\u202f%", "number", decimals, absent="-")
-            for i, share in enumerate(QUANTILES)
-        ),
-        Column("most", "most", "number", decimals, absent="-"),
+        *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
     )
-    total = sum(int(number(row, "n") or 0) for row in rows)
-    return Table((f"Quantiles over {plural(total, 'score')} under ", Name(metric)), columns, tuple(rows))
+    total = plural(sum(row["n"] for row in rows), "score")
+    return Table((f"Quantiles over {total} under ", Name(metric)), columns, tuple(rows))
 
 
 def _beyond(rows: Sequence[Row], decimals: int) -> Table:
     columns = (
         Column("agent", "agent", "name"),
         Column("task", "task", "name"),
-        Column("score", "score", "number", decimals),
+        number("score", "score", decimals),
     )
     caption = (
         f"Tasks far out: beyond the middle half by more than 1.5 times its width, at most {OUTLIERS} at either end"

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
+from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.reports.html.blocks import Block, Bullets, Inline, Name, Paragraph, Term, listed, warning
-from goldless.reports.html.counted import counts_pairs
-from goldless.reports.html.documents import RunDocuments
-from goldless.reports.html.numerals import count, decimals_for, number, numeral, percent, plural
-
-Row = Mapping[str, Any]
+from goldless.reports.html.numerals import decimals_for, numeral, percent, plural
+from goldless.reports.html.run_results import RunResults
 
 
-def verdict_blocks(run: RunDocuments) -> tuple[Block, ...]:
+def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
     """The first result as a lead, the others as a list; before them what a reader must know first."""
     sentences = [*_board_verdicts(run), *_review_verdict(run), *_other_verdicts(run)]
     blocks: list[Block] = []
@@ -24,63 +21,54 @@ def verdict_blocks(run: RunDocuments) -> tuple[Block, ...]:
     return (*_state(run), *blocks)
 
 
-def _state(run: RunDocuments) -> Iterator[Block]:
-    progress = run.get("progress") or {}
-    if progress.get("state") in {"running", "failed"}:
-        done = f"{count(progress, 'done'):,} of {count(progress, 'total'):,}"
-        said = "is still going on" if progress["state"] == "running" else "ended with an error"
-        yield warning(f"The run {said}: {progress.get('stage', '')} {done}. What stands here may change.")
-    if demonstration := (run.get("gre") or {}).get("demonstration"):
-        yield warning(str(demonstration))
+def _state(run: RunResults) -> Iterator[Block]:
+    said = {"running": "is still going on", "failed": "ended with an error"}.get(run.progress.state)
+    if said:
+        done = f"{run.progress.done or 0:,} of {run.progress.total or 0:,}"
+        yield warning(f"The run {said}: {run.progress.stage} {done}. What stands here may change.")
+    if run.gre is not None and run.gre.demonstration:
+        yield warning(run.gre.demonstration)
     for problem in run.problems:
         yield warning(problem[0].upper() + problem[1:] + ".")
 
 
-def _board_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
-    document = run.get("leaderboard") or {}
+def _board_verdicts(run: RunResults) -> Iterator[list[Inline]]:
     for place, (metric, board) in enumerate(run.boards.items()):
-        rows = board["rows"]
-        scored = [row for row in rows if number(row, "score") is not None]
+        scored = [row for row in board.rows if row.score is not None]
         if not scored:
             yield [Name(metric), ": no agent could be scored. ", *_missing(run, board)]
             continue
         lead = scored[0]
-        decimals = decimals_for(number(row, "score") for row in scored)
-        begin: list[Inline] = [Name(str(lead["agent"])), " leads under ", Name(metric), " with "]
-        begin.append(f"{numeral(number(lead, 'score'), decimals)} {board.get('unit', '')}".rstrip())
+        decimals = decimals_for(row.score for row in scored)
         yield [
-            *begin,
-            *_interval(lead, float(board.get("level", 0.95)), decimals),
+            Name(lead.agent),
+            " leads under ",
+            Name(metric),
+            f" with {numeral(lead.score, decimals)} {board.unit}",
+            *_interval(lead, board.level, decimals),
             *_sure(lead, scored),
             *_missing(run, board),
         ]
-        if place == 0 and document.get("complete") is False:
-            yield [f"The run is incomplete: {plural(count(document, 'open'), 'answer')} left open; run it again."]
+        document = run.leaderboard
+        if place == 0 and document is not None and not document.complete:
+            yield [f"The run is incomplete: {plural(document.open, 'answer')} left open; run it again."]
 
 
-def _interval(row: Row, level: float, decimals: int) -> list[Inline]:
-    low, high, n = number(row, "low"), number(row, "high"), count(row, "n")
-    tasks = f" on {plural(n, 'task')}" if n else ""
-    if low is None or high is None:
+def _interval(row: AgentScore, level: float, decimals: int) -> list[Inline]:
+    tasks = f" on {plural(row.n, 'task')}" if row.n else ""
+    if row.low is None or row.high is None:
         return [f" (no interval{tasks}). "]
-    ends = f"{numeral(low, decimals)} to {numeral(high, decimals)}"
+    ends = f"{numeral(row.low, decimals)} to {numeral(row.high, decimals)}"
     return [" (", Term("interval", f"{percent(level)} interval"), f" {ends}{tasks}). "]
 
 
-def _sure(lead: Row, scored: list[Row]) -> list[Inline]:
-    others = [str(row["agent"]) for row in scored if row is not lead]
-    beaten = set(lead.get("better_than", ()))
-    open_ = [name for name in others if name not in beaten]
+def _sure(lead: AgentScore, scored: Sequence[AgentScore]) -> list[Inline]:
+    others = [row.agent for row in scored if row is not lead]
+    open_ = [name for name in others if name not in (lead.better_than or ())]
     if not others:
         return ["There is no other agent to compare it with. "]
     if not open_:
-        many = (
-            "both others"
-            if len(others) == 2
-            else f"each of the {len(others)} others"
-            if len(others) > 1
-            else "the other"
-        )
+        many = {1: "the other", 2: "both others"}.get(len(others), f"each of the {len(others)} others")
         return [f"It is better than {many}", " (", Term("holm", "corrected for many comparisons"), "). "]
     if len(open_) == len(others):
         return ["It is not shown to be better than any other. "]
@@ -91,88 +79,78 @@ def _sure(lead: Row, scored: list[Row]) -> list[Inline]:
     ]
 
 
-def _missing(run: RunDocuments, board: Row) -> list[Inline]:
-    asked, missing = (sum(count(row, key) for row in board["rows"]) for key in ("asked", "missing"))
+def _missing(run: RunResults, board: RankedMetric) -> list[Inline]:
+    asked, missing = sum(row.asked for row in board.rows), sum(row.missing for row in board.rows)
     without = _without_reviews(run)
     if not asked:
         return without
     if not missing:
         return without or ["Nothing is missing."]
-    what = "pair score" if counts_pairs(board) else "response score"
+    what = "pair score" if board.counts_pairs else "response score"
     return [*without, f"{missing:,} of {plural(asked, f'{what} is', f'{what}s are')} ", Term("missing"), "."]
 
 
-def _without_reviews(run: RunDocuments) -> list[Inline]:
+def _without_reviews(run: RunResults) -> list[Inline]:
     """Which models of an edition have no score, since none of their reviews is there."""
-    written = (run.get("gre") or {}).get("written") or ()
-    names = [str(row["agent"]) for row in written if not count(row, "written")]
+    names = [] if run.gre is None else [row.agent for row in run.gre.written if not row.written]
     if not names:
         return []
     since = "has no score, since it has no review" if len(names) == 1 else "have no score, since they have no review"
     return [*listed(names), f" {since}. "]
 
 
-def _review_verdict(run: RunDocuments) -> Iterator[list[Inline]]:
-    review = run.get("review")
+def _review_verdict(run: RunResults) -> Iterator[list[Inline]]:
+    review = run.review
     if review is None:
         return
-    reviewers, ranking = review["reviewers"], review.get("ranking") or []
-    passed = [row["name"] for row in reviewers if row.get("passed")]
-    who = f"{len(passed)} of {plural(len(reviewers), 'reviewer')} may vote"
-    scored = [row for row in ranking if number(row, "score") is not None]
+    passed = sum(row.passed for row in review.reviewers)
+    who = f"{passed} of {plural(len(review.reviewers), 'reviewer')} may vote"
+    scored = [row for row in review.ranking if row.score is not None]
     if not scored:
-        why = review.get("nobody_passed")
-        yield [f"In the review nobody is ranked: {who}. ", *([str(why)] if why else [])]
+        yield [f"In the review nobody is ranked: {who}. ", review.nobody_passed]
         return
     lead = scored[0]
-    low, high = number(lead, "low"), number(lead, "high")
-    rankings: Mapping[str, Row] = review.get("rankings") or {}
-    unit = next((ranking.get("unit") for ranking in rankings.values()), None) or "score"
-    ends = "" if low is None or high is None else f" ({numeral(low)} to {numeral(high)})"
-    missing = sum((review.get("failures") or {}).values())
+    unit = next((ranking.unit for ranking in review.rankings.values()), "score")
+    ends = "" if lead.low is None or lead.high is None else f" ({numeral(lead.low)} to {numeral(lead.high)})"
+    missing = sum(review.failures.values())
     yield [
-        Name(str(lead["agent"])),
-        f" leads in the review with a {unit} of {numeral(number(lead, 'score'))}{ends}; {who}. ",
+        Name(lead.agent),
+        f" leads in the review with a {unit} of {numeral(lead.score)}{ends}; {who}. ",
         f"{plural(missing, 'judgement or exam answer is', 'judgements or exam answers are')} missing."
         if missing
         else "Nothing is missing.",
     ]
 
 
-def _other_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
-    for metric, card in ((run.get("crash_test") or {}).get("metrics") or {}).items():
-        counts = card["counts"]
-        total = sum(counts.values())
-        told = f" passes {counts.get('pass', 0)} of {total} crash tests, fails {counts.get('fail', 0)}"
-        unclear = counts.get("not shown", 0)
+def _other_verdicts(run: RunResults) -> Iterator[list[Inline]]:
+    for metric, card in () if run.crash_test is None else run.crash_test.metrics.items():
+        counts, unclear = card.counts, card.counts.get("not shown", 0)
+        told = f" passes {counts.get('pass', 0)} of {sum(counts.values())} crash tests, fails {counts.get('fail', 0)}"
         yield [Name(metric), told, f", and in {unclear} it is not shown either way." if unclear else "."]
     yield from _agreement_verdicts(run)
-    bias = run.get("bias")
-    if bias is not None:
-        shown = [row for row in bias["rows"] if row.get("shown")]
-        whose = len({row["judge"] for row in shown})
-        measured = plural(len(bias["rows"]), "measured bias", "measured biases")
-        yield [f"Of {measured}, {len(shown)} are shown, of {plural(whose, 'judge')}."]
+    if run.bias is not None:
+        shown = [row.judge for row in run.bias.rows if row.shown]
+        measured = plural(len(run.bias.rows), "measured bias", "measured biases")
+        yield [f"Of {measured}, {len(shown)} are shown, of {plural(len(set(shown)), 'judge')}."]
 
 
-def _agreement_verdicts(run: RunDocuments) -> Iterator[list[Inline]]:
-    agreement = run.get("agreement") or {}
-    level = number(agreement, "level") or 0.95
-    for one in agreement.get("criteria") or ():
-        judges = [j for j in one["judges"] if number(j["accuracy"], "accuracy") is not None]
+def _agreement_verdicts(run: RunResults) -> Iterator[list[Inline]]:
+    if run.agreement is None:
+        return
+    for one in run.agreement.criteria:
+        judges = [judge for judge in one.judges if judge.accuracy.accuracy is not None]
         if not judges:
             continue
-        best = max(judges, key=lambda j: number(j["accuracy"], "accuracy") or 0.0)
-        found: Row = best["accuracy"]
-        on = f" on {one['criterion']}" if one.get("criterion") else ""
-        low, high = number(found, "low"), number(found, "high")
+        best = max(judges, key=lambda judge: judge.accuracy.accuracy or 0.0)
+        found = best.accuracy
+        on = f" on {one.criterion}" if one.criterion else ""
         interval: list[Inline] = ["no interval"]
-        if low is not None and high is not None:
-            interval = [Term("interval", f"{percent(level)} interval"), f" {numeral(low)} to {numeral(high)}"]
-        tasks = plural(count(found, "n_tasks"), "task")
+        if found.low is not None and found.high is not None:
+            level = f"{percent(run.agreement.level)} interval"
+            interval = [Term("interval", level), f" {numeral(found.low)} to {numeral(found.high)}"]
         yield [
-            Name(str(best["name"])),
-            f" agrees most with people{on}: on {numeral(number(found, 'accuracy'))} (",
+            Name(best.name),
+            f" agrees most with people{on}: on {numeral(found.accuracy)} (",
             *interval,
-            f") of {plural(count(found, 'used'), 'pair')} that they decided, on {tasks}.",
+            f") of {plural(found.used, 'pair')} that they decided, on {plural(found.n_tasks, 'task')}.",
         ]

@@ -1,0 +1,268 @@
+"""The documents that say how far numbers can be trusted: crash test, agreement, bias, cost, consistency."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from goldless.reports.documents.fields import EMPTY, LARGEST, Bounded, Count, Level, Number, Part, Result, Text, Texts
+
+
+class PerturbationNote(Part):
+    """What one change to responses did to a metric."""
+
+    perturbation: Text
+    must: Text = ""
+    rating: Text = ""
+    reason: Text | None = None
+    smd: Number = None
+    smd_low: Number = None
+    smd_high: Number = None
+    samples: Count = 0
+    note: Text | None = None
+
+
+class CrashCard(Part):
+    """One metric in the crash test."""
+
+    signature: Text = ""
+    counts: dict[Text, Count] = EMPTY
+    perturbations: tuple[PerturbationNote, ...]
+
+
+class CrashTestDocument(Result):
+    """``crash_test.json``."""
+
+    margin: Annotated[float, Field(ge=0, lt=LARGEST)] = 0.0
+    level: Level = 0.95
+    responses: Count = 0
+    responses_there_are: Count = 0
+    problems: dict[Text, Count] = EMPTY
+    metrics: dict[Text, CrashCard] = EMPTY
+
+
+# --- agreement with people -------------------------------------------------------------------------------------------
+
+
+class LabelCountsNote(Part):
+    """What people said."""
+
+    raters: Count = 0
+    ratings: Count = 0
+    preferences: Count = 0
+    pairs: Count = 0
+    decided: Count = 0
+    tied: Count = 0
+
+
+class AccuracyNote(Bounded):
+    """Share of decided pairs on which a judge agrees with people."""
+
+    accuracy: Number = None
+    used: Count = 0
+    n_tasks: Count = 0
+
+
+class CorrelationNote(Bounded):
+    """One rank correlation of a judge with people."""
+
+    coefficient: Text
+    over: Text
+    value: Number = None
+
+
+class JudgeNote(Part):
+    """One judge held against people."""
+
+    name: Text
+    kind: Text = ""
+    accuracy: AccuracyNote
+    correlations: tuple[CorrelationNote, ...] = ()
+
+
+class JudgeComparisonNote(Part):
+    """Two judges on what both have judged."""
+
+    first: Text
+    second: Text
+
+
+class AlphaNote(Bounded):
+    """Krippendorff's alpha."""
+
+    alpha: Number = None
+    measurement: Text = ""
+    n_units: Count = 0
+    n_values: Count = 0
+
+
+class ShareNote(Bounded):
+    """Accuracy of people as judges of people."""
+
+    value: Number = None
+    n: Count | None = None
+    n_tasks: Count | None = None
+
+
+class MeanNote(Bounded):
+    """A mean over tasks."""
+
+    mean: Number = None
+
+    @property
+    def value(self) -> float | None:
+        """The mean, under the name that a share has."""
+        return self.mean
+
+
+class RaterNote(Part):
+    """One rater held against the others; of the ceiling, all of them."""
+
+    rater: Text = "a rater, the rest"
+    accuracy: ShareNote | None = None
+    spearman: MeanNote | None = None
+
+
+class CeilingNote(RaterNote):
+    """How far people agree with each other."""
+
+    source: Text | None = None
+    alpha: AlphaNote | None = None
+    raters: tuple[RaterNote, ...] = ()
+    note: Text | None = None
+
+
+class CriterionNote(Part):
+    """All judges held against the labels of one criterion."""
+
+    criterion: Text | None = None
+    labels: LabelCountsNote = LabelCountsNote()
+    judges: tuple[JudgeNote, ...]
+    comparisons: tuple[JudgeComparisonNote, ...] = ()
+    ceiling: CeilingNote = CeilingNote()
+    signature: Text = ""
+    notes: Texts = ()
+
+
+class AgreementDocument(Result):
+    """``agreement.json``."""
+
+    level: Level = 0.95
+    criteria: tuple[CriterionNote, ...] = ()
+
+
+# --- bias ------------------------------------------------------------------------------------------------------------
+
+
+class BiasNote(Bounded):
+    """One number about one judge."""
+
+    bias: Text
+    judge: Text
+    measure: Text = ""
+    about: Text | None = None
+    value: Number = None
+    neutral: Number = None
+    shown: bool | None = None
+    """None: it cannot be said."""
+    pair: tuple[Text, Text] | None = None
+
+
+class UnavailableNote(Part):
+    """A bias that could not be measured."""
+
+    bias: Text
+    reason: Text = ""
+    judges: Texts = ()
+
+
+class BiasDocument(Result):
+    """``bias.json``."""
+
+    level: Level = 0.95
+    rows: tuple[BiasNote, ...] = ()
+    unavailable: tuple[UnavailableNote, ...] = ()
+    signature: Text = ""
+
+
+# --- cost ------------------------------------------------------------------------------------------------------------
+
+
+class ScaledNote(Part):
+    """What the same would cost on more tasks."""
+
+    tokens: Number = None
+    usd: Number = None
+
+
+class CostNote(Part):
+    """What one model costs for one metric, or for all metrics of a run."""
+
+    metrics: Texts = ()
+    scaled: ScaledNote = ScaledNote()
+
+
+class HeldOutNote(Part):
+    """The same choice on tasks it was not made on."""
+
+    accuracy: Number = None
+
+
+class PanelCostNote(Bounded):
+    """Reviewers with an equal vote: what they cost, and how far they agree with people."""
+
+    reviewers: Texts
+    accuracy: Number = None
+    usd: Number = None
+    held_out: HeldOutNote = HeldOutNote()
+
+    @property
+    def name(self) -> str:
+        """Its members, joined."""
+        return " + ".join(self.reviewers)
+
+
+class PanelsNote(Part):
+    """What accuracy costs."""
+
+    by_size: tuple[PanelCostNote, ...] = ()
+    frontier: tuple[PanelCostNote, ...] = ()
+    search: Text = "unknown"
+    unpriced: Texts = ()
+    level: Level = 0.95
+    note: Text | None = None
+    signature: Text = ""
+
+
+class CostDocument(Result):
+    """``cost.json``."""
+
+    n_tasks: Count = 0
+    tasks: Count = 0
+    rows: tuple[CostNote, ...] = ()
+    notes: Texts = ()
+    reviewers: tuple[Part, ...] = ()
+    panels: PanelsNote | None = None
+
+
+# --- consistency over scorers ----------------------------------------------------------------------------------------
+
+
+class ScorerAgreementNote(Bounded):
+    """One coefficient of a metric's scores under two scorers."""
+
+    metric: Text
+    first: Text
+    second: Text
+    coefficient: Text
+    value: Number = None
+
+
+class ConsistencyDocument(Result):
+    """``consistency.json``."""
+
+    rows: tuple[ScorerAgreementNote, ...] = ()
+    level: Level = 0.95
+    signatures: dict[Text, Text] = EMPTY
+    notes: Texts = ()

@@ -1,0 +1,362 @@
+"""The documents of scores, reviews and GRE-bench editions, and what a run notes of itself."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Self
+
+from pydantic import Discriminator, Tag, model_validator
+
+from goldless.reports.documents.fields import EMPTY, Bounded, Count, Level, Number, Part, Result, Text, Texts
+
+
+class ModelNote(Part):
+    """A model that was asked."""
+
+    provider: Text = ""
+    name: Text = ""
+    revision: Text = ""
+    tokenizer: Text = ""
+    settings: dict[Text, Any] = EMPTY
+
+
+class CanaryNote(Part):
+    """What canaries found of a scorer."""
+
+    copied_nats: Number = None
+    shuffled_nats: Number = None
+    noise_nats: Number = None
+
+
+class AgentScore(Bounded):
+    """One agent on a leaderboard."""
+
+    rank: int | None = None
+    agent: Text
+    group: Text | None = None
+    score: Number = None
+    n: Count = 0
+    """Tasks the score rests on."""
+    asked: Count = 0
+    used: Count = 0
+    missing: Count = 0
+    better_than: Texts | None = None
+    """None: the document does not say who is better than whom."""
+    note: Text | None = None
+    between_prompts: Number = None
+
+
+class AgentComparison(Part):
+    """Two agents on common tasks."""
+
+    first: Text
+    second: Text
+    difference: Number = None
+    p_holm: Number = None
+    n: Count = 0
+
+
+class TaskInfluence(Part):
+    """What leaving one task out does to an agent's mean."""
+
+    agent: Text
+    task: Text
+    rank: int | None = None
+    rank_without: int | None = None
+    ranking_changes: bool = False
+
+
+class PairMeans(Part):
+    """Mean scores of agents (rows) with peers (columns)."""
+
+    agents: Texts = ()
+    means: tuple[tuple[Number, ...], ...] = ()
+
+    @model_validator(mode="after")
+    def _square(self) -> Self:
+        if any(len(line) != len(self.agents) for line in (self.means, *self.means)):
+            raise ValueError("means are not a square of the agents")
+        return self
+
+    @property
+    def values(self) -> list[float]:
+        """The means that are there."""
+        return [value for line in self.means for value in line if value is not None]
+
+
+class RankedMetric(Bounded):
+    """A metric that ranks agents. Its own interval is that of the difference between two groups, if any."""
+
+    unit: Text = "score"
+    level: Level = 0.95
+    rows: tuple[AgentScore, ...]
+    comparisons: tuple[AgentComparison, ...] = ()
+    signature: Text = ""
+    difference: Number = None
+    d_response: Number = None
+    auc: Number = None
+    n_tasks: Count = 0
+    groups: Text | None = None
+    notes: Texts = ()
+    by_wording: dict[Text, dict[Text, Number]] = EMPTY
+    influence: tuple[TaskInfluence, ...] = ()
+    matrix: PairMeans = PairMeans()
+
+    @property
+    def ends(self) -> list[float | None]:
+        """Scores and the ends of their intervals."""
+        return [end for row in self.rows for end in (row.score, row.low, row.high)]
+
+    @property
+    def counts_pairs(self) -> bool:
+        """Whether asked, used and missing count pairs of responses; else they count responses.
+
+        A signature says what single responses are held against. Metrics of the user's do not say so: of theirs,
+        responses are counted where scores were used and no pair has one.
+        """
+        parts = self.signature.split("|")
+        if "against:nothing" in parts or "against:reference" in parts:
+            return False
+        return not self.matrix.agents or not any(row.used for row in self.rows) or bool(self.matrix.values)
+
+
+class Information(Part):
+    """How much labels tell about each other, beside what chance would give: of one rater, or over all pairs."""
+
+    rater: Text = "mean over pairs of raters"
+    value: Number = None
+    null: Number = None
+    raters: tuple[Information, ...] = ()
+
+
+class RaterMetric(Part):
+    """A metric of raters, by criterion."""
+
+    signature: Text = ""
+    criteria: dict[Text, Information]
+
+
+def _kind(metric: Any) -> str:
+    return (
+        "raters" if isinstance(metric, RaterMetric) or (isinstance(metric, dict) and "criteria" in metric) else "ranked"
+    )
+
+
+Metric = Annotated[Annotated[RankedMetric, Tag("ranked")] | Annotated[RaterMetric, Tag("raters")], Discriminator(_kind)]
+
+
+class LeaderboardDocument(Result):
+    """``leaderboard.json``."""
+
+    models: dict[Text, ModelNote] = EMPTY
+    canaries: CanaryNote | None = None
+    settings: dict[Text, Any] = EMPTY
+    prompts: dict[Text, Text] = EMPTY
+    templates: dict[Text, dict[Text, Any]] = EMPTY
+    asked: Count | None = None
+    open: Count = 0
+    failures: dict[Text, Count] = EMPTY
+    tasks_without_peers: Texts = ()
+    metrics: dict[Text, Metric] = EMPTY
+
+    @property
+    def boards(self) -> dict[str, RankedMetric]:
+        """The metrics that rank agents, by name."""
+        return {name: found for name, found in self.metrics.items() if isinstance(found, RankedMetric)}
+
+
+# --- review ----------------------------------------------------------------------------------------------------------
+
+
+class TraitNote(Bounded):
+    """What a reviewer showed in one part of the exam."""
+
+    value: Number = None
+    n: Count = 0
+    threshold: Number = None
+    difference: Number = None
+    """Where it is there, the interval is of this difference and not of the value."""
+    note: Text | None = None
+
+    @property
+    def ends(self) -> dict[str, float | None]:
+        """The interval of the value; none where the interval is of a difference."""
+        own = self.difference is None
+        return {"low": self.low if own else None, "high": self.high if own else None}
+
+
+class PeopleAgreement(Part):
+    """How far a reviewer or a panel agrees with people; nothing where there are no labels."""
+
+    accuracy: Number = None
+    accuracy_low: Number = None
+    accuracy_high: Number = None
+    n_pairs: Count = 0
+    pairs_used: Count = 0
+
+
+class ReviewerNote(PeopleAgreement):
+    """One reviewer."""
+
+    name: Text
+    model: Text | None = None
+    traits: dict[Text, TraitNote] = EMPTY
+    passed: bool = False
+    why: Text = ""
+    weight: Number = None
+    asked: Count | None = None
+    missing: Count | None = None
+
+
+class PanelNote(PeopleAgreement):
+    """The reviewers that vote."""
+
+    reviewers: Texts = ()
+
+
+class RankedAgent(Bounded):
+    """One agent in a ranking by votes."""
+
+    agent: Text
+    rank: int | None = None
+    score: Number = None
+    n_tasks: Count = 0
+    asked: Count = 0
+    used: Count = 0
+
+    @property
+    def missing(self) -> int:
+        """Asked less used."""
+        return self.asked - self.used
+
+
+class RankingNote(Part):
+    """One ranking."""
+
+    unit: Text = "score"
+    agents: tuple[RankedAgent, ...] = ()
+    notes: Texts = ()
+
+
+class ReviewSettings(Part):
+    """How reviewers were asked."""
+
+    task_description: Text = ""
+    descriptions: dict[Text, Text] = EMPTY
+    readings: dict[Text, Text] = EMPTY
+
+
+class ReviewDocument(Result):
+    """``review.json``."""
+
+    scale: Text = "?"
+    exams: Texts = ()
+    signature: Text = ""
+    reviewers: tuple[ReviewerNote, ...] = ()
+    nobody_passed: Text = ""
+    panel: PanelNote = PanelNote()
+    ranking: tuple[RankedAgent, ...] = ()
+    rankings: dict[Text, RankingNote] = EMPTY
+    settings: ReviewSettings = ReviewSettings()
+    failures: dict[Text, Count] = EMPTY
+    notes: Texts = ()
+
+
+# --- an edition of GRE-bench -----------------------------------------------------------------------------------------
+
+
+class WrittenNote(Part):
+    """How far an agent came with its reviews."""
+
+    agent: Text
+    written: Count = 0
+    missing: dict[Text, Count] = EMPTY
+    flags: dict[Text, Count] = EMPTY
+    noticed: Texts | None = None
+    """None: results of before say it by ``flags`` alone."""
+
+
+class CleanScoreNote(Part):
+    """An agent's score on papers of one scope."""
+
+    scope: Text
+
+
+class ClockNote(Part):
+    """Who cannot have seen which papers."""
+
+    common: Texts = ()
+    agents: tuple[Part, ...] = ()
+    scores: tuple[CleanScoreNote, ...] = ()
+    level: Level = 0.9
+    scope_signatures: dict[Text, dict[Text, Text]] = EMPTY
+    notes: Texts = ()
+
+
+class EditionDocument(Part):
+    """``gre.json``."""
+
+    source: Text = ""
+    demonstration: Text | None = None
+    papers: Count = 0
+    left_out: dict[Text, Count] = EMPTY
+    written: tuple[WrittenNote, ...] = ()
+    contamination: ClockNote | None = None
+
+
+# --- what a run notes of itself --------------------------------------------------------------------------------------
+
+
+class SpendingNote(Part):
+    """What the calls of one model came to."""
+
+    model: Text = ""
+    calls: Count | None = None
+    reused: Count | None = None
+    usage: dict[Text, Count] = EMPTY
+    cost_usd: Number = None
+
+
+class MadeNote(Part):
+    """When one verb made its results, and what they cost."""
+
+    at: Text = ""
+    spending: tuple[SpendingNote, ...] = ()
+
+
+class MadeByDocument(Result):
+    """``made_by.json``."""
+
+    goldless: Text = ""
+    python: Text = "unknown"
+    made: dict[Text, MadeNote] = EMPTY
+    spending: tuple[SpendingNote, ...] = ()
+
+
+class ProgressDocument(Part):
+    """``progress.json``: how far a run is."""
+
+    state: Text = "unknown"
+    stage: Text = ""
+    done: Count | None = None
+    total: Count | None = None
+    tokens: Count | None = None
+    cost_usd: Number = None
+    updated_at: Number = None
+    message: Text | None = None
+    error: Text | None = None
+
+    @property
+    def share(self) -> float | None:
+        """Done of total, between 0 and 1; None: not known."""
+        if self.done is None or not self.total:
+            return None
+        return min(1.0, max(0.0, self.done / self.total))
+
+
+class AgentNote(Part):
+    """A row of ``agents.jsonl``."""
+
+    agent: Text
+    group: Text | None = None
+    parameters: Number = None
+    family: Text | None = None

@@ -1,0 +1,191 @@
+"""What a run folder holds, read without trusting it: its documents, agents, scores of responses, failed calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.reports.documents.fields import Part, Result, Unreadable, read_document, read_rows
+from goldless.reports.documents.meta_evaluation import (
+    AgreementDocument,
+    BiasDocument,
+    ConsistencyDocument,
+    CostDocument,
+    CrashTestDocument,
+)
+from goldless.reports.documents.scores import (
+    AgentNote,
+    EditionDocument,
+    LeaderboardDocument,
+    MadeByDocument,
+    ProgressDocument,
+    RankedMetric,
+    ReviewDocument,
+)
+
+RESULTS: dict[str, type[Result]] = {
+    "leaderboard": LeaderboardDocument,
+    "review": ReviewDocument,
+    "crash_test": CrashTestDocument,
+    "agreement": AgreementDocument,
+    "bias": BiasDocument,
+    "cost": CostDocument,
+    "consistency": ConsistencyDocument,
+}
+"""Documents that a section shows, by the name of their file."""
+BESIDE: dict[str, type[Part]] = {"made_by": MadeByDocument, "progress": ProgressDocument, "gre": EditionDocument}
+EVIDENCE = {
+    "logprobs": ("log-probabilities", "scorer"),
+    "verdicts": ("verdicts of a critic", "critic"),
+    "rewrites": ("rewritten responses", "rewriter"),
+    "synopses": ("synopses", "writer"),
+    "judgements": ("judgements", "reviewer"),
+}
+"""Tables of evidence: what their rows are, and the column that says whose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One cause of missing evidence in one table."""
+
+    what: str
+    """What is missing, in words."""
+    cause: str
+    count: int
+    model: str
+    """Whose it is, in the example."""
+    task: str
+    example: str | None
+    """What was said or came back; None: nothing was kept."""
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class RunResults:
+    """Everything a report is made of; None: the folder has no such document, or it cannot be read."""
+
+    leaderboard: LeaderboardDocument | None = None
+    review: ReviewDocument | None = None
+    crash_test: CrashTestDocument | None = None
+    agreement: AgreementDocument | None = None
+    bias: BiasDocument | None = None
+    cost: CostDocument | None = None
+    consistency: ConsistencyDocument | None = None
+    made_by: MadeByDocument = field(default_factory=MadeByDocument)
+    progress: ProgressDocument = field(default_factory=ProgressDocument)
+    gre: EditionDocument | None = None
+    agents: tuple[AgentNote, ...] = ()
+    scores: pl.DataFrame | None = None
+    """metric, task, agent, score of every response; None: the folder has none."""
+    failed: tuple[Failed, ...] = ()
+    problems: tuple[str, ...] = ()
+    """What could not be read."""
+
+    @property
+    def boards(self) -> dict[str, RankedMetric]:
+        """The metrics that rank agents, by name."""
+        return {} if self.leaderboard is None else self.leaderboard.boards
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """The documents with results, by the name of their file."""
+        found: dict[str, Result | None] = {name: getattr(self, name) for name in RESULTS}
+        return {name: document for name, document in found.items() if document is not None}
+
+    @property
+    def study(self) -> str:
+        """The study's name, as far as a document tells it."""
+        return next((found.study for found in (*self.results.values(), self.made_by) if found.study), "study")
+
+
+def read_run(folder: Path) -> RunResults:
+    """Read a run folder. Raises where it holds no result at all; anything else that is wrong is noted."""
+    read = {name: read_document(folder / f"{name}.json", kind) for name, kind in (RESULTS | BESIDE).items()}
+    agents = read_rows(folder / "agents.jsonl", AgentNote)
+    problems = [str(found) for found in (*read.values(), agents) if isinstance(found, Unreadable)]
+    documents = {name: found for name, found in read.items() if isinstance(found, Part)}
+    if not any(name in documents or _is_object(read[name]) for name in RESULTS):
+        raise UserError(
+            f"{folder}: holds no results to report. One of {', '.join(f'{name}.json' for name in RESULTS)} is "
+            "expected, as goldless score --out, goldless review --out or goldless crashtest --out write them."
+            + (f" Problems: {'; '.join(problems)}." if problems else "")
+        )
+    scores = _scores(folder / "response_scores.csv", problems)
+    failed = tuple(row for name in EVIDENCE for row in _failed(folder, name, problems))
+    return RunResults(
+        agents=() if isinstance(agents, Unreadable) else agents,
+        scores=scores,
+        failed=failed,
+        problems=(*problems, *_mixed(documents)),
+        **documents,  # type: ignore[arg-type]  # each under its own name, by RESULTS and BESIDE
+    )
+
+
+def _is_object(found: object) -> bool:
+    return isinstance(found, Unreadable) and found.is_object
+
+
+def _mixed(documents: dict[str, Part]) -> Iterator[str]:
+    """Results of different studies in one folder."""
+    results = {name: found for name, found in documents.items() if name in RESULTS and isinstance(found, Result)}
+    prints = {name: found.fingerprint for name, found in results.items() if found.fingerprint}
+    if len(set(prints.values())) > 1:
+        told = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
+        yield f"the results are of different studies, or of one that was changed in between: {told}"
+
+
+def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
+    if not path.is_file():
+        return None
+    kinds = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64}
+    try:
+        frame = pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        problems.append(f"{path.name} cannot be read as metric, task, agent, score ({_first_line(error)})")
+        return None
+    return frame.with_columns(pl.col("score").replace([float("inf"), float("-inf"), float("nan")], None))
+
+
+def evidence_files(folder: Path, table: str) -> list[Path]:
+    """The Parquet files of a table of evidence, in order: one of its name, or the parts in a folder of its name."""
+    whole = folder / f"{table}.parquet"
+    return [whole] if whole.is_file() else sorted((folder / table).glob("part-*.parquet"))
+
+
+def _failed(folder: Path, name: str, problems: list[str]) -> list[Failed]:
+    """Missing evidence of one table by cause, each with the first example."""
+    files = evidence_files(folder, name)
+    if not files:
+        return []
+    what, whose = EVIDENCE[name]
+    try:
+        table = pl.scan_parquet(files, glob=False)
+        columns = table.collect_schema().names()
+        if "failure" not in columns:
+            return []
+        said = next((column for column in ("failure_message", "output", "text") if column in columns), None)
+        first = [
+            (pl.col(column) if column in columns else pl.lit(None, pl.String)).first().alias(alias)
+            for column, alias in ((whose, "model"), ("task", "task"), (said or "", "said"))
+        ]
+        rows = (
+            table.filter(pl.col("failure").is_not_null())
+            .group_by("failure")
+            .agg(pl.len().alias("count"), *first)
+            .sort("count", "failure", descending=[True, False])
+            .collect()
+        )
+    except (OSError, ValueError, pl.exceptions.PolarsError) as error:
+        problems.append(f"{name}.parquet cannot be read ({_first_line(error)})")
+        return []
+    return [
+        Failed(what, str(r["failure"]), int(r["count"]), str(r["model"] or ""), str(r["task"] or ""), r["said"])
+        for r in rows.to_dicts()
+    ]
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0]}"

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 from viewer_runs import written_run
 
-from goldless.viewer.comparison import common_metrics, compare_runs
-from goldless.viewer.comparison_page import compare_page
-from goldless.viewer.library import Library
-from goldless.viewer.links import ServerLinks
-from goldless.viewer.run_folders import RunFolder
+from goldless.viewer.comparison import common_metrics, compare_page, compare_runs
+from goldless.viewer.library import Library, RunFolder
+from goldless.viewer.links import Links
 from goldless.viewer.task_index import make_index
 
 
@@ -69,6 +67,6 @@ def test_runs_without_signatures_are_not_said_to_have_the_same(tmp_path):
     for name in ("a", "b"):
         written_run(tmp_path / "runs" / name, [("m", "t1", "ann", 1.0)], signature="")
     library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
-    page = compare_page(library, ServerLinks(), {"first": "a", "second": "b"})
+    page = compare_page(library, Links(), {"first": "a", "second": "b"})
     assert "neither run has a signature" in page
     assert "signatures are the same" not in page

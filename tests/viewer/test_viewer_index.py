@@ -7,7 +7,7 @@ import pytest
 from viewer_runs import written_run
 
 from goldless.errors import UserError
-from goldless.viewer.run_folders import find_runs, listed
+from goldless.viewer.library import find_runs, listed
 from goldless.viewer.run_pages import as_address, read_query
 from goldless.viewer.task_index import IndexShelf, TaskQuery, make_index
 

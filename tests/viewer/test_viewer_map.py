@@ -14,9 +14,8 @@ from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
 from goldless.viewer.library import Library
-from goldless.viewer.pair_map import MapMaker, stored_map
+from goldless.viewer.pair_map import MapMaker, gain_shade, stored_map, strip, surprise_shade
 from goldless.viewer.task_pages import _map, _ways, find_place
-from goldless.viewer.token_strip import gain_shade, strip, surprise_shade
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")

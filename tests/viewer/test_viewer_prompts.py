@@ -9,6 +9,7 @@ from viewer_runs import chat, scored_run, word_scorer
 import goldless
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
+from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_store import save_review
 from goldless.runs.reviewing import review_study
@@ -35,7 +36,7 @@ def study(prompt: str | None = None):
 def subject(folder, journal, number: int = 0, agent: str = "ann") -> Subject:
     place = find_place(Library(folder, journal=journal), folder.name, number)
     tables = place.index.tables
-    documents = (place.run.document(f"{name}.json") for name in ("leaderboard", "review"))
+    documents = place.run.leaderboard or LeaderboardDocument(), place.run.review or ReviewDocument()
     return Subject(place, agent, tables.task(place.name), tables.responses(place.name), *documents)
 
 

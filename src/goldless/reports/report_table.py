@@ -100,10 +100,11 @@ class Column:
         low = f"{self.heading.removesuffix('interval').strip()} low".strip()
         headings = self.names if self.kind == "fraction" else (low, "high")
         kind = SINGLE[self.kind]
-        return [
+        first, second = (
             replace(self, name=name, heading=heading, kind=kind)
             for name, heading in zip(self.names, headings, strict=True)
-        ]
+        )
+        return [first, replace(second, reason="")]  # said once
 
     def typeset(self, value: float) -> str:
         """A number as a page shows it: thousands apart, a real minus sign, and no minus before zero."""

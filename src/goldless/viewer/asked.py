@@ -19,10 +19,11 @@ from goldless.models.interface import ChatRequest, Message, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
+from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
+from goldless.reports.html.words import signature_settings
 from goldless.runs.recorded import RECORDED
 from goldless.scoring import Question, ScoringStage
-from goldless.templates import FIELDS, TEMPLATES, Template
-from goldless.viewer.documents import Document, part, rows, signature_settings
+from goldless.templates import Template
 
 Found = TypeVar("Found")
 NO_HASH = "put together from the texts in the run folder now; the run keeps no hash of what was asked"
@@ -56,26 +57,15 @@ class Asked:
         return replace(self, note="", unproved=False) if self.unproved else self
 
 
-def words_note(leaderboard: Document) -> str:
+def words_note(leaderboard: LeaderboardDocument) -> str:
     """What is to be said of our own words in a run's prompts; empty: the run is of the running version."""
-    found = [one for one in part(leaderboard, "metrics").values() if isinstance(one, Mapping)]
-    settings = [signature_settings(one.get("signature")) for one in found]
+    settings = [signature_settings(one.signature) for one in leaderboard.metrics.values()]
     versions = {one.get("goldless", "") for one in settings}
     if versions == {__version__} and not any(one.get("evidence", "").startswith("recorded") for one in settings):
         return ""
     named = ", ".join(sorted(filter(None, versions - {__version__})))
     made = f"was made with {named}" if named else "does not say with which version it was asked"
     return f"as this version of goldless words it ({__version__}); the run {made}"
-
-
-def find_run_template(leaderboard: Document, name: str | None) -> Template | None:
-    """The template of that name: one of ours, or one whose words the run folder holds."""
-    if name in TEMPLATES:
-        return TEMPLATES[name]
-    held = part(leaderboard, "templates", name or "")
-    if all(isinstance(held.get(field), str) for field in FIELDS):
-        return Template(name=name or "", source="the run folder", **{field: held[field] for field in FIELDS})
-    return None
 
 
 # --- log-probabilities -----------------------------------------------------------------------------------------------
@@ -147,10 +137,10 @@ def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str |
 # --- verdicts of a critic --------------------------------------------------------------------------------------------
 
 
-def critic_reading(leaderboard: Document) -> str | None:
+def critic_reading(leaderboard: LeaderboardDocument) -> str | None:
     """How the critic's verdicts were read, as a signature says; None: recorded ones."""
-    for metric in part(leaderboard, "metrics").values():
-        settings = signature_settings(metric.get("signature")) if isinstance(metric, Mapping) else {}
+    for metric in leaderboard.metrics.values():
+        settings = signature_settings(metric.signature)
         if "critic" in settings and not settings.get("evidence", "").startswith("recorded"):
             return settings.get("verdicts", "").partition("+")[0] or None
     return None
@@ -191,28 +181,21 @@ def asked_verdict(
 class ReviewWording:
     """What a review says of how its reviewers were asked."""
 
-    review: Document
+    review: ReviewDocument
 
     def model(self, reviewer: str) -> str | None:
         """The model a reviewer is, in short; None: recorded."""
-        found = next((row for row in rows(self.review, "reviewers") if row.get("name") == reviewer), {})
-        return found.get("model")
+        return next((row.model for row in self.review.reviewers if row.name == reviewer), None)
 
     def description(self, reviewer: str) -> str:
         """The task description that a reviewer was given; empty: none is in the folder."""
-        settings = part(self.review, "settings")
-        own = part(settings, "descriptions").get(reviewer, settings.get("task_description"))
-        return own if isinstance(own, str) else ""
-
-    def reading(self, reviewer: str) -> str | None:
-        """How a reviewer's verdicts were read; None: the folder does not say."""
-        found = part(self.review, "settings", "readings").get(reviewer)
-        return found if isinstance(found, str) else None
+        settings = self.review.settings
+        return settings.descriptions.get(reviewer, settings.task_description)
 
     def note(self, reviewer: str, scale: str) -> str:
         """What is not known of how it was asked; empty: all is."""
-        settings = signature_settings(self.review.get("signature"))
-        if not self.review or settings.get("evidence", "").startswith("recorded"):
+        settings = signature_settings(self.review.signature)
+        if not settings or settings.get("evidence", "").startswith("recorded"):
             return "recorded: how the reviewer was asked is not known; this is how goldless asks"
         if "debate" in settings:
             return "asked in a debate: this is its question, the turns of the debate are not shown"
@@ -236,7 +219,7 @@ def asked_judgement(
         note = wording.note(reviewer, scale.name)
     except UserError as error:
         return Asked((), str(error))
-    reading = wording.reading(reviewer)
+    reading = wording.review.settings.readings.get(reviewer)
     ways = [True, False] if reading is None and scale.labels else [bool(scale.labels) and reading != "labels"]
     requests = tuple(
         ChatRequest(

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from goldless.errors import UserError
+from goldless.reports.html.numerals import decimals_for
+from goldless.reports.html.words import signature_settings
 from goldless.statistics.bootstrap import Interval, task_intervals
-from goldless.viewer.documents import part, signature_settings
-from goldless.viewer.run_folders import RunFolder
+from goldless.viewer.library import Library, RunFolder
+from goldless.viewer.links import Links
+from goldless.viewer.rendering import render
 from goldless.viewer.task_index import TaskIndex
 
 RESAMPLES = 2_000
 LEVEL = 0.95
+TASKS_SHOWN = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +168,9 @@ def _tasks(
 
 def _signature(run: RunFolder, metric: str) -> dict[str, str]:
     if metric.startswith("review: "):
-        return signature_settings(run.document("review.json").get("signature"))
-    return signature_settings(part(run.document("leaderboard.json"), "metrics", metric).get("signature"))
+        return signature_settings("" if run.review is None else run.review.signature)
+    found = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
+    return signature_settings("" if found is None else found.signature)
 
 
 def _settings(first: dict[str, str], second: dict[str, str]) -> tuple[SettingDifference, ...]:
@@ -173,8 +180,45 @@ def _settings(first: dict[str, str], second: dict[str, str]) -> tuple[SettingDif
 
 
 def _fingerprint(run: RunFolder) -> str | None:
-    for name in ("made_by.json", "leaderboard.json", "review.json"):
-        found = run.document(name).get("fingerprint")
-        if isinstance(found, str):
-            return found
-    return None
+    found = (run.made_by, run.leaderboard, run.review)
+    return next((one.fingerprint for one in found if one is not None and one.fingerprint), None)
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def compare_page(library: Library, links: Links, given: Mapping[str, str]) -> str:
+    """Two runs compared, or the form that asks which."""
+    runs = library.summaries()
+    names = given.get("first") or "", given.get("second") or ""
+    metrics: tuple[str, ...] = ()
+    found = None
+    if all(names):
+        first, second = (library.run(name) for name in names)
+        indexes = library.index(first), library.index(second)
+        metrics = common_metrics(*indexes)
+        metric = given.get("metric") or next(iter(metrics), "")
+        if given.get("metric") and metric not in metrics:
+            metric = next(iter(metrics), "")
+        if metrics:
+            found = compare_runs((first, indexes[0]), (second, indexes[1]), metric)
+    elif any(names):
+        raise UserError("name two runs to compare; one came")
+    ends = [x for row in found.agents for x in (row.difference.low, row.difference.high)] if found else []
+    there = [0.0, *(x for x in ends if x is not None)]
+    values = [x for row in found.agents for x in (row.first, row.second)] if found else []
+    return render(
+        "compare.html",
+        links,
+        runs=runs,
+        first=names[0],
+        second=names[1],
+        metrics=metrics,
+        found=found,
+        tasks=found.tasks[:TASKS_SHOWN] if found else (),
+        lowest=min(there),
+        highest=max(there),
+        decimals=decimals_for(values),
+        level=LEVEL,
+        resamples=RESAMPLES,
+    )

@@ -14,7 +14,7 @@ import polars as pl
 import pyarrow.parquet as pq
 
 from goldless.records import Task
-from goldless.viewer.documents import stamp
+from goldless.reports.html.run_results import evidence_files
 
 TABLES = (
     "tasks",
@@ -33,25 +33,39 @@ TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
 """The one column that is large: it is read only for the rows that are shown."""
 MOST_GROUPS = 16
 """Rows in more row groups than this are found by reading all."""
+Stamp = tuple[tuple[str, int, int], ...]
+"""Names, times and sizes of files: equal as long as nothing was written."""
+
+
+def stamp(files: Iterable[Path]) -> Stamp:
+    """What changes when one of these files is written; those that are not there are left out."""
+    found = []
+    for path in files:
+        try:
+            status = path.stat()
+        except OSError:
+            continue
+        found.append((str(path), status.st_mtime_ns, status.st_size))
+    return tuple(found)
 
 
 @dataclass(frozen=True, slots=True)
 class EvidenceTables:
-    """The Parquet tables of one run folder; a table that is not there has no rows."""
+    """The Parquet tables of one run folder, each a file or a folder of parts; one that is not there has no rows."""
 
     folder: Path
 
-    def path(self, table: str) -> Path:
-        """The file of a table."""
-        return self.folder / f"{table}.parquet"
+    def files(self, table: str) -> list[Path]:
+        """The files of a table, whose rows follow each other."""
+        return evidence_files(self.folder, table)
 
     def columns(self, table: str) -> tuple[str, ...]:
         """The columns of a table; none where it is not there or cannot be read."""
-        return _columns(self.path(table), stamp(self.folder, [f"{table}.parquet"]))
+        return _columns(stamp(self.files(table)))
 
     def scan(self, table: str) -> pl.LazyFrame | None:
         """The table, not read yet."""
-        return pl.scan_parquet(self.path(table), glob=False) if self.columns(table) else None
+        return pl.scan_parquet(self.files(table), glob=False) if self.columns(table) else None
 
     def of_task(self, table: str, task: str, *, without: Iterable[str] = (TOKEN_VALUES,)) -> pl.DataFrame:
         """The rows of one task, with their place in the table as ``row``."""
@@ -75,14 +89,14 @@ class EvidenceTables:
         if not rows or TOKEN_VALUES not in self.columns("logprobs"):
             return {}
         found: dict[int, list[float]] = {}
+        frame = pl.scan_parquet(self.files("logprobs"), glob=False).select(TOKEN_VALUES)
         for near in self._by_group("logprobs", sorted(rows)):
-            frame = pl.scan_parquet(self.path("logprobs"), glob=False).select(TOKEN_VALUES)
             values = frame.slice(near[0], near[-1] - near[0] + 1).collect()[TOKEN_VALUES]
             found |= {row: held.to_list() for row in near if (held := values[row - near[0]]) is not None}
         return found
 
     def _by_group(self, table: str, rows: Sequence[int]) -> list[list[int]]:
-        """Rows in order, parted by the row groups of the file they lie in: a group is read as a whole."""
+        """Rows in order, parted by the row groups of the files they lie in: a group is read as a whole."""
         starts = self._groups(table)
         found: dict[int, list[int]] = {}
         for row in rows:
@@ -90,7 +104,7 @@ class EvidenceTables:
         return list(found.values())
 
     def _groups(self, table: str) -> tuple[int, ...]:
-        return _group_starts(self.path(table), stamp(self.folder, [f"{table}.parquet"]))
+        return _group_starts(stamp(self.files(table)))
 
     def task(self, name: str) -> Task:
         """The task: its prompt, reference and synopses, those written by a model among them."""
@@ -114,16 +128,16 @@ class EvidenceTables:
 
 
 @functools.lru_cache(maxsize=256)
-def _columns(path: Path, _: object) -> tuple[str, ...]:
+def _columns(files: Stamp) -> tuple[str, ...]:
     try:
-        return tuple(pl.read_parquet_schema(path))
+        return tuple(pl.read_parquet_schema(files[0][0])) if files else ()
     except (OSError, pl.exceptions.PolarsError):
         return ()
 
 
 @functools.lru_cache(maxsize=256)
-def _group_starts(path: Path, _: object) -> tuple[int, ...]:
-    """The first row of each row group of a file."""
-    meta = pq.read_metadata(path)
-    sizes = [meta.row_group(number).num_rows for number in range(meta.num_row_groups)]
+def _group_starts(files: Stamp) -> tuple[int, ...]:
+    """The first row of each row group, over all files of a table."""
+    found = [pq.read_metadata(path) for path, _, _ in files]
+    sizes = [meta.row_group(number).num_rows for meta in found for number in range(meta.num_row_groups)]
     return tuple(accumulate(sizes, initial=0))[:-1]

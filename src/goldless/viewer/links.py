@@ -5,95 +5,56 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 from urllib.parse import quote, urlencode
 
 Query = Mapping[str, object]
 
 
-class Links(Protocol):
-    """Where a page stands, as seen from the page that links to it; None: it is not there."""
+class Links:
+    """Addresses on the viewer's own server, as seen from any page; None: there is no such page."""
 
     @property
     def live(self) -> bool:
         """Whether a server answers: forms and progress work."""
-
-    def home(self) -> str | None:
-        """The list of runs."""
-
-    def run(self, run: str) -> str | None:
-        """One run."""
-
-    def tasks(self, run: str, query: Query | None = None) -> str | None:
-        """Its tasks."""
-
-    def task(self, run: str, number: int) -> str | None:
-        """One task."""
-
-    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
-        """The evidence on one response."""
-
-    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
-        """The information map of two responses."""
-
-    def failures(self, run: str, query: Query | None = None) -> str | None:
-        """What failed in a run."""
-
-    def report(self, run: str) -> str | None:
-        """Its report."""
-
-    def compare(self, query: Query | None = None) -> str | None:
-        """Two runs side by side."""
-
-    def progress(self, run: str | None = None) -> str | None:
-        """How far a run is, or all of them."""
-
-    def static(self, name: str) -> str:
-        """A style sheet or script."""
-
-
-class ServerLinks:
-    """Addresses on the viewer's own server."""
-
-    live = True
+        return True
 
     def home(self) -> str:
         """The list of runs."""
         return "/"
 
-    def run(self, run: str) -> str:
+    def run(self, run: str) -> str | None:
         """One run."""
         return f"/runs/{quote(run, safe='', errors='surrogatepass')}"
 
-    def tasks(self, run: str, query: Query | None = None) -> str:
+    def tasks(self, run: str, query: Query | None = None) -> str | None:
         """Its tasks."""
         return _asking(f"{self.run(run)}/tasks", query)
 
-    def task(self, run: str, number: int) -> str:
+    def task(self, run: str, number: int) -> str | None:
         """One task."""
         return f"{self.run(run)}/tasks/{number}"
 
-    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str:
+    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
         """The evidence on one response."""
         return _asking(f"{self.task(run, number)}/agents/{agent}", query)
 
-    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str:
+    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
         """The information map of two responses."""
         return _asking(f"{self.task(run, number)}/pairs/{agent}/{peer}", query)
 
-    def failures(self, run: str, query: Query | None = None) -> str:
+    def failures(self, run: str, query: Query | None = None) -> str | None:
         """What failed in a run."""
         return _asking(f"{self.run(run)}/failures", query)
 
-    def report(self, run: str) -> str:
+    def report(self, run: str) -> str | None:
         """Its report."""
         return f"{self.run(run)}/report"
 
-    def compare(self, query: Query | None = None) -> str:
+    def compare(self, query: Query | None = None) -> str | None:
         """Two runs side by side."""
         return _asking("/compare", query)
 
-    def progress(self, run: str | None = None) -> str:
+    def progress(self, run: str | None = None) -> str | None:
         """How far a run is, or all of them."""
         return "/progress" if run is None else f"{self.run(run)}/progress"
 
@@ -103,7 +64,7 @@ class ServerLinks:
 
 
 @dataclass(frozen=True, slots=True)
-class BundleLinks:
+class BundleLinks(Links):
     """Addresses within a static site, as seen from a page so many folders down."""
 
     folders: Mapping[str, str]

@@ -3,46 +3,29 @@
 from __future__ import annotations
 
 import functools
-import math
-import re
-import sys
 from datetime import datetime
-from typing import Any, TypeGuard
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
 from goldless._version import __version__
+from goldless.reports.html.labels import visible
+from goldless.reports.html.numerals import is_number, numeral
+from goldless.reports.report_table import MINUS
 from goldless.viewer.links import Links
 
 MISSING = "missing"
-HIDDEN = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff"
-    "\ufff9-\ufffb\ufffe\uffff\ud800-\udfff\U000e0000-\U000e0fff]"
-)
-"""Signs that a screen hides, that turn the text around them, or that are no text: all but tabs and line ends."""
 LONGEST = 20_000
 """Characters of a text that are shown at first."""
 BAR_WIDTH, BAR_HEIGHT = 160, 14
-
-
-def visible(text: str) -> str:
-    """The text with hidden signs as pictures of themselves: NUL as ␀, a right-to-left override as ⟦U+202E⟧."""
-    return HIDDEN.sub(_picture, text.replace("\r\n", "\n"))
-
-
-def _picture(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    if code < 0x20:
-        return chr(0x2400 + code)
-    return "\u2421" if code == 0x7F else f"⟦U+{code:04X}⟧"
 
 
 def _finalize(value: Any) -> Any:
     if isinstance(value, Markup):
         return value
     if isinstance(value, str):
-        return visible(value)
+        return visible(value, lines=True)
     return "" if value is None else value
 
 
@@ -58,7 +41,7 @@ def environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     found.filters |= {
-        "number": number,
+        "number": numeral,
         "count": count,
         "moment": moment,
         "share": share,
@@ -79,31 +62,19 @@ def render(template: str, links: Links, **values: Any) -> str:
 # --- numbers ---------------------------------------------------------------------------------------------------------
 
 
-def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a number that can be written: not NaN, nor larger than a float takes."""
-    return isinstance(value, int | float) and abs(value) <= sys.float_info.max
-
-
-def number(value: object, decimals: int = 3) -> str:
-    """A number with a true minus sign; what is missing is called so."""
-    if not is_number(value):
-        return MISSING
-    return f"{value:z,.{decimals}f}".replace("-", "\u2212")
-
-
 def given(value: object) -> str:
     """A number that somebody gave, with as many decimals as it has."""
-    return f"{value:g}".replace("-", "\u2212") if is_number(value) else MISSING
+    return f"{value:g}".replace("-", MINUS) if is_number(value) else MISSING
 
 
-def nats(value: object) -> str:
+def nats(value: float | None) -> str:
     """A signed number of nats."""
-    return f"{value:+z,.2f}".replace("-", "\u2212") if is_number(value) else MISSING
+    return numeral(value, 2, signed=True)
 
 
 def end(value: float) -> str:
     """An end of a range in a legend."""
-    return f"{value:+g}".replace("-", "\u2212")
+    return f"{value:+g}".replace("-", MINUS)
 
 
 def count(value: object) -> str:
@@ -119,12 +90,6 @@ def share(value: object) -> str:
 def moment(value: datetime | None) -> str:
     """A time in UTC."""
     return "not known" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
-
-
-def decimals_for(values: list[float | None]) -> int:
-    """Two decimals, three where all numbers are small."""
-    largest = max((abs(value) for value in values if value is not None and math.isfinite(value)), default=0.0)
-    return 3 if largest < 2 else 2
 
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:

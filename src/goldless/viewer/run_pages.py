@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import polars as pl
+from markupsafe import Markup
 
 from goldless.errors import UserError
-from goldless.viewer.documents import Document, part, rows
+from goldless.reports.documents.meta_evaluation import CrashTestDocument
+from goldless.reports.documents.scores import (
+    AgentScore,
+    LeaderboardDocument,
+    RankedAgent,
+    ReviewDocument,
+    ReviewerNote,
+)
+from goldless.reports.html.charts.svg import element
+from goldless.reports.html.labels import label
+from goldless.reports.html.numerals import decimals_for, numeral
+from goldless.reports.html.tables import table_html
+from goldless.reports.report_table import Column
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
-from goldless.viewer.rendering import decimals_for, is_number, render
-from goldless.viewer.run_folders import OTHER_RESULTS, RESULTS, RunFolder, crash_rows
+from goldless.viewer.rendering import bar, render
 from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery
 
 FAILURES_A_PAGE = 100
+MISSING = Column("missing asked", "missing", "fraction", "not known")
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
     """A leaderboard as it is shown."""
 
-    metric: str
-    """As the index of tasks calls it."""
     title: str
-    unit: str
-    level: float
-    rows: Sequence[Document]
+    table: Markup
     signature: str
-    decimals: int
-    lowest: float
-    highest: float
     notes: tuple[str, ...] = ()
-
-    @property
-    def compared(self) -> bool:
-        """Whether it says who is better than whom."""
-        return any("better_than" in row for row in self.rows)
 
 
 def run_list(library: Library, links: Links) -> str:
@@ -61,84 +62,138 @@ def run_page(library: Library, links: Links, name: str) -> str:
     """One run: how far it is, its leaderboards, reviewers, crash test and spending."""
     run = library.run(name)
     index = library.index(run)
-    leaderboard, review, crash = (run.document(f"{file}.json") for file in ("leaderboard", "review", "crash_test"))
+    leaderboard, review = run.leaderboard or LeaderboardDocument(), run.review or ReviewDocument()
+    crash = run.crash_test
+
+    def board_link(metric: str, agent: str) -> str | None:
+        query = {"metric": metric, "agent": agent, "order": "score"}
+        return links.tasks(name, query) if metric in index.metrics else None
+
     return render(
         "run.html",
         links,
         run=run.summary(),
         index=index,
-        agents={agent: number for number, agent in enumerate(index.agent_names)},
-        boards=[*_boards(leaderboard), *_rankings(review)],
+        boards=list(_boards(leaderboard, review, board_link)),
         review=review,
-        reviewers=rows(review, "reviewers"),
-        traits=list(dict.fromkeys(trait for row in rows(review, "reviewers") for trait in part(row, "traits"))),
-        crash=crash_rows(crash),
+        reviewers=_reviewers(review.reviewers) if review.reviewers else None,
+        crash=None if crash is None else _crash_test(crash),
         others=list(run.others),
-        models=part(leaderboard, "models"),
-        settings=part(leaderboard, "settings"),
-        failures=[(kind, count) for found in (leaderboard, review) for kind, count in part(found, "failures").items()],
-        spending=rows(run.document("made_by.json"), "spending"),
-        problems=_unreadable(run),
+        models=leaderboard.models,
+        settings=leaderboard.settings,
+        failures=[*leaderboard.failures.items(), *review.failures.items()],
+        spending=run.made_by.spending,
+        problems=list(run.problems),
     )
 
 
-def _boards(leaderboard: Document) -> list[Board]:
-    found = []
-    for metric, outcome in part(leaderboard, "metrics").items():
-        listed = rows(outcome, "rows") if isinstance(outcome, Mapping) else []
-        if listed:
-            found.append(_board(metric, metric, outcome, listed))
-    return found
+BoardLink = Callable[[str, str], str | None]
+"""Where an agent's tasks under a metric are listed."""
 
 
-def _rankings(review: Document) -> list[Board]:
-    metric = f"review: {review.get('scale')}"
-    return [
-        _board(metric, f"review, {name}", {**ranking, "signature": review.get("signature")}, rows(ranking, "agents"))
-        for name, ranking in part(review, "rankings").items()
-        if isinstance(ranking, Mapping) and rows(ranking, "agents")
-    ]
+def _boards(leaderboard: LeaderboardDocument, review: ReviewDocument, link: BoardLink) -> Iterator[Board]:
+    for metric, found in leaderboard.boards.items():
+        if found.rows:
+            table = _board_table(metric, found.rows, unit=found.unit, level=found.level, caption=metric, link=link)
+            yield Board(metric, table, found.signature, found.notes)
+    for name, ranking in review.rankings.items():
+        if ranking.agents:
+            metric, title = f"review: {review.scale}", f"review, {name}"
+            table = _board_table(metric, ranking.agents, unit=ranking.unit, level=0.95, caption=title, link=link)
+            yield Board(title, table, review.signature, ranking.notes)
 
 
-def _board(metric: str, title: str, outcome: Document, listed: list[Document]) -> Board:
-    ends = [_finite(row.get(name)) for row in listed for name in ("low", "high", "score")]
-    there = [value for value in ends if value is not None]
+def _board_table(
+    metric: str,
+    rows: Sequence[AgentScore] | Sequence[RankedAgent],
+    *,
+    unit: str,
+    level: float,
+    caption: str,
+    link: BoardLink,
+) -> Markup:
+    ends = [end for row in rows for end in (row.score, row.low, row.high) if end is not None]
+    scale, decimals = (min(ends, default=0.0), max(ends, default=1.0)), decimals_for(ends)
+    compared = any(isinstance(row, AgentScore) and row.better_than is not None for row in rows)
+    columns = (
+        Column("rank", "rank", "count", "-"),
+        Column("link", "agent", "name"),
+        *[Column("group", "group", "name", "")] * any(isinstance(row, AgentScore) and row.group for row in rows),
+        Column("score", unit, "number", decimals=decimals),
+        Column("low high", f"{100 * level:g} % interval", "interval", "none", decimals, reason="note"),
+        Column("plot", Markup('<span class="hidden">interval plot</span>')),
+        Column("tasks", "tasks", "count"),
+        MISSING,
+        *[Column("beats", "better than", absent="nobody")] * compared,
+    )
     shown = [
-        {
-            **row,
-            **{name: _finite(row.get(name)) for name in ("score", "low", "high")},
-            "n": row.get("n", row.get("n_tasks")),
-            "missing": _missing(row),
-        }
-        for row in listed
+        row.cells(
+            link=agent_link(row.agent, link(metric, row.agent)),
+            plot=bar(row.score, row.low, row.high, *scale),
+            tasks=row.n if isinstance(row, AgentScore) else row.n_tasks,
+            missing=row.asked - row.used,
+            beats=", ".join(row.better_than or ()) if isinstance(row, AgentScore) else None,
+        )
+        for row in rows
     ]
-    return Board(
-        metric=metric,
-        title=title,
-        unit=str(outcome.get("unit") or "score"),
-        level=_finite(outcome.get("level")) or 0.95,
-        rows=shown,
-        signature=str(outcome.get("signature") or ""),
-        decimals=decimals_for(ends),
-        lowest=min(there, default=0.0),
-        highest=max(there, default=1.0),
-        notes=tuple(str(note) for note in outcome.get("notes") or ()),
+    return table_html(columns, shown, f"{caption}, in {unit}, higher is better", class_="hidden")
+
+
+def agent_link(agent: str, address: str | None) -> Markup | str:
+    """An agent's name, as a link where there is an address."""
+    return agent if address is None else element("a", element("bdi", label(agent)), href=address)
+
+
+def _reviewers(reviewers: Sequence[ReviewerNote]) -> Markup:
+    traits = list(dict.fromkeys(trait for row in reviewers for trait in row.traits))
+    columns = (
+        Column("name", "reviewer", "name"),
+        Column("model", "model", "name", "recorded"),
+        Column("exam", "exam"),
+        Column("why", "why", absent=""),
+        *(Column(f"trait {trait}", trait, "figure") for trait in traits),
+        Column("weight", "weight", "number", "none", 3),
+        Column("accuracy", "agrees with people", "number", "no labels", 3),
+        MISSING,
     )
+    rows = [
+        row.cells(
+            exam=tag("votes", "good") if row.passed else tag("does not vote", "bad"),
+            **{f"trait {name}": _trait(trait.value, trait.threshold) for name, trait in row.traits.items()},
+        )
+        for row in reviewers
+    ]
+    return table_html(columns, rows, "Reviewers", class_="hidden")
 
 
-def _missing(row: Document) -> int | None:
-    asked, used = row.get("asked"), row.get("used")
-    return asked - used if isinstance(asked, int) and isinstance(used, int) else None
+def _trait(value: float | None, limit: float | None) -> str | None:
+    above = "" if limit is None else f" > {numeral(limit)}"
+    return None if value is None else f"{numeral(value)}{above}"
 
 
-def _finite(value: object) -> float | None:
-    return float(value) if is_number(value) else None
+def tag(text: str, kind: str) -> Markup:
+    """A word on a coloured ground."""
+    return element("span", text, class_=f"tag {kind}".strip())
 
 
-def _unreadable(run: RunFolder) -> list[str]:
-    """Result files that are there and cannot be read."""
-    names = (*RESULTS, *OTHER_RESULTS, "made_by.json")
-    return [name for name in names if (run.path / name).is_file() and not run.document(name)]
+def _crash_test(crash: CrashTestDocument) -> Markup:
+    columns = (
+        Column("metric", "metric"),
+        Column("perturbation", "perturbation", "name"),
+        Column("must", "must"),
+        Column("smd", "effect (SMD)", "number", decimals=2),
+        Column("smd_low smd_high", "interval", "interval", "none", 2),
+        Column("samples", "responses", "count"),
+        Column("tag", "rating"),
+        Column("reason", "why", absent=""),
+    )
+    kinds = {"pass": "good", "fail": "bad"}
+    rows = [
+        row.cells(metric=metric, tag=tag(row.rating, kinds.get(row.rating, "")))
+        for metric, card in crash.metrics.items()
+        for row in card.perturbations
+    ]
+    return table_html(columns, rows, "Crash test", class_="hidden")
 
 
 # --- tasks -----------------------------------------------------------------------------------------------------------
@@ -215,7 +270,6 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
     if most is not None:
         query = replace(query, size=most)
     found = index.page(query)
-    values = [value for row in found.rows for value in (row["score"], row["low"], row["high"])]
     texts: dict[str, str] = {}
     if not links.live:
         texts = {str(row["task"]): _haystack(index, str(row["task"])) for row in found.rows}
@@ -230,7 +284,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
         agent_numbers={agent: number for number, agent in enumerate(index.agent_names)},
         found=found,
         address=as_address(replace(query, page=1)),
-        decimals=decimals_for(values),  # type: ignore[arg-type]
+        decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
         texts=texts,
         of=len(index.tasks),
     )

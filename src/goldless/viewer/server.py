@@ -4,28 +4,49 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
 from pathlib import Path
 
 from aiohttp import web
+from yarl import URL
 
 from goldless.errors import UserError
 from goldless.http_serving import listening_application, serve_until_told
-from goldless.viewer.comparison_page import compare_page
-from goldless.viewer.gate import HEADERS, REPORT_POLICY, Handler, RefusedError, check_request, from_own_page
-from goldless.viewer.library import Library, PageNotFoundError
-from goldless.viewer.links import ServerLinks
+from goldless.viewer.comparison import compare_page
+from goldless.viewer.library import Library, PageNotFoundError, RunFolder
+from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
-from goldless.viewer.run_folders import RunFolder
 from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
 from goldless.viewer.task_pages import pair_page, response_page, task_page
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"
 STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
 LOGGER = logging.getLogger("goldless.viewer")
 ENDING_SECONDS = 2.0
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1"})
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+    "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+"""A report brings its own script. It runs in an origin of its own: it cannot read the viewer's pages, nor send."""
+HEADERS = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "X-Frame-Options": "DENY",
+    # private texts: no cache between here and the reader keeps them, and none on disk
+    "Cache-Control": "private, no-store",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+}
 
 
 async def serve(library: Library, *, port: int = 0, ready: Callable[[str], None]) -> None:
@@ -69,7 +90,7 @@ class _Server:
 
     def __init__(self, library: Library) -> None:
         self._library = library
-        self._links = ServerLinks()
+        self._links = Links()
 
     async def home(self, _: web.Request) -> web.Response:
         return await self._page(run_list)
@@ -146,6 +167,43 @@ def _html(text: str, status: int = 200) -> web.Response:
     return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
 
 
+# --- who may ask, and what a browser may do with the answer ----------------------------------------------------------
+
+
+class RefusedError(Exception):
+    """A request that is not answered."""
+
+    def __init__(self, status: int, message: str) -> None:
+        """Keep the status."""
+        self.status = status
+        super().__init__(message)
+
+
+def check_request(request: web.Request) -> None:
+    """Refuse what writes, what comes by another name, and what another site's page loads."""
+    if request.method not in {"GET", "HEAD"}:
+        raise RefusedError(405, "The viewer only shows: GET and HEAD are answered, nothing else.")
+    if host_name(request.host) not in LOCAL_NAMES:
+        # a web page whose name was made to point to this machine must not read runs through the user's browser
+        raise RefusedError(403, "The viewer is called as 127.0.0.1 or localhost only.")
+    site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
+    if site in {"cross-site", "same-site"} and mode != "navigate":
+        raise RefusedError(403, "Pages of other sites may link to the viewer, but not load from it.")
+
+
+def from_own_page(request: web.Request) -> bool:
+    """Whether the request comes from a page of the viewer, or from no browser: only then is anything computed."""
+    return request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; empty where it is none."""
+    try:
+        return (URL.build(scheme="http", authority=host).host or "").lower()
+    except ValueError:
+        return ""
+
+
 @web.middleware
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Check who asks, turn what goes wrong into a page, and say what a browser may do with the answer."""
@@ -169,7 +227,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
 
 
 def _problem(status: int, message: str) -> web.Response:
-    response = _html(render("problem.html", ServerLinks(), status=status, message=message), status)
+    response = _html(render("problem.html", Links(), status=status, message=message), status)
     if status == 405:
         response.headers["Allow"] = "GET, HEAD"
     return response

@@ -8,20 +8,20 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import polars as pl
 
-from goldless.records import Agent
-from goldless.viewer.documents import Stamp, read_agents, stamp
-from goldless.viewer.evidence_tables import TABLES, EvidenceTables
+from goldless.reports.documents.fields import Unreadable, read_rows
+from goldless.reports.documents.scores import AgentNote
+from goldless.viewer.evidence_tables import TABLES, EvidenceTables, Stamp, stamp
 
 SCORES = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "asked": pl.Int64} | {
     "used": pl.Int64
 }
 FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 EXCERPT = 160
-FILES = ("response_scores.csv", "agents.jsonl", *(f"{table}.parquet" for table in TABLES))
+FILES = ("response_scores.csv", "agents.jsonl")
 KEPT = 8
 """Runs whose index is kept in memory."""
 
@@ -57,7 +57,7 @@ class TaskQuery:
 class TaskPage:
     """A page of the list of tasks."""
 
-    rows: list[dict[str, object]]
+    rows: list[dict[str, Any]]
     """number, task, prompt, score, low, high, best, worst, spread, missing, asked, failures"""
     total: int
     page: int
@@ -73,7 +73,7 @@ class TaskIndex:
 
     tables: EvidenceTables
     tasks: tuple[str, ...]
-    agents: tuple[Agent, ...]
+    agents: tuple[AgentNote, ...]
     prompts: pl.DataFrame
     """task, number, prompt (its beginning)"""
     scores: pl.DataFrame
@@ -191,7 +191,8 @@ class IndexShelf:
 
     def index(self, folder: Path) -> TaskIndex:
         """The index of a run folder as it is now."""
-        now = stamp(folder, FILES)
+        tables = EvidenceTables(folder)
+        now = stamp([*(folder / name for name in FILES), *(path for name in TABLES for path in tables.files(name))])
         with self._lock:
             kept = self._kept.get(folder)
             if kept is None or kept[0] != now:
@@ -209,10 +210,11 @@ def make_index(folder: Path) -> TaskIndex:
     scores = pl.concat([_response_scores(folder), _judgement_scores(tables)])
     failures = _failures(tables)
     prompts = _prompts(tables, scores, failures)
-    agents = read_agents(folder)
+    read = read_rows(folder / "agents.jsonl", AgentNote)
+    agents = [] if isinstance(read, Unreadable) else [*read]
     named = {agent.agent for agent in agents}
     others = [*_unique(tables, "responses", "agent"), *scores["agent"].drop_nulls().unique(maintain_order=True)]
-    agents += [Agent(name) for name in dict.fromkeys(others) if name not in named]
+    agents += [AgentNote(agent=name) for name in dict.fromkeys(others) if name not in named]
     tasks = tuple(prompts["task"])
     numbers = {task: number for number, task in enumerate(tasks)}
     return TaskIndex(tables, tasks, tuple(agents), prompts, scores, failures, numbers)

@@ -10,6 +10,8 @@ import polars as pl
 
 from goldless.errors import GoldlessError, UserError
 from goldless.records import Task
+from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
+from goldless.reports.html.numerals import decimals_for
 from goldless.viewer.asked import (
     Asked,
     ReviewWording,
@@ -18,20 +20,16 @@ from goldless.viewer.asked import (
     asked_rewrite,
     asked_verdict,
     critic_reading,
-    find_run_template,
     words_note,
 )
-from goldless.viewer.documents import Document
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.journal_lookup import Turn
-from goldless.viewer.library import Library, PageNotFoundError
+from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
-from goldless.viewer.pair_map import PairMap, stored_map
-from goldless.viewer.rendering import decimals_for, render
-from goldless.viewer.run_folders import RunFolder
+from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, StripToken, stored_map, strip
+from goldless.viewer.rendering import render
 from goldless.viewer.run_pages import page_number
 from goldless.viewer.task_index import TaskIndex
-from goldless.viewer.token_strip import GAIN_LIMITS, SENTENCE_LIMITS, StripToken, strip
 
 ROWS_A_PAGE = 20
 """Pieces of evidence of one kind on a page, each with its prompt."""
@@ -180,8 +178,8 @@ class Subject:
     task: Task
     texts: Mapping[str, str]
     """All responses to the task, by agent."""
-    leaderboard: Document
-    review: Document
+    leaderboard: LeaderboardDocument
+    review: ReviewDocument
 
     @property
     def tables(self) -> EvidenceTables:
@@ -204,8 +202,8 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
         agent=agent,
         task=place.index.tables.task(place.name),
         texts=place.index.tables.responses(place.name),
-        leaderboard=place.run.document("leaderboard.json"),
-        review=place.run.document("review.json"),
+        leaderboard=place.run.leaderboard or LeaderboardDocument(),
+        review=place.run.review or ReviewDocument(),
     )
     scores = {metric: row for (metric, name), row in place.index.of_task(place.name).items() if name == agent}
     return render(
@@ -250,7 +248,7 @@ def _logprobs(about: Subject, page: int) -> EvidencePage:
     words, found = words_note(about.leaderboard), []
     for row in rows:
         scored = scored_texts(place, row, about.texts)
-        template = find_run_template(about.leaderboard, row.get("template"))
+        template = about.leaderboard.template(row.get("template"), "the run folder")
         asked = asked_logprob(row, template, about.task, scored, words=words)
         key = str(row.get("scorer")), scored.get(row["target"], "")
         if key not in pieces and row["row"] in values:
@@ -314,7 +312,7 @@ def _with_turns(about: Subject, row: Mapping[str, Any], asked: Asked, model: str
 def _rewrites(about: Subject) -> list[EvidenceRow]:
     words, found = words_note(about.leaderboard), []
     for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
-        template = find_run_template(about.leaderboard, row.get("template"))
+        template = about.leaderboard.template(row.get("template"), "the run folder")
         asked = asked_rewrite(row, template, about.texts.get(about.agent), words=words)
         found.append(_with_turns(about, row, asked, row.get("rewriter")))
     return found

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Discriminator, Tag, model_validator
 
 from goldless.reports.documents.fields import EMPTY, Bounded, Count, Level, Number, Part, Result, Text, Texts
+from goldless.templates import FIELDS, TEMPLATES, Template
 
 
 class ModelNote(Part):
@@ -162,6 +163,15 @@ class LeaderboardDocument(Result):
     def boards(self) -> dict[str, RankedMetric]:
         """The metrics that rank agents, by name."""
         return {name: found for name, found in self.metrics.items() if isinstance(found, RankedMetric)}
+
+    def template(self, name: str | None, source: str) -> Template | None:
+        """The template of that name: one of ours, or one from that source, whose words the run holds."""
+        if name in TEMPLATES:
+            return TEMPLATES[name]
+        held = self.templates.get(name or "", {})
+        if not all(isinstance(held.get(field), str) for field in FIELDS):
+            return None
+        return Template(name=name or "", source=source, **{field: held[field] for field in FIELDS})
 
 
 # --- review ----------------------------------------------------------------------------------------------------------

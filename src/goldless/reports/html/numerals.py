@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TypeGuard
 
 from goldless.reports.report_table import MINUS
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Whether it is a number that can be written: not NaN, nor larger than a float takes."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False

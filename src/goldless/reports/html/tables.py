@@ -28,6 +28,11 @@ class HtmlCell:
     """The number, written so that nothing is lost."""
     absent: bool = False
 
+    @property
+    def length(self) -> int:
+        """Characters that are read."""
+        return len(self.text.striptags() if isinstance(self.text, Markup) else self.text)
+
 
 def html_cells(columns: Iterable[Column], row: Row) -> list[tuple[Column, HtmlCell]]:
     """The cells of a row; an interval has one for each of its ends."""
@@ -51,29 +56,29 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: Markup |
     single = [one for column in columns for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
-    headings = [element("th", _heading(one), scope="col", class_=None if one.left else "n") for one in single]
+    headings = [element("th", _shown(one.heading), scope="col", class_=None if one.left else "n") for one in single]
     body = [
         element("tr", *(_written(*cell, head=place == head) for place, cell in enumerate(html_cells(columns, row))))
         for row in rows
     ]
     return element(
         "table",
-        element("caption", caption, class_=class_ or None),
+        element("caption", _shown(caption), class_=class_ or None),
         element("thead", element("tr", *headings)),
         element("tbody", *body),
     )
 
 
-def _heading(column: Column) -> str:
-    return column.heading if isinstance(column.heading, Markup) else visible(column.heading)
+def _shown(text: str) -> str:
+    return text if isinstance(text, Markup) else visible(text)
 
 
 def _written(column: Column, cell: HtmlCell, *, head: bool) -> Markup:
-    classes = ["absent"] * cell.absent + ["n"] * (not column.left) + ["long"] * (len(cell.text) > LONG)
-    inside = element("bdi", cell.text) if column.kind == "name" and not cell.absent else cell.text
+    classes = ["absent"] * cell.absent + ["n"] * (not column.left) + ["long"] * (cell.length > LONG)
+    named = column.kind == "name" and not cell.absent and not isinstance(cell.text, Markup)
     return element(
         "th" if head else "td",
-        inside,
+        element("bdi", cell.text) if named else cell.text,
         scope="row" if head else None,
         class_=" ".join(classes) or None,
         data_v=cell.value,

@@ -175,3 +175,8 @@ def signature_parts(signature: str) -> list[tuple[str, str, str]]:
         else:
             found.append((key, value, MEANINGS.get(key, "")))
     return found
+
+
+def signature_settings(signature: str) -> dict[str, str]:
+    """The settings that a signature names, its metric first; none where there is no signature."""
+    return {key or value: value for key, value, _ in signature_parts(signature)} if signature else {}

@@ -26,7 +26,6 @@ from goldless.reports.html.numerals import numeral, plural
 from goldless.reports.html.run_results import Failed, RunResults
 from goldless.reports.html.words import signature_parts
 from goldless.reports.report_table import Column
-from goldless.templates import FIELDS, TEMPLATES, Template
 
 CAUSES = {
     "bad_reply": "the server's answer could not be used",
@@ -142,7 +141,7 @@ def _agents(run: RunResults) -> Iterator[Block]:
 def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
     used = str(board.settings.get("template") or "").split(",") if board.models else []
     for name in used:
-        template = find_template(board, name, "a file of the user's, as the run keeps it")
+        template = board.template(name, "a file of the user's, as the run keeps it")
         if template is not None:
             texts = (Code(f"{template.predict}\n\n{template.question('…', '…')}"), note("From: ", template.source))
             yield Fold(("Wording ", Name(name), ": how a second response is predicted"), texts)
@@ -152,16 +151,6 @@ def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
             yield note("Wording ", Name(name), ": a file of the user's, whose text is not in the run.")
     for name, text in board.prompts.items():
         yield Fold(("Wording ", Name(name)), (Code(text),))
-
-
-def find_template(board: LeaderboardDocument, name: str | None, source: str) -> Template | None:
-    """The template of that name: one of ours, or one whose words the run holds."""
-    if name in TEMPLATES:
-        return TEMPLATES[name]
-    held = board.templates.get(name or "", {})
-    if not all(isinstance(held.get(field), str) for field in FIELDS):
-        return None
-    return Template(name=name or "", source=source, **{field: held[field] for field in FIELDS})
 
 
 def _signatures(run: RunResults) -> Iterator[Block]:

@@ -1,0 +1,120 @@
+"""Result documents: read whole as earlier versions wrote them, and told in one sentence where they are wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from report_folders import board, every_document, leaderboard
+
+from goldless.reports.documents.fields import Unreadable, read_document, read_rows
+from goldless.reports.documents.scores import (
+    AgentNote,
+    LeaderboardDocument,
+    MadeByDocument,
+    PairMeans,
+    ProgressDocument,
+    RankedMetric,
+    RaterMetric,
+    ReviewDocument,
+)
+from goldless.reports.html.blocks import Figure, Fold, Table
+from goldless.reports.html.page import SECTIONS
+from goldless.reports.html.run_results import RESULTS, read_run
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+WRITTEN = {
+    "score/leaderboard.json": LeaderboardDocument,
+    "score/made_by.json": MadeByDocument,
+    "review/review.json": ReviewDocument,
+    "review/made_by.json": MadeByDocument,
+}
+
+
+def without_nulls(data):
+    if isinstance(data, dict):
+        return {key: without_nulls(value) for key, value in data.items() if value is not None}
+    return [without_nulls(value) for value in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize(("file", "kind"), WRITTEN.items())
+def test_a_document_of_0_1_0_is_read_and_nothing_in_it_is_lost(file, kind):
+    found = read_document(FIXTURES / file, kind)
+    assert isinstance(found, kind)
+    written = json.loads((FIXTURES / file).read_text(encoding="utf-8"))
+    again = json.loads(found.model_dump_json(exclude_unset=True))
+    # the mean of a pair that was not scored is null, and stands in its place
+    for data in (written, again):
+        for metric in data.get("metrics", {}).values():
+            metric.pop("matrix", None)
+    assert without_nulls(again) == without_nulls(written)
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_a_field_that_is_not_known_is_kept_and_one_that_is_null_takes_its_default(name):
+    document = every_document()[name]
+    found = RESULTS[name].model_validate(document | {"of another version": {"x": 1}, "fingerprint": None})
+    assert found.model_extra["of another version"] == {"x": 1}
+    assert found.fingerprint == ""
+
+
+def test_a_file_that_is_not_there_is_no_document_and_no_error(tmp_path):
+    assert read_document(tmp_path / "review.json", ReviewDocument) is None
+    assert read_rows(tmp_path / "agents.jsonl", AgentNote) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "leaderboard.json cannot be read (JSONDecodeError"),
+        ("[1]", "leaderboard.json holds list, and an object is expected"),
+        ('{"metrics": 3}', "leaderboard.json has another shape than this version of goldless expects (metrics: "),
+        ('{"metrics": {"m": {}}}', "(metrics.m.ranked.rows: Field required)"),
+        ('{"study": 7, "open": "x"}', "(study: is int, and a text is expected; 1 more)"),
+    ],
+)
+def test_what_is_wrong_with_a_document_is_said_with_its_place(tmp_path, text, said):
+    (tmp_path / "leaderboard.json").write_text(text)
+    found = read_document(tmp_path / "leaderboard.json", LeaderboardDocument)
+    assert isinstance(found, Unreadable)
+    assert said in str(found)
+
+
+def test_metrics_of_agents_and_of_raters_are_told_apart():
+    raters = {"metric": "tvd-mi[labels]", "criteria": {"": {"value": 0.5, "raters": [{"rater": "eve", "value": None}]}}}
+    found = LeaderboardDocument.model_validate(leaderboard(m=board({"ann": None}), people=raters))
+    assert isinstance(found.metrics["m"], RankedMetric)
+    assert isinstance(found.metrics["people"], RaterMetric)
+    assert list(found.boards) == ["m"]
+
+
+def test_means_of_pairs_that_are_no_square_are_refused():
+    with pytest.raises(ValueError, match="not a square"):
+        PairMeans(agents=("ann", "bob"), means=((None, 1.0),))
+
+
+@pytest.mark.parametrize(("done", "total", "share"), [(1, 4, 0.25), (9, 3, 1.0), (3, None, None), (1, 0, None)])
+def test_progress_is_a_share_where_both_numbers_are_known(done, total, share):
+    assert ProgressDocument(done=done, total=total).share == share
+
+
+def tables(blocks):
+    for block in blocks:
+        if isinstance(block, Table):
+            yield block
+        elif isinstance(block, Figure | Fold):
+            yield from tables(block.data if isinstance(block, Figure) else block.blocks)
+
+
+@pytest.mark.parametrize("folder", ["score", "review"])
+def test_every_column_of_the_report_has_values_in_a_run(folder):
+    """A field that was renamed in a document, and not in the column that shows it, would leave the column empty."""
+    run = read_run(FIXTURES / folder)
+    may_be_empty = {"note", "reason", "group"}
+    for make in SECTIONS:
+        section = make(run)
+        found = list(tables(() if section is None else section.blocks))
+        names = {name for table in found for column in table.columns for name in column.names}
+        filled = {name for table in found for row in table.rows for name in names if row.get(name) is not None}
+        assert names - filled <= may_be_empty

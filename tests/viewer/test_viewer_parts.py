@@ -1,0 +1,83 @@
+"""Evidence in parts: a folder of Parquet files with the same columns shows as one file does."""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from viewer_runs import scored_run, written_run
+
+from goldless.reports.html.page import write_report
+from goldless.viewer.evidence_tables import EvidenceTables
+from goldless.viewer.library import Library
+from goldless.viewer.links import Links
+from goldless.viewer.task_index import IndexShelf, make_index
+from goldless.viewer.task_pages import response_page
+
+TEXTS = {f"t{i}": {"ann": f"zarn bluk {i}", "bob": f"zarn mipo {i}"} for i in range(6)}
+
+
+def in_parts(folder, table: str, rows_a_part: int) -> int:
+    """Put a table's rows into parts, two row groups each; how many parts there are."""
+    whole = folder / f"{table}.parquet"
+    frame = pl.read_parquet(whole)
+    (folder / table).mkdir()
+    parts = list(frame.iter_slices(rows_a_part))
+    for number, part in enumerate(parts):
+        part.write_parquet(folder / table / f"part-{number:05}.parquet", row_group_size=rows_a_part // 2)
+    whole.unlink()
+    return len(parts)
+
+
+@pytest.fixture
+def run(tmp_path):
+    scored_run(tmp_path / "run", TEXTS, tmp_path / "j.sqlite", metrics="gem-raw")
+    return tmp_path / "run"
+
+
+def test_a_page_is_the_same_whether_evidence_is_one_file_or_parts(run, tmp_path):
+    library = Library(run, journal=tmp_path / "j.sqlite")
+    before = [response_page(library, Links(), "run", (task, 0), {}) for task in range(6)]
+    assert in_parts(run, "logprobs", 4) > 2
+    in_parts(run, "responses", 2)
+    assert [response_page(library, Links(), "run", (task, 0), {}) for task in range(6)] == before
+
+
+def test_rows_of_a_task_keep_their_place_over_all_parts_and_their_tokens_are_found_by_it(run):
+    whole = pl.read_parquet(run / "logprobs.parquet")
+    in_parts(run, "logprobs", 4)
+    tables = EvidenceTables(run)
+    found = tables.of_task("logprobs", "t4")
+    assert found["row"].to_list() == [i for i, task in enumerate(whole["task"]) if task == "t4"]
+    tokens = tables.per_token(found["row"].to_list())
+    assert tokens == {row: whole["logprobs_nats"][row].to_list() for row in found["row"]}
+
+
+def test_failures_are_counted_over_all_parts_by_the_viewer_and_by_the_report(tmp_path):
+    failures = [("t1", "ann", "refused"), ("t2", "ann", None), ("t2", "ann", "refused"), ("t2", "bob", "timeout")]
+    folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0), ("m", "t2", "ann", 2.0)], failures=failures)
+    in_parts(folder, "logprobs", 2)
+    counted = make_index(folder).failures.group_by("kind").agg(pl.col("count").sum()).sort("kind")
+    assert counted.rows() == [("refused", 2), ("timeout", 1)]
+    page = write_report(folder).read_text(encoding="utf-8")
+    assert "log-probabilities: refused" in page
+
+
+def test_a_part_that_is_added_is_seen(tmp_path):
+    folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)], failures=[("t1", "ann", "refused")] * 2)
+    in_parts(folder, "logprobs", 2)
+    shelf = IndexShelf()
+    assert shelf.index(folder).failures["count"].sum() == 2
+    pl.read_parquet(folder / "logprobs" / "part-00000.parquet").write_parquet(
+        folder / "logprobs" / "part-00001.parquet"
+    )
+    assert shelf.index(folder).failures["count"].sum() == 4
+
+
+def test_a_folder_of_parts_that_is_empty_is_a_table_without_rows(tmp_path):
+    folder = written_run(tmp_path / "run", [("m", "t1", "ann", 1.0)])
+    (folder / "logprobs").mkdir()
+    assert EvidenceTables(folder).columns("logprobs") == ()
+    assert json.loads((folder / "leaderboard.json").read_text())["study"] == "by hand"
+    assert len(make_index(folder).failures) == 0

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -45,7 +43,7 @@ class LeaderboardRow:
     """Standard deviation of the score between wordings; None: there was one."""
 
 
-VALUES = tuple(name for name in LeaderboardRow.__slots__ if name != "better_than")
+CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "note")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +63,11 @@ class Leaderboard:
 
     def to_csv(self) -> str:
         """Comma-separated values; the signature is the last column of every row, so that no row travels without it."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        names = [name for name in LeaderboardRow.__slots__ if name != "note"]
-        writer.writerow(["metric", *names, "note", "signature"])
-        for row in self.rows:
-            cells = [getattr(row, name) for name in names]
-            cells = ["; ".join(cell) if isinstance(cell, tuple) else cell for cell in cells]
-            writer.writerow([self.metric, *cells, row.note, self.signature])
-        return out.getvalue()
+        columns = tuple(Column(name, name) for name in ("metric", *CSV_NAMES))
+        rows = tuple(
+            {"metric": self.metric, **asdict(row), "better_than": "; ".join(row.better_than)} for row in self.rows
+        )
+        return ReportTable("", columns, rows, self.signature).to_csv()
 
     def to_markdown(self) -> str:
         """A Markdown table and the signature below it."""
@@ -123,7 +117,7 @@ class Leaderboard:
         rows = []
         for row in self.rows:
             others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
-            rows.append({**{name: getattr(row, name) for name in VALUES}, "beaten": others or None})
+            rows.append({**asdict(row), "beaten": others or None})
         return ReportTable(f"{self.metric} ({self.unit}, higher is better)", columns, tuple(rows), self.signature)
 
     @property

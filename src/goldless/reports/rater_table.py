@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -68,12 +66,9 @@ class RaterTable:
 
     def to_csv(self) -> str:
         """Comma-separated values with the signature in every row."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(["metric", *RaterRow.__slots__, "signature"])
-        for row in self.rows:
-            writer.writerow([self.metric, *(getattr(row, name) for name in RaterRow.__slots__), self.signature])
-        return out.getvalue()
+        columns = tuple(Column(name, name) for name in ("metric", *RaterRow.__slots__))
+        rows = tuple({"metric": self.metric, **asdict(row)} for row in self.rows)
+        return ReportTable("", columns, rows, self.signature).to_csv()
 
     def to_rich(self) -> Table:
         """A table for the terminal; print the signature below it."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -107,8 +108,10 @@ class Column:
         return [first, replace(second, reason="")]  # said once
 
     def typeset(self, value: float) -> str:
-        """A number as a page shows it: thousands apart, a real minus sign, and no minus before zero."""
-        return self._number(value, "z,").replace("-", MINUS)
+        """A number as a page shows it."""
+        if self.kind == "probability":
+            return "<0.001" if value < 0.001 else f"{value:.3f}"
+        return typeset(self._number(value, ","))
 
     def _parts(self, row: Mapping[str, Any]) -> list[str] | None:
         """Its values as texts; None: one of them is not there."""
@@ -204,6 +207,11 @@ class ReportTable:
         for row in self.rows:
             writer.writerow([*(row.get(name) for name in names), *([self.signature] if self.signature else [])])
         return out.getvalue()
+
+
+def typeset(written: str) -> str:
+    """A written number with a real minus sign, and no sign before zero."""
+    return (written if re.search("[1-9]", written) else written.lstrip("+-")).replace("-", MINUS)
 
 
 def usd_text(usd: float) -> str:

@@ -67,9 +67,9 @@ def given(value: object) -> str:
     return f"{value:g}".replace("-", MINUS) if is_number(value) else MISSING
 
 
-def nats(value: float | None) -> str:
+def nats(value: object) -> str:
     """A signed number of nats."""
-    return numeral(value, 2, signed=True)
+    return f"{value:+z,.2f}".replace("-", MINUS) if is_number(value) else MISSING
 
 
 def end(value: float) -> str:

@@ -167,7 +167,7 @@ def _reviewers(reviewers: Sequence[ReviewerNote]) -> Markup:
 
 
 def _trait(value: float | None, limit: float | None) -> str | None:
-    above = "" if limit is None else f" > {numeral(limit)}"
+    above = "" if limit is None else f" (limit {numeral(limit)})"
     return None if value is None else f"{numeral(value)}{above}"
 
 

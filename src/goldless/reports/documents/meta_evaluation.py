@@ -102,7 +102,6 @@ class ShareNote(Bounded):
 
     value: Number = None
     n: Count | None = None
-    n_tasks: Count | None = None
 
 
 class MeanNote(Bounded):

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from goldless.reports.html.labels import label, visible
 from goldless.reports.html.tables import Row, table_html
-from goldless.reports.report_table import Column, Kind
+from goldless.reports.report_table import Column
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,9 +125,14 @@ class Section:
     blocks: tuple[Block, ...] = field(default=())
 
 
-def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None, kind: Kind = "number") -> Column:
+def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
     """A column of numbers."""
-    return Column(name, heading, kind, absent, decimals)
+    return Column(name, heading, "number", absent, decimals)
+
+
+def counts(absent: str | None = None, /, **headings: str) -> tuple[Column, ...]:
+    """Columns of counts, by name."""
+    return tuple(Column(name, heading, "count", absent) for name, heading in headings.items())
 
 
 def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:

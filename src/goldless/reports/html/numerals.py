@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable
 from typing import TypeGuard
 
-from goldless.reports.report_table import MINUS
+from goldless.reports.report_table import typeset
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -31,8 +31,7 @@ def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", 
     """A number with a real minus sign and thousands apart; a word where there is none."""
     if value is None or not is_number(value):
         return absent
-    written = f"{value:+z,.{decimals}f}" if signed else f"{value:z,.{decimals}f}"
-    return written.replace("-", MINUS)
+    return typeset(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
 
 
 def plural(amount: int, word: str, several: str | None = None) -> str:

@@ -15,6 +15,7 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     ends,
     note,
     number,
@@ -93,8 +94,7 @@ def _accuracy(one: CriterionNote, level: str) -> Figure:
     people = one.ceiling.accuracy
     band = _band(people)
     if people is not None and band is not None:
-        counts = {"used": people.n, "n_tasks": people.n_tasks}
-        rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, **counts))
+        rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, used=people.n))
     columns = (
         Column("judge", "judge", "name"),
         Column("kind", "kind"),
@@ -102,8 +102,7 @@ def _accuracy(one: CriterionNote, level: str) -> Figure:
         ends(),
         Column("asked", "pairs asked", "count", "-"),
         Column("used", "used", "count"),
-        Column("missing", "missing", "count", "-"),
-        Column("tied", "ties", "count", "-"),
+        *counts("-", missing="missing", tied="ties"),
         Column("n_tasks", "tasks", "count"),
     )
     caption = (
@@ -222,9 +221,7 @@ def consistency_section(run: RunResults) -> Section | None:
         number("value", "over agents", absent="not defined"),
         ends(),
         number("within_task", "within tasks", absent="not defined"),
-        *(Column(name, heading, "count") for name, heading in (("n_agents", "agents"), ("n_tasks", "tasks"))),
-        Column("asked", "asked", "count"),
-        Column("used", "used", "count"),
+        *counts(n_agents="agents", n_tasks="tasks", asked="asked", used="used"),
     )
     title = "Correlation of agents' scores under two scorers"
     figure = Figure(

@@ -15,6 +15,7 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     listed,
     note,
     words,
@@ -112,9 +113,7 @@ def _spending(run: RunResults) -> Iterator[Block]:
         columns = (
             Column("verb", "by goldless", absent=""),
             Column("model", "model", "name"),
-            Column("calls", "calls", "count"),
-            Column("reused", "from the journal", "count"),
-            Column("tokens", "tokens", "count"),
+            *counts(calls="calls", reused="from the journal", tokens="tokens"),
             Column("cost_usd", "USD", "usd", "unknown"),
         )
         yield Table(("What the last run was charged; replies from the journal were paid for before",), columns, rows)

@@ -13,6 +13,7 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     ends,
     listed,
     number,
@@ -34,10 +35,7 @@ COLUMNS = (
     ends(),
     number("neutral", "no bias is", 1, absent="unknown"),
     Column("said", "shown"),
-    Column("asked", "asked", "count"),
-    Column("used", "used", "count"),
-    Column("ties", "ties", "count"),
-    Column("n_tasks", "tasks", "count"),
+    *counts(asked="asked", used="used", ties="ties", n_tasks="tasks"),
     Column("note", "note", absent=""),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from goldless.reports.documents.meta_evaluation import CrashCard, CrashTestDocument, PerturbationNote
-from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, number, signed, words
+from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, counts, number, signed, words
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
 from goldless.reports.html.numerals import numeral, percent, plural
@@ -28,11 +28,7 @@ COLUMNS = (
     Column("p_holm", "p (Holm)", "probability", "-"),
     number("mean_before", "mean before", absent="-"),
     number("mean_after", "mean after", absent="-"),
-    Column("samples", "n", "count"),
-    Column("tasks", "tasks", "count"),
-    Column("unchanged", "unchanged", "count"),
-    Column("not_made", "not made", "count"),
-    Column("missing", "missing", "count"),
+    *counts(samples="n", tasks="tasks", unchanged="unchanged", not_made="not made", missing="missing"),
 )
 
 

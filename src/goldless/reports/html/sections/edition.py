@@ -12,6 +12,7 @@ from goldless.reports.html.blocks import (
     Fold,
     Section,
     Table,
+    counts,
     ends,
     note,
     number,
@@ -63,8 +64,7 @@ def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
 def _written(found: EditionDocument) -> Table:
     columns = (
         AGENT,
-        Column("papers", "papers", "count"),
-        Column("written", "reviews", "count"),
+        *counts(papers="papers", written="reviews"),
         Column("why", "missing", absent="none"),
         Column("shortened", "papers cut to fit", "count"),
         Column("seen", "noticed in its replies", absent="nothing"),

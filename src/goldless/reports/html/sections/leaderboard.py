@@ -17,6 +17,7 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     ends,
     note,
     number,
@@ -101,11 +102,7 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
         number("score", "score", decimals),
         ends(percent(board.level), decimals),
         *[number("between_prompts", "± wordings", decimals, absent="-")] * spread,
-        Column("n", "tasks", "count"),
-        Column("asked", "asked", "count"),
-        Column("used", "used", "count"),
-        Column("missing", "missing", "count"),
-        Column("beats", "better than", "count"),
+        *counts(n="tasks", asked="asked", used="used", missing="missing", beats="better than"),
     )
     counted = "pairs of responses" if board.counts_pairs else "responses"
     return Table((Name(metric), f": asked, used and missing count {counted}; better than counts agents"), columns, rows)

@@ -13,6 +13,7 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     ends,
     listed,
     note,
@@ -70,9 +71,7 @@ def _reviewers(reviewers: Sequence[ReviewerNote]) -> Table:
         Column("name", "reviewer", "name"),
         Column("vote", "may vote"),
         number("weight", "weight", absent="none"),
-        Column("asked", "asked", "count", "-"),
-        Column("used", "used", "count", "-"),
-        Column("missing", "missing", "count", "-"),
+        *counts("-", asked="asked", used="used", missing="missing"),
         *[number("accuracy", "agrees with people", absent="-")] * judged,
         *[number("spearman", "Spearman", 2, absent="-")] * judged,
         Column("why", "why"),
@@ -105,8 +104,7 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
         ends(),
         number("threshold", "limit", absent="none"),
         Column("outcome", "outcome"),
-        Column("asked", "asked", "count"),
-        Column("n", "used", "count"),
+        *counts(asked="asked", n="used"),
         Column("note", "note", absent=""),
     )
     caption = (
@@ -163,10 +161,7 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
         Column("agent", "agent", "name"),
         number("score", "score", decimals),
         ends(decimals=decimals),
-        Column("n_tasks", "tasks", "count"),
-        Column("asked", "asked", "count"),
-        Column("used", "used", "count"),
-        Column("missing", "missing", "count"),
+        *counts(n_tasks="tasks", asked="asked", used="used", missing="missing"),
     )
     bounded = [row.n_tasks for row in agents if row.low is not None]
     # strengths are fitted anew to resampled tasks however few there are

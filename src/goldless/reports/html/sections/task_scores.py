@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.reports.documents.scores import RankedMetric, TaskInfluence
-from goldless.reports.html.blocks import Figure, Inline, Name, Section, Table, Term, number, signed
+from goldless.reports.html.blocks import Figure, Inline, Name, Section, Table, Term, counts, number, signed
 from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.numerals import decimals_for, numeral, plural
@@ -142,8 +142,7 @@ def _spread(metric: str, rows: Sequence[Row], decimals: int) -> Table:
     shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
     columns = (
         Column("agent", "agent", "name"),
-        Column("n", "tasks", "count"),
-        Column("missing", "missing", "count"),
+        *counts(n="tasks", missing="missing"),
         *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
     )
     total = plural(sum(row["n"] for row in rows), "score")

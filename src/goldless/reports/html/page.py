@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from goldless.errors import UserError
+from goldless.files import write_text
 from goldless.reports.html.blocks import Figure, Section, Term, terms
 from goldless.reports.html.labels import label, visible
 from goldless.reports.html.palette import light_css, theme_css
@@ -62,14 +62,10 @@ def write_report(folder: Path | str) -> Path:
         raise UserError(f"{folder}: there is no such folder; give one that goldless score --out or another verb wrote")
     page = report_page(read_run(folder))
     path = folder / REPORT
-    aside = path.with_name(f".{REPORT}.{os.getpid()}")
     try:
-        aside.write_text(page, encoding="utf-8")
-        aside.replace(path)
+        write_text(path, page)
     except OSError as error:
         raise UserError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        aside.unlink(missing_ok=True)
     return path
 
 

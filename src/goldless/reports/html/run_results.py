@@ -26,6 +26,7 @@ from goldless.reports.documents.scores import (
     RankedMetric,
     ReviewDocument,
 )
+from goldless.studies.tables import PARTS
 
 RESULTS: dict[str, type[Result]] = {
     "leaderboard": LeaderboardDocument,
@@ -152,7 +153,7 @@ def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
 def evidence_files(folder: Path, table: str) -> list[Path]:
     """The Parquet files of a table of evidence, in order: one of its name, or the parts in a folder of its name."""
     whole = folder / f"{table}.parquet"
-    return [whole] if whole.is_file() else sorted((folder / table).glob("part-*.parquet"))
+    return [whole] if whole.is_file() else sorted((folder / table).glob(PARTS))
 
 
 def _failed(folder: Path, name: str, problems: list[str]) -> list[Failed]:

@@ -125,26 +125,6 @@ class Section:
     blocks: tuple[Block, ...] = field(default=())
 
 
-def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
-    """A column of numbers."""
-    return Column(name, heading, "number", absent, decimals)
-
-
-def counts(absent: str | None = None, /, **headings: str) -> tuple[Column, ...]:
-    """Columns of counts, by name."""
-    return tuple(Column(name, heading, "count", absent) for name, heading in headings.items())
-
-
-def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
-    """A column of numbers with their sign."""
-    return Column(name, heading, "signed", absent, decimals)
-
-
-def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
-    """The two ends of intervals; ``level`` as the heading says it."""
-    return Column(name, level, "interval", absent, decimals)
-
-
 def words(*parts: Inline) -> Paragraph:
     """A plain paragraph."""
     return Paragraph(parts)

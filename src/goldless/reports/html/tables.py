@@ -1,4 +1,4 @@
-"""Tables as HTML: every text escaped and visible, every number with all its digits beside the ones that are shown."""
+"""Tables of pages: every text escaped and visible, every number with all its digits beside the ones that are shown."""
 
 from __future__ import annotations
 
@@ -16,6 +16,26 @@ from goldless.reports.report_table import Column
 Row = Mapping[str, Any]
 LONG = 40
 """Characters from which a cell needs a broad column: a sentence, or a word that must be broken."""
+
+
+def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
+    """A column of numbers."""
+    return Column(name, heading, "number", absent, decimals)
+
+
+def counts(absent: str | None = None, /, **headings: str) -> tuple[Column, ...]:
+    """Columns of counts, by name."""
+    return tuple(Column(name, heading, "count", absent) for name, heading in headings.items())
+
+
+def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
+    """A column of numbers with their sign."""
+    return Column(name, heading, "signed", absent, decimals)
+
+
+def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
+    """The two ends of intervals; ``level`` as the heading says it."""
+    return Column(name, level, "interval", absent, decimals)
 
 
 @dataclass(frozen=True, slots=True)

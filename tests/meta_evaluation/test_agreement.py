@@ -326,7 +326,7 @@ def test_tables_hold_every_number_with_what_it_rests_on(tmp_path):
     assert data["criteria"][0]["judges"][0]["accuracy"]["accuracy"] == pytest.approx(float(own[0]["value"]))
     assert "mi\\|ne" in found.to_markdown()
     assert found.signature in found.to_markdown()
-    assert [table.title.plain[:12] for table in found.to_rich()] == [
+    assert [table.title[:12] for table in found.tables()] == [
         "Agreement wi",
         "Rank correla",
         "Human ceilin",

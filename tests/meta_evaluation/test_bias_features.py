@@ -6,10 +6,16 @@ import numpy as np
 import pytest
 from scipy.stats import pearsonr
 
-from goldless.meta_evaluation.bias.feature_preference import Feature, People, feature_rows, within_correlation
-from goldless.meta_evaluation.bias.judges import Judge, PairGrid, Verdicts, metric_judge
-from goldless.meta_evaluation.bias.text_features import count_format_marks, count_words
-from goldless.metrics.scores import ResponseScore
+from goldless.meta_evaluation.bias.features import (
+    Feature,
+    People,
+    count_format_marks,
+    count_words,
+    feature_rows,
+    within_correlation,
+)
+from goldless.meta_evaluation.bias.votes import PairGrid, Verdicts, Votes, votes_of
+from goldless.meta_evaluation.judges import scoring_judge
 
 DRAWS = {"seed": 0, "resamples": 300, "level": 0.95}
 
@@ -65,7 +71,7 @@ def length():
 def judge(vote, name="j"):
     value = np.tile(np.array(vote, dtype=float), (TIMES, 1))
     asked = np.ones(value.shape, dtype=bool)
-    return Judge(name, "reviewer", value, asked, (Verdicts(value, asked),))
+    return Votes(name, "reviewer", value, asked, (Verdicts(value, asked),))
 
 
 def people(verdicts):
@@ -117,9 +123,10 @@ def test_where_no_two_responses_differ_there_is_nothing_to_measure():
 
 
 def test_a_metric_that_is_length_itself_always_prefers_the_longer_at_equal_label():
-    scores = [ResponseScore(t, a, LENGTHS[0][i], 1, 1) for t in GRID.tasks for i, a in enumerate(GRID.agents)]
+    scores = {(t, a): LENGTHS[0][i] for t in GRID.tasks for i, a in enumerate(GRID.agents)}
+    metric = votes_of(scoring_judge("length", "metric", scores, tasks=GRID.tasks, agents=GRID.agents), GRID)
     flat = People(np.full(GRID.shape, 0.5), np.ones(LENGTHS.shape))
-    rows, _ = feature_rows(length(), GRID, [metric_judge(GRID, "length", scores)], flat, draws=DRAWS)
+    rows, _ = feature_rows(length(), GRID, [metric], flat, draws=DRAWS)
     by_measure = {row.measure: row for row in rows if row.judge == "length"}
     assert by_measure["longer wins, tied by people"].value == 1
     assert by_measure["longer wins, tied by people"].shown is True

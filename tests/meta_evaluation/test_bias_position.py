@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.meta_evaluation.bias.position import position_rows
+from goldless.meta_evaluation.bias.preferences import position_rows
 from judgement_columns import pair_judgements_from_columns
 
 DRAWS = {"seed": 0, "resamples": 200, "level": 0.95}

@@ -4,20 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from goldless.metrics.scores import ResponseScore
 
 from goldless.errors import UserError
-from goldless.meta_evaluation.bias.favour_rate import favour_rows, read_favours
-from goldless.meta_evaluation.bias.judges import (
-    Judge,
-    PairGrid,
-    Verdicts,
-    comparing_judges,
-    metric_judge,
-    peoples_verdicts,
-    rating_judges,
-)
-from goldless.meta_evaluation.bias.preference import family_rows, gap_rows
+from goldless.meta_evaluation.bias.preferences import family_rows, favour_rows, gap_rows, read_favours
+from goldless.meta_evaluation.bias.votes import PairGrid, Verdicts, Votes, peoples_verdicts, votes_of
+from goldless.meta_evaluation.judges import reviewer_judges, scoring_judge
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
 from goldless.statistics.bootstrap import task_intervals
@@ -32,7 +23,7 @@ def judge(name, vote):
     """The same vote on every task, or one row a task."""
     value = np.broadcast_to(np.array(vote, dtype=float), GRID.shape).copy()
     asked = ~np.isnan(value)
-    return Judge(name, "reviewer", value, asked, (Verdicts(value, asked),))
+    return Votes(name, "reviewer", value, asked, (Verdicts(value, asked),))
 
 
 def test_pairs_are_numbered_as_in_the_upper_triangle():
@@ -161,7 +152,10 @@ VERDICTS = {
 
 
 def favoured(orders, convention="default", pair=("a", "b"), weights=None):
-    judges = comparing_judges(GRID, said(VERDICTS), weights=weights, orders=orders, convention=convention)
+    judges = [
+        votes_of(judge, GRID, orders=orders)
+        for judge in reviewer_judges(said(VERDICTS), weights=weights, convention=convention)
+    ]
     rows, _ = favour_rows(GRID, judges, labels(), pair, draws=DRAWS)
     return {(row.judge, row.measure.split()[0]): row for row in rows}
 
@@ -209,12 +203,13 @@ def test_the_other_direction_is_asked_for_by_turning_the_names():
 
 
 def test_a_metric_and_a_rating_reviewer_favour_by_the_higher_score():
-    scores = [ResponseScore(t, a, float(a == "a"), 1, 1) for t in TASKS for a in "abc"]
-    rows, _ = favour_rows(GRID, [metric_judge(GRID, "m", scores)], labels(), ("a", "b"), draws=DRAWS)
+    scores = {(t, a): float(a == "a") for t in TASKS for a in "abc"}
+    metric = votes_of(scoring_judge("m", "metric", scores, tasks=TASKS, agents=GRID.agents), GRID)
+    rows, _ = favour_rows(GRID, [metric], labels(), ("a", "b"), draws=DRAWS)
     assert [(row.value, row.used) for row in rows] == [(1.0, 8), (0.5, 8)]
     columns = zip(*[("r", t, a, 5 - "abc".index(a)) for t in TASKS for a in "abc"], strict=True)
     ratings = response_ratings_from_columns(*map(list, columns), tasks=TASKS, agents=GRID.agents)
-    judges = rating_judges(GRID, ratings, weights=None, convention="default")
+    judges = [votes_of(judge, GRID) for judge in reviewer_judges(ratings)]
     rows, _ = favour_rows(GRID, judges, labels(), ("a", "b"), draws=DRAWS)
     assert [(row.judge, row.value) for row in rows] == [("r", 1.0), ("r", 0.5)]
 

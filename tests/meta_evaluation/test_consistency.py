@@ -8,9 +8,8 @@ from scipy import stats
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.consistency import ScoredBy, compare_scorers, correlations, scorer_consistency
-from goldless.meta_evaluation.run_scores import read_run_scores
-from goldless.metrics.scores import ResponseScore
+from goldless.meta_evaluation.consistency import compare_scorers, correlations, scorer_consistency
+from goldless.meta_evaluation.score_files import ScoredBy, read_run_scores
 from goldless.runs.options import Options
 
 FAST = {"resamples": 200}
@@ -36,7 +35,7 @@ SPEARMAN = {"gem": 0.942, "gem-s[abstract]": 0.905, "gem-s[assw]": 0.895}
 def published(text: str, scorer: str) -> list[ScoredBy]:
     table = np.array(text.split(), dtype=float).reshape(18, 3)
     return [
-        ScoredBy(scorer, metric, [ResponseScore("all papers", f"model {i}", s, 1, 1) for i, s in enumerate(column)])
+        ScoredBy(scorer, metric, {("all papers", f"model {i}"): s for i, s in enumerate(column)})
         for metric, column in zip(METRICS, table.T, strict=True)
     ]
 
@@ -88,10 +87,7 @@ def two_scorers(tasks=12, agents=5, seed=0, missing=0.0):
         ScoredBy(
             scorer,
             "gem-raw",
-            [
-                ResponseScore(f"t{t}", f"a{a}", None if np.isnan(x) else float(x), 1, int(not np.isnan(x)))
-                for (t, a), x in np.ndenumerate(table)
-            ],
+            {(f"t{t}", f"a{a}"): None if np.isnan(x) else float(x) for (t, a), x in np.ndenumerate(table)},
         )
         for scorer, table in tables.items()
     ]
@@ -132,7 +128,7 @@ def test_only_responses_scored_under_both_count_and_the_others_are_counted_missi
 
 def test_three_scorers_are_compared_two_by_two():
     _, scored = two_scorers()
-    third = ScoredBy("third", "gem-raw", scored[0].responses)
+    third = ScoredBy("third", "gem-raw", scored[0].scores)
     found = compare_scorers([*scored, third], **FAST)
     assert [(row.first, row.second) for row in found.rows if row.coefficient == "kendall"] == [
         ("small", "large"),
@@ -144,18 +140,16 @@ def test_three_scorers_are_compared_two_by_two():
 
 
 def test_agents_that_are_all_alike_have_no_correlation():
-    flat = ScoredBy("flat", "m", [ResponseScore(f"t{t}", f"a{a}", 0.1 * 3, 1, 1) for t in range(5) for a in range(4)])
-    other = ScoredBy(
-        "other", "m", [ResponseScore(f"t{t}", f"a{a}", float(a), 1, 1) for t in range(5) for a in range(4)]
-    )
+    flat = ScoredBy("flat", "m", {(f"t{t}", f"a{a}"): 0.1 * 3 for t in range(5) for a in range(4)})
+    other = ScoredBy("other", "m", {(f"t{t}", f"a{a}"): float(a) for t in range(5) for a in range(4)})
     for row in compare_scorers([flat, other], **FAST).rows:
         assert (row.value, row.low, row.within_task, row.tasks_used) == (None, None, None, 0)
 
 
 def test_what_differs_beside_the_scorer_is_said():
     _, scored = two_scorers()
-    first = ScoredBy("small", "gem-raw", scored[0].responses, "gem-raw|scorer:small|template:general|goldless:1")
-    second = ScoredBy("large", "gem-raw", scored[1].responses, "gem-raw|scorer:large|template:reviews|goldless:1")
+    first = ScoredBy("small", "gem-raw", scored[0].scores, "gem-raw|scorer:small|template:general|goldless:1")
+    second = ScoredBy("large", "gem-raw", scored[1].scores, "gem-raw|scorer:large|template:reviews|goldless:1")
     notes = compare_scorers([first, second], **FAST).notes
     assert any("template general against reviews" in note for note in notes)
 
@@ -216,7 +210,10 @@ def test_runs_of_different_studies_and_folders_without_a_run_are_refused_togethe
 def test_no_common_metric_and_two_agents_are_refused():
     _, scored = two_scorers()
     with pytest.raises(MetricError, match="no metric was computed under two scorers"):
-        compare_scorers([scored[0], ScoredBy("large", "mi", scored[1].responses)])
-    few = [ScoredBy(s.scorer, s.metric, [r for r in s.responses if r.agent in {"a0", "a1"}]) for s in scored]
+        compare_scorers([scored[0], ScoredBy("large", "mi", scored[1].scores)])
+    few = [
+        ScoredBy(s.scorer, s.metric, {key: score for key, score in s.scores.items() if key[1] in {"a0", "a1"}})
+        for s in scored
+    ]
     with pytest.raises(MetricError, match="at least 3"):
         compare_scorers(few)

@@ -7,8 +7,8 @@ import pytest
 
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.crash_design import choose_candidates, crash_study, needed_responses
-from goldless.meta_evaluation.perturbations.applying import PerturbedText
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
+from goldless.meta_evaluation.perturbations.perturbation import PerturbedText
 from goldless.records import CallFailure
 from goldless.studies import study_from_frame
 
@@ -111,3 +111,19 @@ def test_an_agent_called_as_a_copy_would_be_is_refused():
     texts = [changed("t0", "ann", "null", "nothing")]
     with pytest.raises(UserError, match="called 'ann~null'"):
         crash_study(study, chosen, {"null": (find_perturbation("null"), texts)})
+
+
+def test_a_copy_is_known_by_what_it_was_made_of_whatever_agents_are_called():
+    rows = [(f"t{i}", agent, f"{agent} {i}") for i in range(2) for agent in ("a~b", "c~null", "d")]
+    chosen = choose_candidates(study_of(rows), agents=["a~b"], references=["c~null"])
+    pattern = find_perturbation("pattern")
+    texts = [changed("t0", agent, "pattern", "[x]") for agent in ("a~b", "c~null")] + [
+        changed("t1", "a~b", "pattern", "[y]"),
+        changed("t1", "c~null", "pattern", None),
+    ]
+    made = crash_study(study_of(rows), chosen, {"pattern": (pattern, texts)})
+    assert [(c.task, c.agent, c.perturbation, c.name, dict(c.peers)) for c in made.copies] == [
+        ("t0", "a~b", "pattern", "a~b~pattern", {"c~null": "c~null~pattern"}),
+        ("t1", "a~b", "pattern", "a~b~pattern", {"c~null": None}),
+    ]
+    assert made.pairing["t1", "a~b~pattern"] == ()

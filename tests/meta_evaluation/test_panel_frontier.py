@@ -14,11 +14,9 @@ import pytest
 import goldless
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.cost import panel_search
-from goldless.meta_evaluation.cost.held_out import halves, held_out
 from goldless.meta_evaluation.cost.judgement_costs import parse_reviewer_prices
-from goldless.meta_evaluation.cost.panel_frontier import panel_frontier
-from goldless.meta_evaluation.cost.panel_search import search_panels
-from goldless.meta_evaluation.cost.panels import find_panels
+from goldless.meta_evaluation.cost.panel_search import halves, held_out, search_panels
+from goldless.meta_evaluation.cost.panels import find_panels, panel_frontier
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
 from goldless.runs.options import Options as ReviewOptions
@@ -193,7 +191,7 @@ def test_halves_part_the_tasks_and_every_task_is_on_either_side_once_a_split():
 def test_held_out_accuracy_is_that_of_choosing_on_one_half_and_measuring_on_the_other():
     _, judged, labels = made_up(4, 6, right=0.6)
     searched = search_panels(judged, labels)
-    found = held_out(searched, np.arange(len(searched.members)), splits=20, seed=1, **FAST)
+    found = held_out(searched, np.arange(len(searched.members)), splits=20, draws={"seed": 1, "level": 0.95, **FAST})
     earned = judged_pairs = 0.0
     for choosing in halves(6, splits=20, seed=1):
         inside = choosing == 1

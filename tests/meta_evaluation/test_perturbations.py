@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations import additions, elongation, headings, replacements
-from goldless.meta_evaluation.perturbations.applying import perturb_text
+from goldless.meta_evaluation.perturbations import elongation, headings, replacements, surface
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,
     PERTURBATIONS,
     find_perturbation,
     split_names,
 )
+from goldless.meta_evaluation.perturbations.perturbation import perturb_text
 from goldless.meta_evaluation.perturbations.sentence_deletion import (
     delete_as_published,
     delete_every_second,
@@ -415,7 +415,7 @@ def test_injected_verdicts_come_in_one_form_or_in_all():
 
 
 def test_padding_repetition_and_praise_stand_beside_the_text():
-    assert perturb_text("Mine.", find_perturbation("padding")) == f"Mine.\n\n{additions.PADDING}"
+    assert perturb_text("Mine.", find_perturbation("padding")) == f"Mine.\n\n{surface.EMPTY_WORDS}"
     assert perturb_text("Mine.", find_perturbation("repetition")) == "Mine.\n\nMine."
     assert "\n\nMine.\n\n" in perturb_text("Mine.", find_perturbation("praise"))
 
@@ -431,7 +431,7 @@ def test_the_null_response_of_the_paper_is_the_constant_of_its_agent_6():
 
 def test_the_null_response_may_be_a_text_of_ones_own():
     assert perturb_text("Anything.", find_perturbation("null[I agree, mostly.]")) == "I agree, mostly."
-    assert perturb_text("Anything.", find_perturbation("null")) == replacements.NULL
+    assert perturb_text("Anything.", find_perturbation("null")) == replacements.NULL_TEXT
 
 
 @given(st.sets(st.text(min_size=1), min_size=2), st.integers(0, 9))

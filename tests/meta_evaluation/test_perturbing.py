@@ -7,8 +7,8 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations.applying import PerturbedText, perturb
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
+from goldless.meta_evaluation.perturbations.perturbation import PerturbedText, perturb
 from goldless.models.interface import ChatReply
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure

@@ -6,9 +6,9 @@ import anyio
 import pytest
 
 from goldless.errors import UserError
-from goldless.meta_evaluation.strategies import STRATEGIES, StrategyText, find_strategy, write_strategy
+from goldless.meta_evaluation.strategies import STRATEGIES, find_strategy, write_strategy
 from goldless.models.scripted import ScriptedModel
-from goldless.records import Agent, CallFailure, Response, Task
+from goldless.records import Agent, CallFailure, Task
 
 TASKS = [Task("t1", prompt="Paper one."), Task("t2", synopses={"abstract": "Abstract two."}), Task("t3")]
 
@@ -26,8 +26,7 @@ def test_a_response_is_written_from_the_notes_alone():
     """TVD-MI, A.2.1 and A.2.2, agents 4 and 5."""
     writer = ScriptedModel(answers={"Paper one.": "notes on one", "notes on one": " A review. "})
     made = write("brief[peer-review]", writer, TASKS[:1])
-    assert made == [StrategyText("t1", "brief[peer-review]", "A review.", "notes on one")]
-    assert made[0].response == Response("t1", "brief[peer-review]", "A review.")
+    assert made == ["A review."]
     writing = (
         "Based on the notes please write a very brief review in 1 paragraph. Calibrate to 20 percent acceptance rate."
     )
@@ -62,7 +61,7 @@ def test_the_null_strategy_asks_nobody_and_always_says_the_same():
     """TVD-MI, A.2: agent 6."""
     made = write("null[peer-review]")
     want = "This paper presents research findings. The methodology and results appear sound."
-    assert [row.text for row in made] == [want] * 3
+    assert made == [want] * 3
 
 
 def test_strategies_are_good_faith_or_problematic():
@@ -80,17 +79,16 @@ def test_strategies_are_good_faith_or_problematic():
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
     writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
     made = write("standard", writer, at_once=3)
-    assert [row.text for row in made] == ["on on Paper one.", "on on Abstract two.", None]
-    assert made[2].failure == CallFailure("no_synopsis", "task t3 has no prompt and no abstract to answer", attempts=0)
-    assert made[2].response is None
+    missing = CallFailure("no_synopsis", "task t3 has no prompt and no abstract to answer", attempts=0)
+    assert made == ["on on Paper one.", "on on Abstract two.", missing]
 
 
 def test_a_stage_that_fails_leaves_the_response_missing_with_its_cause():
     refused = CallFailure("refused", "no")
     no_notes = ScriptedModel(answers=lambda _: refused)
-    assert write("standard", no_notes, TASKS[:1]) == [StrategyText("t1", "standard", None, None, refused)]
+    assert write("standard", no_notes, TASKS[:1]) == [refused]
     no_text = ScriptedModel(answers=lambda r: "notes" if r.messages[1].content == "Paper one." else refused)
-    assert write("standard", no_text, TASKS[:1]) == [StrategyText("t1", "standard", None, "notes", refused)]
+    assert write("standard", no_text, TASKS[:1]) == [refused]
 
 
 def test_a_strategy_without_a_writer_is_refused():

@@ -73,7 +73,7 @@ def _under_scorers(
 def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consistency]:
     """Runs that are there, and their study where the first holds its texts."""
     from goldless.meta_evaluation.consistency import compare_scorers
-    from goldless.meta_evaluation.run_scores import read_run_scores
+    from goldless.meta_evaluation.score_files import read_run_scores
     from goldless.studies import read_study
 
     if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():

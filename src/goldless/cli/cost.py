@@ -139,7 +139,7 @@ def _tell(report: CostReport, panels: PanelCosts | None, output: Output) -> None
 
 
 def _tell_panels(panels: PanelCosts) -> None:
-    from goldless.meta_evaluation.cost.panel_frontier import OPTIMISTIC
+    from goldless.meta_evaluation.cost.panels import OPTIMISTIC
 
     tell_spending(panels.review.spending)
     frontier = panels.frontier

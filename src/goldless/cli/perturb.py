@@ -15,7 +15,7 @@ from goldless.runs.option_forms import split
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.perturbations.catalogue import Perturbation
+    from goldless.meta_evaluation.perturbations.perturbation import Perturbation
     from goldless.meta_evaluation.perturbations.perturbed_study import PerturbedStudy
 
 MADE = "What is made"

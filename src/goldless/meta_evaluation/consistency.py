@@ -16,11 +16,14 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import MetricError, UserError
-from goldless.metrics.metric import Metric, ResponseScore, response_rows
+from goldless.meta_evaluation.metric_results import response_scores, score_arrays
+from goldless.meta_evaluation.resampling import Draws, draws_of
+from goldless.meta_evaluation.score_files import ScoredBy
+from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
-from goldless.runs.options import Options, check_options
+from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.draws import draw_counts
@@ -38,17 +41,6 @@ PERCENTILE = (
     "Intervals over agents are percentiles over resampled tasks, for these agents; resampled means are noisier than "
     "the study's own, so they lean low where agents are close."
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ScoredBy:
-    """One metric's response scores under one scorer."""
-
-    scorer: str
-    """What tells it from the others."""
-    metric: str
-    responses: Sequence[ResponseScore]
-    signature: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +125,7 @@ class Consistency:
 
 async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
     """The metrics under each scorer in turn, and how far they agree. Everything asked goes through the journal."""
-    check_options(options)
+    draws = draws_of(options)
     _check_asked(options.chosen_metrics(), scorers)
     found: list[ScoredBy] = []
     complete = True
@@ -145,10 +137,8 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
         name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
         if any(one.scorer == name for one in found):
             raise UserError(f"two of the scorers are {name}: name different ones")
-        found += [
-            ScoredBy(name, o.metric, response_rows(o.responses), o.signature) for o in evaluation.outcomes.values()
-        ]
-    compared = compare_scorers(found, seed=options.seed, resamples=options.resamples, level=options.level)
+        found += [ScoredBy(name, o.metric, response_scores(o), o.signature) for o in evaluation.outcomes.values()]
+    compared = compare_scorers(found, **draws)
     return replace(compared, complete=complete, spending=tuple(spending))
 
 
@@ -170,11 +160,12 @@ def compare_scorers(
     scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
 ) -> Consistency:
     """The agreement of every two scorers on every metric that both have, tasks resampled for both alike."""
+    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
     rows: list[ScorerAgreement] = []
     compared: list[ScoredBy] = []
     for first, second in itertools.combinations(scored, 2):
         if first.metric == second.metric:
-            rows += _agreement(first, second, seed=seed, resamples=resamples, level=level)
+            rows += _agreement(first, second, draws)
             compared += [first, second]
     if not rows:
         by: dict[str, list[str]] = {}
@@ -218,8 +209,8 @@ def _parts(signature: str) -> list[tuple[str, str]]:
 # --- two scorers ---------------------------------------------------------------------------------------------------
 
 
-def _agreement(first: ScoredBy, second: ScoredBy, *, seed: int, resamples: int, level: float) -> list[ScorerAgreement]:
-    tables = _tables(first.responses, second.responses)
+def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAgreement]:
+    tables, asked = _tables(first, second)
     both: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
     kept: BoolArray = np.asarray(both.any(axis=0))
     if int(kept.sum()) < FEWEST_AGENTS:
@@ -230,10 +221,10 @@ def _agreement(first: ScoredBy, second: ScoredBy, *, seed: int, resamples: int, 
     tables, both = tables[:, :, kept], both[:, kept]
     rows = []
     for coefficient in COEFFICIENTS:
-        low, high, note = _interval(tables, both, coefficient, seed=seed, resamples=resamples, level=level)
+        low, high, note = _interval(tables, both, coefficient, draws)
         there = np.where(both, tables, np.nan)
         by_task = correlations(there[0], there[1], coefficient)
-        within = task_intervals(by_task[:, None], seed=seed, resamples=resamples, level=level)[0]
+        within = task_intervals(by_task[:, None], **draws)[0]
         value = correlations(*_means(tables, both, np.ones((1, tables.shape[1]))), coefficient)[0]
         rows.append(
             ScorerAgreement(
@@ -246,30 +237,25 @@ def _agreement(first: ScoredBy, second: ScoredBy, *, seed: int, resamples: int, 
                 high=high,
                 n_agents=int(kept.sum()),
                 n_tasks=int(both.any(axis=1).sum()),
-                asked=len({(r.task, r.agent) for r in (*first.responses, *second.responses)}),
+                asked=asked,
                 used=int(both.sum()),
                 within_task=within.mean,
                 within_low=None if within.low is None else max(-1.0, within.low),
                 within_high=None if within.high is None else min(1.0, within.high),
                 tasks_used=within.n,
-                level=level,
+                level=draws["level"],
                 note=note,
             )
         )
     return rows
 
 
-def _tables(first: Sequence[ResponseScore], second: Sequence[ResponseScore]) -> FloatArray:
-    """Scores [2, tasks, agents], NaN where there is none."""
-    tasks = list(dict.fromkeys(row.task for row in (*first, *second)))
-    agents = list(dict.fromkeys(row.agent for row in (*first, *second)))
-    at, whom = {task: i for i, task in enumerate(tasks)}, {agent: i for i, agent in enumerate(agents)}
-    tables = np.full((2, len(tasks), len(agents)), np.nan)
-    for table, rows in zip(tables, (first, second), strict=True):
-        for row in rows:
-            if row.score is not None:
-                table[at[row.task], whom[row.agent]] = row.score
-    return tables
+def _tables(first: ScoredBy, second: ScoredBy) -> tuple[FloatArray, int]:
+    """Scores [2, tasks, agents], NaN where there is none, and how many responses were asked about."""
+    keys = {**first.scores, **second.scores}
+    names = {"tasks": list(dict.fromkeys(t for t, _ in keys)), "agents": list(dict.fromkeys(a for _, a in keys))}
+    tables = [score_arrays(one.scores, **names)[0] for one in (first, second)]
+    return np.stack(tables), len(keys)
 
 
 def _means(tables: FloatArray, both: BoolArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -284,13 +270,7 @@ def _means(tables: FloatArray, both: BoolArray, counts: FloatArray) -> tuple[Flo
 
 
 def _interval(
-    tables: FloatArray,
-    both: BoolArray,
-    coefficient: Coefficient,
-    *,
-    seed: int,
-    resamples: int,
-    level: float,
+    tables: FloatArray, both: BoolArray, coefficient: Coefficient, draws: Draws
 ) -> tuple[float | None, float | None, str | None]:
     """Percentiles over resampled tasks; without them where too few tasks or draws are left."""
     n = int(both.any(axis=1).sum())
@@ -299,9 +279,9 @@ def _interval(
     used = both.any(axis=1)
     found = [
         correlations(*_means(tables[:, used], both[used], counts), coefficient)
-        for counts in draw_counts(n, seed=seed, resamples=resamples)
+        for counts in draw_counts(n, seed=draws["seed"], resamples=draws["resamples"])
     ]
-    return percentile_interval(np.concatenate(found), level=level)
+    return percentile_interval(np.concatenate(found), level=draws["level"])
 
 
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:

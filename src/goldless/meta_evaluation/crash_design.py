@@ -1,22 +1,20 @@
 """Who is crash-tested: which responses are perturbed, what each is held against, and the study of both.
 
-A perturbed copy is an agent of its own, ``AGENT~PERTURBATION``, with the peers of the response it was made from, so
-that any metric scores it as it scores the original.
+A perturbed copy is an agent of its own, with the peers of the response it was made from, so that any metric scores it
+as it scores the original.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-import polars as pl
-
 from goldless.errors import MetricError, UserError, nearest
-from goldless.meta_evaluation.perturbations.applying import PerturbedText
-from goldless.meta_evaluation.perturbations.catalogue import Perturbation
+from goldless.meta_evaluation.perturbations.perturbation import Perturbation, PerturbedText
 from goldless.models.interface import content_hash
 from goldless.records import Response
-from goldless.studies import Study, study_from_frame
+from goldless.studies import Study
+from goldless.studies.record_study import study_from_records
 
 DEFAULT_REFERENCES = 2
 """Peers that a response is held against, as in the GEM paper."""
@@ -42,10 +40,25 @@ class Candidates:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """A candidate's response as a perturbation changed it."""
+
+    task: str
+    agent: str
+    """Whose response it was made from."""
+    perturbation: str
+    name: str
+    """The agent that it is in the study."""
+    peers: Mapping[str, str | None]
+    """What it is held against in the place of each peer of the original; None: that peer could not be perturbed."""
+
+
+@dataclass(frozen=True, slots=True)
 class CrashStudy:
     """The responses, their perturbed copies and their peers as one study."""
 
     study: Study
+    copies: tuple[Copy, ...]
     pairing: Mapping[Key, tuple[str, ...]]
     """The peers of each response and each copy."""
 
@@ -63,15 +76,8 @@ def choose_candidates(
     ``references``: the agents that serve as peers, or how many of the others do: the next ones around a circle that
     the seed draws, so that an agent has the same peers on every task that they answered.
     """
-    if most < 1:
-        raise UserError(f"at least 1 response is needed for a crash test, not {most}")
     known = [agent.agent for agent in study.agents]
-    named = None if isinstance(references, int) else tuple(references)
-    for name in (*(agents or ()), *(named or ())):
-        if name not in known:
-            raise UserError(f"no agent {name!r} in the study{nearest(name, known)}")
-    if isinstance(references, int) and references < 1:
-        raise UserError(f"a response is held against at least 1 peer, not {references}")
+    _check_choice(known, agents, references, most)
     circle = sorted(known, key=lambda name: content_hash("references", seed, name))
     found: dict[Key, tuple[str, ...]] = {}
     for task, responses in study:
@@ -79,7 +85,7 @@ def choose_candidates(
         for agent in [name for name in known if name in there and (agents is None or name in agents)]:
             place = circle.index(agent)
             around = [name for name in (*circle[place + 1 :], *circle[:place]) if name in there]
-            peers = around[:references] if isinstance(references, int) else [n for n in around if n in (named or ())]
+            peers = around[:references] if isinstance(references, int) else [n for n in around if n in references]
             if peers:
                 found[task.task, agent] = tuple(peers)
     if not found:
@@ -91,9 +97,24 @@ def choose_candidates(
     return Candidates({key: peers for key, peers in found.items() if key in drawn}, len(found))
 
 
-def copy_name(agent: str, perturbation: str) -> str:
-    """The name of an agent's perturbed copy."""
-    return f"{agent}~{perturbation}"
+def _check_choice(
+    known: Sequence[str], agents: Sequence[str] | None, references: int | Sequence[str], most: int
+) -> None:
+    if most < 1:
+        raise UserError(f"at least 1 response is needed for a crash test, not {most}")
+    for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
+        if name not in known:
+            raise UserError(f"no agent {name!r} in the study{nearest(name, known)}")
+    if isinstance(references, int) and references < 1:
+        raise UserError(f"a response is held against at least 1 peer, not {references}")
+
+
+def needed_responses(study: Study, candidates: Candidates, perturbation: Perturbation) -> list[Response]:
+    """The responses that a perturbation is applied to."""
+    keys = dict.fromkeys(candidates.peers)
+    if perturbation.scope == "everybody":
+        keys |= dict.fromkeys(candidates.references)
+    return _responses(study, keys)
 
 
 def crash_study(
@@ -103,47 +124,41 @@ def crash_study(
 
     A perturbation of everybody holds a copy against copies; where a peer could not be perturbed, the pair is left out.
     """
-    rows = [_row(study, key) for key in dict.fromkeys((*candidates.peers, *candidates.references))]
-    names = {row["agent"] for row in rows}
-    pairing: dict[Key, tuple[str, ...]] = dict(candidates.peers)
-    for name, (perturbation, texts) in perturbed.items():
-        made = {(text.task, text.agent): text.text for text in texts if text.text is not None}
-        changed = {(t.task, t.agent) for t in texts if t.text is not None and not t.unchanged}
-        for (task, agent), peers in candidates.peers.items():
-            if (task, agent) not in changed:
-                continue
-            if perturbation.scope == "everybody":
-                pairing[task, copy_name(agent, name)] = tuple(
-                    copy_name(peer, name) for peer in peers if (task, peer) in made
-                )
-            else:
-                pairing[task, copy_name(agent, name)] = peers
-        wanted = changed if perturbation.scope == "candidate" else set(made)
-        rows += [
-            {"task": task, "agent": copy_name(agent, name), "text": text}
-            for (task, agent), text in made.items()
-            if (task, agent) in wanted
-        ]
-        clash = {row["agent"] for row in rows[-len(wanted) :]} & names if wanted else set()
-        if clash:
-            raise UserError(f"an agent of the study is called {min(clash)!r}, as a perturbed copy would be")
-    kept = {task for task, _ in pairing}
-    tasks = study.table("tasks")
-    if tasks is not None:
-        tasks = tasks.filter(pl.col("task").is_in(list(kept)))
-    frame = pl.DataFrame(rows, schema={"task": pl.String, "agent": pl.String, "text": pl.String})
-    return CrashStudy(study_from_frame(frame, tasks=tasks, name=study.name), pairing)
+    originals = _responses(study, dict.fromkeys((*candidates.peers, *candidates.references)))
+    copies: list[Copy] = []
+    copied: list[Response] = []
+    for perturbation, texts in perturbed.values():
+        made = {(text.task, text.agent): text for text in texts if text.text is not None}
+        mine = _copies(candidates, perturbation, made)
+        kept = made if perturbation.scope == "everybody" else {(copy.task, copy.agent): None for copy in mine}
+        copies += mine
+        copied += [Response(t.task, t.copy, t.text or "") for key, t in made.items() if key in kept]
+    _check_names({response.agent for response in originals}, {response.agent for response in copied})
+    pairing = dict(candidates.peers)
+    pairing |= {(c.task, c.name): tuple(peer for peer in c.peers.values() if peer is not None) for c in copies}
+    kept_tasks = {task for task, _ in pairing}
+    tasks = [study.task(task) for task in study.tasks if task in kept_tasks]
+    return CrashStudy(study_from_records(tasks, [*originals, *copied], name=study.name), tuple(copies), pairing)
 
 
-def needed_responses(study: Study, candidates: Candidates, perturbation: Perturbation) -> list[Response]:
-    """The responses that a perturbation is applied to."""
-    keys = dict.fromkeys(candidates.peers)
-    if perturbation.scope == "everybody":
-        keys |= dict.fromkeys(candidates.references)
+def _copies(candidates: Candidates, perturbation: Perturbation, made: Mapping[Key, PerturbedText]) -> list[Copy]:
+    """The candidates' responses that were changed, with what each is held against."""
+    found = []
+    for (task, agent), peers in candidates.peers.items():
+        text = made.get((task, agent))
+        if text is None or text.unchanged:
+            continue
+        held: dict[str, str | None] = {peer: peer for peer in peers}
+        if perturbation.scope == "everybody":
+            held = {peer: made[task, peer].copy if (task, peer) in made else None for peer in peers}
+        found.append(Copy(task, agent, perturbation.name, text.copy, held))
+    return found
+
+
+def _check_names(originals: set[str], copies: set[str]) -> None:
+    if clash := originals & copies:
+        raise UserError(f"an agent of the study is called {min(clash)!r}, as a perturbed copy would be")
+
+
+def _responses(study: Study, keys: Iterable[Key]) -> list[Response]:
     return [found for task, agent in keys if (found := study.response(task, agent)) is not None]
-
-
-def _row(study: Study, key: Key) -> dict[str, str]:
-    found = study.response(*key)
-    assert found is not None
-    return {"task": found.task, "agent": found.agent, "text": found.text}

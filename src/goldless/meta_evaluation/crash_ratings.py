@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.meta_evaluation.crash_design import Candidates, Key, copy_name
-from goldless.meta_evaluation.perturbations.applying import PerturbedText
-from goldless.meta_evaluation.perturbations.catalogue import Kind, Must, Perturbation
+from goldless.meta_evaluation.crash_design import Copy
+from goldless.meta_evaluation.metric_results import Scores, pair_scores, response_scores
+from goldless.meta_evaluation.perturbations.perturbation import Kind, Must, Perturbation, PerturbedText
 from goldless.runs.options import Options
 from goldless.runs.outcomes import MetricScores
-from goldless.statistics.comparisons import sign_flip_p
+from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import EffectSize, paired_d, pooled_smd
 
+FloatArray = npt.NDArray[np.float64]
 Rating = Literal["pass", "fail", "not shown"]
 RATINGS: tuple[Rating, ...] = ("pass", "fail", "not shown")
 DEFAULT_MARGIN = 0.2
 """The effect that counts as none: Cohen's "small"."""
+_Sample = tuple[str, float | None, float | None]
+"""Task, score before and score after; None: missing."""
 UNBOUNDED = "every score moves from one value to another: the effect has no bound"
 
 
@@ -57,22 +60,40 @@ class CrashResult:
     """Samples without one of the two scores."""
 
 
-def crash_result(
+def crash_results(
     scores: MetricScores,
+    perturbed: Iterable[tuple[Perturbation, Sequence[PerturbedText]]],
+    copies: Sequence[Copy],
+    *,
+    options: Options,
+    margin: float,
+) -> list[CrashResult]:
+    """The effect of every perturbation on a metric's scores, with p corrected for all of them.
+
+    ``perturbed``: each perturbation with what became of the responses that were to be perturbed.
+    """
+    pairs = pair_scores(scores) if scores.metric.needs.verdicts is None else {}
+    responses = response_scores(scores)
+    rows = []
+    for perturbation, texts in perturbed:
+        own = [copy for copy in copies if copy.perturbation == perturbation.name]
+        samples = _pair_samples(own, pairs) if pairs else _response_samples(own, responses)
+        rows.append(_crash_result(scores.metric.name, perturbation, texts, samples, options=options, margin=margin))
+    return [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
+
+
+def _crash_result(
+    metric: str,
     perturbation: Perturbation,
-    candidates: Candidates,
     texts: Sequence[PerturbedText],
+    samples: Sequence[_Sample],
     *,
     options: Options,
     margin: float,
 ) -> CrashResult:
-    """The effect of a perturbation on a metric's scores, with ``p_holm`` left open.
-
-    Responses that the perturbation left as they were are counted, and are in no effect.
-    """
-    mine = [text for text in texts if (text.task, text.agent) in candidates.peers]
-    changed = [(t.task, t.agent) for t in mine if t.text is not None and not t.unchanged]
-    tasks, before, after = _samples(scores, perturbation, candidates, changed)
+    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect."""
+    tasks = [task for task, _, _ in samples]
+    before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
     both = ~(np.isnan(before) | np.isnan(after))
     p = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
     smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
@@ -81,12 +102,12 @@ def crash_result(
         rises = bool(after[both][0] > before[both][0])
         rating, reason = ("fail", "rises") if rises else ("pass", "falls")
     return CrashResult(
-        metric=scores.metric.name,
+        metric=metric,
         perturbation=perturbation.name,
         kind=perturbation.kind,
         must=perturbation.must,
         rating=rating,
-        reason=reason if changed else "it changed no response",
+        reason=reason if samples else "it changed no response",
         mean_before=float(before[both].mean()) if both.any() else None,
         mean_after=float(after[both].mean()) if both.any() else None,
         smd=smd,
@@ -94,16 +115,14 @@ def crash_result(
         p=p,
         p_holm=None,
         samples=int(both.sum()),
-        responses=len(mine),
-        unchanged=sum(text.unchanged for text in mine),
-        not_made=sum(text.text is None for text in mine),
+        responses=len(texts),
+        unchanged=sum(text.unchanged for text in texts),
+        not_made=sum(text.text is None for text in texts),
         missing=int((~both).sum()),
     )
 
 
-def _effect(
-    before: npt.NDArray[np.float64], after: npt.NDArray[np.float64], tasks: Sequence[str], options: Options
-) -> EffectSize:
+def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options: Options) -> EffectSize:
     """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
     n = len(set(tasks))
     if n < 2:
@@ -115,32 +134,21 @@ def _effect(
     return pooled_smd(before, after, clusters=tasks, level=options.level)
 
 
-def _samples(
-    scores: MetricScores, perturbation: Perturbation, candidates: Candidates, changed: Sequence[Key]
-) -> tuple[list[str], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Task, score before and score after of every sample: a pair as in the paper, or a response where there is none."""
-    name = perturbation.name
-    if len(scores.pairs) and scores.metric.needs.verdicts is None:
-        known = dict(zip(scores.pairs.select("task", "agent", "peer").iter_rows(), scores.pairs["score"], strict=True))
-        keys = [(task, agent, peer) for task, agent in changed for peer in candidates.peers[task, agent]]
-        everybody = perturbation.scope == "everybody"
-        before = [known.get(key) for key in keys]
-        after = [
-            known.get((task, copy_name(agent, name), copy_name(peer, name) if everybody else peer))
-            for task, agent, peer in keys
-        ]
-        return [task for task, _, _ in keys], _numbers(before), _numbers(after)
-    of = dict(zip(scores.responses.select("task", "agent").iter_rows(), scores.responses["score"], strict=True))
-    before = [of.get(key) for key in changed]
-    after = [of.get((task, copy_name(agent, name))) for task, agent in changed]
-    return [task for task, _ in changed], _numbers(before), _numbers(after)
+def _pair_samples(copies: Sequence[Copy], known: Mapping[tuple[str, str, str], float | None]) -> list[_Sample]:
+    """A sample for every pair, as in the paper."""
+    return [
+        (copy.task, known.get((copy.task, copy.agent, peer)), known.get((copy.task, copy.name, held or "")))
+        for copy in copies
+        for peer, held in copy.peers.items()
+    ]
 
 
-def _numbers(values: Sequence[float | None]) -> npt.NDArray[np.float64]:
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+def _response_samples(copies: Sequence[Copy], known: Scores) -> list[_Sample]:
+    """A sample for every response, of metrics that score no pairs."""
+    return [(copy.task, known.get((copy.task, copy.agent)), known.get((copy.task, copy.name))) for copy in copies]
 
 
-def _task_means(differences: npt.NDArray[np.float64], tasks: Sequence[str]) -> npt.NDArray[np.float64]:
+def _task_means(differences: FloatArray, tasks: Sequence[str]) -> FloatArray:
     """The mean difference of each task that has one."""
     by_task: dict[str, list[float]] = {}
     for task, difference in zip(tasks, differences.tolist(), strict=True):

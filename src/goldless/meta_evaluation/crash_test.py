@@ -9,8 +9,8 @@ tasks are what is independent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from goldless.errors import MetricError, UserError
 from goldless.evidence import OPEN_KINDS, Evidence
@@ -22,19 +22,16 @@ from goldless.meta_evaluation.crash_design import (
     crash_study,
     needed_responses,
 )
-from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN, CrashResult, Rating, crash_result
-from goldless.meta_evaluation.perturbations.applying import PerturbedText, perturb
-from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, Perturbation, find_perturbation
-from goldless.models.cache import default_journal
+from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN, CrashResult, Rating, crash_results
+from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
+from goldless.meta_evaluation.perturbations.open_writer import open_writer
+from goldless.meta_evaluation.perturbations.perturbation import Perturbation, PerturbedText, perturb
 from goldless.models.interface import ChatModel
-from goldless.models.journal import Journal
-from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import Part, Spending, open_models, refuse_without_chat
-from goldless.runs.options import Options, Progress, check_options
+from goldless.runs.opening import Spending
+from goldless.runs.options import Options, check_options
 from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.signature import Signature
-from goldless.statistics.comparisons import holm
 from goldless.studies import Study
 
 
@@ -104,6 +101,10 @@ class CrashTest:
         return sum(result.rating == rating for result in self.of(metric))
 
 
+Perturbed = Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
+"""By name, each perturbation with what became of the responses."""
+
+
 async def crash_test(study: Study, options: Options, *, crash: CrashOptions | None = None) -> CrashTest:
     """Score responses before and after perturbations with every metric, and rate what happens."""
     crash = crash or CrashOptions()
@@ -112,19 +113,49 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         study, agents=crash.agents, references=crash.references, most=crash.responses, seed=options.seed
     )
     perturbed, writing = await _perturbed(study, candidates, perturbations, options, crash)
-    made = crash_study(study, candidates, {name: (perturbations[name], texts) for name, texts in perturbed.items()})
+    made = crash_study(study, candidates, perturbed)
     scored = await score_study(made.study, replace(options, pairing=made.pairing))
-    results: list[CrashResult] = []
-    for scores in scored.scores.values():
-        rows = [
-            crash_result(scores, perturbation, candidates, perturbed[name], options=options, margin=crash.margin)
-            for name, perturbation in perturbations.items()
-        ]
-        corrected = holm([row.p for row in rows])
-        results += [replace(row, p_holm=p) for row, p in zip(rows, corrected, strict=True)]
-    settings = {
-        "perturbations": "+".join(perturbations),
-        **({} if not any(p.needs_writer for p in perturbations.values()) else {"writer": writing[0].model}),
+    mine = [
+        (perturbation, [text for text in texts if (text.task, text.agent) in candidates.peers])
+        for perturbation, texts in perturbed.values()
+    ]
+    settings = _settings(study, options, crash, candidates, perturbed)
+    if writing:
+        settings = {"perturbations": settings["perturbations"], "writer": writing[0].model, **settings}
+    evidence, written = scored.collected.evidence, _written(perturbed)
+    return CrashTest(
+        source=study,
+        results=tuple(
+            result
+            for scores in scored.scores.values()
+            for result in crash_results(scores, mine, made.copies, options=options, margin=crash.margin)
+        ),
+        signatures={
+            name: str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings}))
+            for name, scores in scored.scores.items()
+        },
+        perturbed=tuple(text for _, texts in perturbed.values() for text in texts),
+        candidates=candidates,
+        margin=crash.margin,
+        level=options.level,
+        spending=(*writing, *scored.spending),
+        problems=_problems(perturbed, scored.scores, evidence),
+        asked=len(written) + evidence.asked,
+        open=sum(text.failure is not None and text.failure.kind in OPEN_KINDS for text in written) + evidence.open,
+    )
+
+
+def _written(perturbed: Perturbed) -> list[PerturbedText]:
+    """The texts that a writer was asked for."""
+    return [text for perturbation, texts in perturbed.values() if perturbation.needs_writer for text in texts]
+
+
+def _settings(
+    study: Study, options: Options, crash: CrashOptions, candidates: Candidates, perturbed: Perturbed
+) -> dict[str, str]:
+    """What the signatures of all metrics say of the crash test."""
+    return {
+        "perturbations": "+".join(perturbed),
         "responses": f"{len(candidates.peers)}of{candidates.of}",
         "candidates": "all" if crash.agents is None else "+".join(crash.agents),
         "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
@@ -136,24 +167,6 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         "seed": str(options.seed),
         "study": study.fingerprint[:8],
     }
-    written = [text for name, texts in perturbed.items() if perturbations[name].needs_writer for text in texts]
-    open_texts = sum(text.failure is not None and text.failure.kind in OPEN_KINDS for text in written)
-    return CrashTest(
-        source=study,
-        results=tuple(results),
-        signatures={
-            name: str(Signature(f"crash-test[{name}]", {**_metric_settings(scores), **settings}))
-            for name, scores in scored.scores.items()
-        },
-        perturbed=tuple(text for texts in perturbed.values() for text in texts),
-        candidates=candidates,
-        margin=crash.margin,
-        level=options.level,
-        spending=(*writing, *scored.spending),
-        problems=_problems(perturbed, scored.scores, scored.collected.evidence),
-        asked=len(written) + scored.collected.evidence.asked,
-        open=open_texts + scored.collected.evidence.open,
-    )
 
 
 def _metric_settings(scores: MetricScores) -> dict[str, str]:
@@ -192,45 +205,34 @@ async def _perturbed(
     perturbations: Mapping[str, Perturbation],
     options: Options,
     crash: CrashOptions,
-) -> tuple[dict[str, list[PerturbedText]], tuple[Spending, ...]]:
+) -> tuple[Perturbed, tuple[Spending, ...]]:
     """The changed texts by perturbation, and what they cost."""
-    found: dict[str, list[PerturbedText]] = {}
-    journal: Journal | None = None
-    async with AsyncExitStack() as stack:
-        writer = None
-        if any(perturbation.needs_writer for perturbation in perturbations.values()):
-            journal = Journal(options.journal or default_journal())
-            stack.callback(journal.close)
-            parts = [Part("writer", crash.writer, "chat")]
-            writer = (await stack.enter_async_context(open_models(parts, options, journal)))["writer"]
-            refuse_without_chat(writer, "perturb responses")
+    found: dict[str, tuple[Perturbation, Sequence[PerturbedText]]] = {}
+    needed = any(perturbation.needs_writer for perturbation in perturbations.values())
+    async with open_writer(crash.writer if needed else None, options, to="perturb responses") as writer:
         for name, perturbation in perturbations.items():
-
-            def tell(done: int, total: int, name: str = name) -> None:
-                options.progress(Progress(f"perturbing: {name}", done, total, 0, 0.0))
-
-            found[name] = await perturb(
+            stage = partial(writer.tell, f"perturbing: {name}")
+            texts = await perturb(
                 study,
                 perturbation,
                 responses=needed_responses(study, candidates, perturbation),
                 seed=options.seed,
-                writer=None if writer is None else writer.chat,
-                at_once=1 if writer is None or writer.local else CALLS_AT_ONCE,
-                tell=tell if perturbation.needs_writer else _quiet,
+                writer=writer.chat,
+                at_once=writer.at_once,
+                tell=stage if perturbation.needs_writer else _quiet,
             )
-        return found, () if writer is None else (writer.spending,)
+            found[name] = perturbation, texts
+        return found, writer.spending
 
 
 def _quiet(_done: int, _total: int) -> None:
     """Pure perturbations are done before anybody could look."""
 
 
-def _problems(
-    perturbed: Mapping[str, Sequence[PerturbedText]], scores: Mapping[str, MetricScores], evidence: Evidence
-) -> dict[str, int]:
+def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence: Evidence) -> dict[str, int]:
     examples = evidence.examples
     found = {f"{kind}, for example: {examples[kind]}": count for kind, count in sorted(evidence.failures.items())}
-    for name, texts in perturbed.items():
+    for name, (_, texts) in perturbed.items():
         for text in texts:
             if text.failure is not None:
                 key = f"{name}: {text.failure.kind}: {text.failure.message}"

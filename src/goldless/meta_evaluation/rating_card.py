@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import polars as pl
 from goldless.files import write_text, write_whole
 from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
 from goldless.meta_evaluation.crash_test import CrashTest
-from goldless.meta_evaluation.perturbations.catalogue import Must
+from goldless.meta_evaluation.perturbations.perturbation import Must
 from goldless.models.interface import content_hash
 from goldless.reports.badge import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -28,6 +29,8 @@ READING = (
     "-{margin:g} without that; a manipulation fails where it lies above 0, and passes where it lies below {margin:g} "
     "without that; else it is not shown."
 )
+EFFECTS = {"smd": "smd", "paired": "paired_d"}
+"""Fields of a result that are effects, with their names in a row."""
 MARKS: Mapping[Must, str] = {"fall": "↓", "not rise": "≤"}
 
 
@@ -99,31 +102,17 @@ def card_tables(test: CrashTest) -> list[ReportTable]:
 
 
 def _row(result: CrashResult) -> dict[str, Cell]:
-    return {
-        "metric": result.metric,
-        "perturbation": result.perturbation,
-        "kind": result.kind,
-        "must": result.must,
-        "rating": result.rating,
-        "reason": result.reason,
-        "mean_before": result.mean_before,
-        "mean_after": result.mean_after,
-        "smd": result.smd.value,
-        "smd_low": result.smd.low,
-        "smd_high": result.smd.high,
-        "paired_d": result.paired.value,
-        "paired_d_low": result.paired.low,
-        "paired_d_high": result.paired.high,
-        "p": result.p,
-        "p_holm": result.p_holm,
-        "samples": result.samples,
-        "tasks": result.smd.n,
-        "responses": result.responses,
-        "unchanged": result.unchanged,
-        "not_made": result.not_made,
-        "missing": result.missing,
-        "note": result.smd.note,
-    }
+    """The result with its effects flat."""
+    row: dict[str, Cell] = {}
+    for name, value in asdict(result).items():
+        if name in EFFECTS:
+            row[EFFECTS[name]] = value["value"]
+            row |= {f"{EFFECTS[name]}_{end}": value[end] for end in ("low", "high")}
+        else:
+            row[name] = value
+        if name == "samples":
+            row["tasks"] = result.smd.n
+    return {**row, "note": result.smd.note}
 
 
 def card_json(test: CrashTest) -> dict[str, Any]:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from goldless.errors import UserError, nearest
-from goldless.judging.asking import side_by_side
-from goldless.meta_evaluation.perturbations.replacements import NULL, PEER_REVIEW_NULL
-from goldless.meta_evaluation.perturbations.writing import MOST_TOKENS, Writer, written
-from goldless.records import Agent, CallFailure, Response, Task
+from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, Writer, made_side_by_side, written
+from goldless.meta_evaluation.perturbations.replacements import NULL_REVIEW, NULL_TEXT
+from goldless.records import Agent, CallFailure, Task
 
 Group = Literal["good faith", "problematic"]
 
@@ -55,24 +55,6 @@ class Strategy:
         return self.reading is not None
 
 
-@dataclass(frozen=True, slots=True)
-class StrategyText:
-    """What a strategy answered to one task."""
-
-    task: str
-    agent: str
-    text: str | None
-    """None: missing, and ``failure`` says why."""
-    notes: str | None = None
-    """What the response was written from."""
-    failure: CallFailure | None = None
-
-    @property
-    def response(self) -> Response | None:
-        """The response, where there is one."""
-        return None if self.text is None else Response(self.task, self.agent, self.text)
-
-
 _DESCRIPTIONS: Mapping[str, tuple[Group, str]] = {
     "strategic-rewrite": ("problematic", "answers as though quite another thing had been asked and found"),
     "related-shift": ("problematic", "answers with details that differ from those of the task"),
@@ -103,7 +85,7 @@ _GENERAL: Mapping[str, tuple[str | None, str]] = {
             "Just output the response."
         ),
     ),
-    "null": (None, NULL),
+    "null": (None, NULL_TEXT),
 }
 _PEER_REVIEW: Mapping[str, tuple[str | None, str]] = {
     "strategic-rewrite": (
@@ -125,7 +107,7 @@ _PEER_REVIEW: Mapping[str, tuple[str | None, str]] = {
         PEER_REVIEW_NOTES,
         "Based on the notes please write a very brief review in 1 paragraph. Calibrate to 20 percent acceptance rate.",
     ),
-    "null": (None, PEER_REVIEW_NULL),
+    "null": (None, NULL_REVIEW),
 }
 """TVD-MI, A.2.1 and A.2.2: agents 2 to 6 in their order."""
 
@@ -161,34 +143,23 @@ async def write_strategy(
     *,
     at_once: int = 1,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
-) -> list[StrategyText]:
-    """The strategy's responses to the tasks, in their order.
+) -> list[str | CallFailure]:
+    """The strategy's responses to the tasks, in their order, or why one is missing.
 
     A task is read from its prompt, or from its abstract where it has no prompt; one that has neither is missing.
     """
     if strategy.needs_writer and writer is None:
         raise UserError(f"the strategy {strategy.name} is played by a chat model, and none was named: name a writer")
-    found: dict[int, StrategyText] = {}
-
-    async def one(place: int) -> None:
-        found[place] = await _answer(tasks[place], strategy, writer)
-        tell(len(found), len(tasks))
-
-    await side_by_side(one, range(len(tasks)), at_once)
-    return [found[place] for place in range(len(tasks))]
+    return await made_side_by_side(partial(_answer, strategy, writer), tasks, at_once=at_once, tell=tell)
 
 
-async def _answer(task: Task, strategy: Strategy, writer: Writer | None) -> StrategyText:
+async def _answer(strategy: Strategy, writer: Writer | None, task: Task) -> str | CallFailure:
     if strategy.reading is None or writer is None:
-        return StrategyText(task.task, strategy.name, strategy.writing)
+        return strategy.writing
     material = task.prompt or task.synopses.get("abstract")
     if material is None:
-        failure = CallFailure("no_synopsis", f"task {task.task} has no prompt and no abstract to answer", attempts=0)
-        return StrategyText(task.task, strategy.name, None, failure=failure)
+        return CallFailure("no_synopsis", f"task {task.task} has no prompt and no abstract to answer", attempts=0)
     notes = await written(writer, strategy.reading, material, what="notes", most_tokens=MOST_TOKENS)
     if isinstance(notes, CallFailure):
-        return StrategyText(task.task, strategy.name, None, failure=notes)
-    text = await written(writer, strategy.writing, notes, what="response", most_tokens=MOST_TOKENS)
-    if isinstance(text, CallFailure):
-        return StrategyText(task.task, strategy.name, None, notes, text)
-    return StrategyText(task.task, strategy.name, text, notes)
+        return notes
+    return await written(writer, strategy.writing, notes, what="response", most_tokens=MOST_TOKENS)

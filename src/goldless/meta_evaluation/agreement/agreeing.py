@@ -11,17 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
+from goldless.judging.scales import find_scale
 from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
-from goldless.meta_evaluation.agreement.correlations import Correlation, Draws, correlations
-from goldless.meta_evaluation.agreement.judges import (
-    Judge,
-    check_unlike,
-    given_judges,
-    metric_judges,
-    reviewer_judges,
-)
+from goldless.meta_evaluation.agreement.correlations import Correlation, correlations
 from goldless.meta_evaluation.agreement.results import (
     Agreement,
     CriterionAgreement,
@@ -29,18 +24,31 @@ from goldless.meta_evaluation.agreement.results import (
     JudgeComparison,
     LabelCounts,
 )
-from goldless.meta_evaluation.agreement.score_files import GivenScores, Scores, check_given, read_score_files
+from goldless.meta_evaluation.judges import (
+    Judge,
+    agent_names,
+    judgement_arrays,
+    judgements_hash,
+    metric_judges,
+    recorded_scales,
+    reviewer_judges,
+    scoring_judge,
+)
+from goldless.meta_evaluation.metric_results import Scores
+from goldless.meta_evaluation.resampling import Draws, draws_of
+from goldless.meta_evaluation.score_files import GivenScores, check_given, read_score_files
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
 from goldless.records import Preference, Rating
-from goldless.runs.evaluation import Evaluation
-from goldless.runs.options import Options, check_options
+from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
+from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
 from goldless.statistics.comparisons import compare_all
+from goldless.statistics.rank_correlation import levelled
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
@@ -69,17 +77,16 @@ async def agree(
     model is asked.
     """
     check_convention(convention)
+    draws = draws_of(options)
     _check_named(options, reviewers, scale, scores)
     _check_labels(study, margin)
     chosen = _criteria(study, criterion)
-    given = _given(scores, study)
-    judges = reviewer_judges(study, reviewers, scale, convention=convention, own_family=own_family)
-    judges += given_judges(given, study)
-    check_unlike(judges)
+    judges = _recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)
+    judges += [_given_judge(one, study) for one in _given(scores, study)]
+    _check_unlike(judges)
     evaluation = await evaluate_study(study, options) if options.metrics else None
-    judges = [*_computed(evaluation, study), *judges]
-    check_unlike(judges)
-    draws = Draws(options.seed, options.resamples, options.level)
+    judges = [*map(_levelled, metric_judges(evaluation, study, only_asked=True)), *judges]
+    _check_unlike(judges)
     found = tuple(
         _on_criterion(study, judges, name, convention=convention, margin=margin, measurement=measurement, draws=draws)
         for name in chosen
@@ -99,7 +106,6 @@ async def agree(
 
 def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None) -> None:
     """Refuse what no agreement could be measured with."""
-    check_options(options if options.metrics else replace(options, metrics=Options().metrics))
     if not options.metrics and not reviewers and scores is None:
         raise UserError("name what to hold against people: metrics, recorded reviewers, or a file of scores")
     of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
@@ -141,10 +147,78 @@ def _given(scores: Given | None, study: Study) -> list[GivenScores]:
     return read_score_files([scores] if isinstance(scores, str | Path) else list(scores), study)
 
 
-def _computed(evaluation: Evaluation | None, study: Study) -> list[Judge]:
-    if evaluation is None:
+def _levelled(judge: Judge) -> Judge:
+    """Scores that only rounding tells apart are equal."""
+    scores = judge.response_scores
+    return replace(judge, scores=replace(scores, score=levelled(scores.score)))
+
+
+def _given_judge(given: GivenScores, study: Study) -> Judge:
+    """Scores that somebody else computed."""
+    rows = [(task, agent, score) for (task, agent), score in sorted(given.scores.items())]
+    settings = {"scores": f"given-{evidence_hash(rows)}", **({"file": given.file} if given.file else {})}
+    signature = Signature(given.metric, {**settings, "study": study.fingerprint[:8]})
+    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    return _levelled(scoring_judge(given.metric, "scores", given.scores, signature=str(signature), **names))
+
+
+def _recorded_judges(
+    study: Study, reviewers: Sequence[str], scale: str | None, *, convention: Convention, own_family: bool
+) -> list[Judge]:
+    """Recorded reviewers, each alone, and their equal vote where they are several; ``all``: every one on the scale.
+
+    By default judgements on agents of a reviewer's own family are left out, as in a review; the papers keep them.
+    """
+    if not reviewers:
         return []
-    return metric_judges(evaluation.outcomes.values(), study)
+    wanted = [] if "all" in reviewers else list(dict.fromkeys(reviewers))
+    chosen = find_scale(_scale(study, scale))
+    evidence = recorded_review(study, scale=chosen, reviewers=wanted, convention=convention)
+    rows = evidence.judgements
+    own_family = own_family or convention == "paper"
+    if not own_family:
+        rows = without_own_family(rows, {}, {agent.agent: agent.family or agent.agent for agent in study.agents})
+    said = set(rows["reviewer"])
+    heard = [name for name in evidence.reviewers if name in said]
+    if not heard:
+        raise MetricError("the reviewers named judged nothing but agents of their own family: see --own-family")
+    table = judgement_arrays(study, rows, heard, pairwise=chosen.pairwise)
+    settings = {
+        "scale": chosen.name,
+        "own-family": "judged" if own_family else "left-out",
+        "missing": "0.5" if convention == "paper" else "left-out",
+        "study": study.fingerprint[:8],
+    }
+    fusion = "vote" if chosen.pairwise else "raw" if convention == "paper" else "z"
+    of_panel = {"reviewers": ",".join(heard), "fusion": fusion}
+    found = []
+    for judge in reviewer_judges(table, convention=convention):
+        own = rows if judge.kind == "panel" else rows.filter(pl.col("reviewer") == judge.name)
+        evidence_settings = {**settings, "evidence": f"recorded-{judgements_hash(own)}"}
+        described = {**of_panel, **evidence_settings} if judge.kind == "panel" else evidence_settings
+        found.append(replace(judge, signature=str(Signature(judge.name, described))))
+    return found
+
+
+def _scale(study: Study, scale: str | None) -> str:
+    """The scale named, or the only one that judgements are on."""
+    if scale is not None:
+        return scale
+    known = list(recorded_scales(study))
+    if len(known) == 1:
+        return known[0]
+    raise UserError(f"name the scale of the judgements with --scale; {study.name} has {', '.join(known) or 'none'}")
+
+
+def _check_unlike(judges: Sequence[Judge]) -> None:
+    """Raise where two judges have one name."""
+    names = [judge.name for judge in judges]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        raise UserError(
+            f"{', '.join(map(repr, twice))} came more than once, as metric, reviewer or in a file of scores; "
+            "rename one of them in the column metric of its file, or leave one out"
+        )
 
 
 # --- on one criterion ----------------------------------------------------------------------------------------------
@@ -169,9 +243,9 @@ def _on_criterion(
     table = rating_table(ratings, tasks=tasks, agents=agents) if ratings else None
     correlated: list[tuple[tuple[Correlation, ...], FloatArray]] = []
     if table is not None:
-        tables = [judge.scores.score for judge in judges]
+        tables = [judge.response_scores.score for judge in judges]
         correlated = correlations(tables, table.value, convention=convention, draws=draws)
-    shares = accuracies(earned, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    shares = accuracies(earned, **draws)
     found = tuple(
         JudgeAgreement(judge.name, judge.kind, share, correlated[i][0] if correlated else (), judge.signature)
         for i, (judge, share) in enumerate(zip(judges, shares, strict=True))
@@ -233,7 +307,7 @@ def _notes(
 
 
 def _compared(earned: Sequence[PairCredits], draws: Draws) -> list[JudgeComparison]:
-    found = compare_all_credits(earned, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    found = compare_all_credits(earned, **draws)
     return [
         JudgeComparison(
             "accuracy", c.first, c.second, c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks
@@ -246,10 +320,10 @@ def _compared_ranks(names: Sequence[str], by_task: FloatArray | None, draws: Dra
     """Spearman's coefficients on the tasks on which both judges have one."""
     if by_task is None or len(names) < 2:
         return []
-    pairs = compare_all(names, by_task, seed=draws.seed, permutations=draws.resamples)
+    pairs = compare_all(names, by_task, seed=draws["seed"], permutations=draws["resamples"])
     number = {name: i for i, name in enumerate(names)}
     differences = np.stack([by_task[:, number[c.first]] - by_task[:, number[c.second]] for c in pairs], axis=1)
-    intervals = task_intervals(differences, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    intervals = task_intervals(differences, **draws)
     return [
         JudgeComparison("spearman", c.first, c.second, c.difference, i.low, i.high, c.p, c.p_holm, c.n, c.n)
         for c, i in zip(pairs, intervals, strict=True)
@@ -275,9 +349,9 @@ def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, s
         "ties": "labels-left-out,judges-half",
         "missing": "half" if paper else "left-out",
         "undefined": "0" if paper else "left-out",
-        "interval": f"tasks-bootstrap-t-{draws.level:g}(t-under-{FEW_TASKS});agents:percentile",
+        "interval": f"tasks-bootstrap-t-{draws['level']:g}(t-under-{FEW_TASKS});agents:percentile",
         "test": "sign-flip-holm",
-        "resamples": str(draws.resamples),
-        "seed": str(draws.seed),
+        "resamples": str(draws["resamples"]),
+        "seed": str(draws["seed"]),
         "study": study.fingerprint[:8],
     }

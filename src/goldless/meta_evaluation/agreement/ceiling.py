@@ -8,19 +8,21 @@ coefficient with the others' medians over the responses to a task.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.meta_evaluation.agreement.correlations import Draws
+from goldless.meta_evaluation.metric_results import numbers
+from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.pair_labels import ROUNDING
 from goldless.metrics.shares import Share, task_shares
 from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import Interval, task_intervals
 from goldless.statistics.rank_correlation import rank_correlations
 from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
+from goldless.statistics.score_table import score_table
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -100,9 +102,7 @@ def human_ceiling(
         voices.unit,
         task=voices.task,
         measurement=_measurement(voices, measurement, by_ratings=by_ratings),
-        seed=draws.seed,
-        resamples=draws.resamples,
-        level=draws.level,
+        **draws,
     )
     if not by_ratings:
         return _by_preferences(voices, alpha, draws)
@@ -124,17 +124,17 @@ def _shared(voices: _Voices) -> bool:
 
 def _by_ratings(voices: _Voices, alpha: Reliability, agents: int, draws: Draws) -> Ceiling:
     named = not _sorted_by_name(voices)
-    dealt = [voices.rater] if named else _dealt(voices, draws.seed)
+    dealt = [voices.rater] if named else _dealt(voices, draws["seed"])
     held = [_against_others(voices, rater, agents) for rater in dealt]
     credit, task = np.concatenate([one.credit for one in held]), np.concatenate([one.task for one in held])
     rows, row_task = np.concatenate([one.spearman for one in held]), np.concatenate([one.row_task for one in held])
-    share = _shares(credit[None], task, draws)[0]
+    share = task_shares(credit[None], task, **draws)[0]
     listed = named and len(voices.raters) <= LISTED_RATERS
     return Ceiling(
         "ratings",
         len(voices.raters),
         alpha,
-        _fewer(share, len(dealt)),
+        replace(share, n=share.n // len(dealt)),
         tied=sum(one.tied for one in held) // len(dealt),
         spearman=_mean_over_tasks(rows, row_task, draws),
         undefined=int(np.isnan(rows).sum()) // len(dealt),
@@ -226,17 +226,13 @@ def _dealt(voices: _Voices, seed: int) -> list[IntArray]:
 
 def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Interval:
     """The mean over tasks of the mean of their rows."""
-    present = ~np.isnan(rows)
-    counts = np.bincount(task[present], minlength=int(task.max()) + 1)
-    sums = np.bincount(task[present], weights=rows[present], minlength=len(counts))
-    means = np.full(len(counts), np.nan)
-    np.divide(sums, counts, out=means, where=counts > 0)
-    return task_intervals(means[:, None], seed=draws.seed, resamples=draws.resamples, level=draws.level)[0]
+    means = score_table(task, np.zeros_like(task), rows, tasks=int(task.max()) + 1, agents=1)
+    return task_intervals(means, **draws)[0]
 
 
 def _one_by_one(voices: _Voices, held: _Held, draws: Draws) -> tuple[RaterAgreement, ...]:
     own = np.where(held.rater[None] == np.arange(len(voices.raters))[:, None], held.credit[None], np.nan)
-    shares = _shares(own, held.task, draws)
+    shares = task_shares(own, held.task, **draws)
     found = []
     for number, (rater, share) in enumerate(zip(voices.raters, shares, strict=True)):
         mine = held.row_rater == number
@@ -255,11 +251,11 @@ def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceilin
     decided = shared & (np.abs(net) > ROUNDING)
     credit = (1 + voices.value * np.sign(net))[decided] / 2
     task, who = voices.task[decided], voices.rater[decided]
-    share = _shares(credit[None], task, draws)[0]
+    share = task_shares(credit[None], task, **draws)[0]
     raters: tuple[RaterAgreement, ...] = ()
     if len(voices.raters) <= LISTED_RATERS:
         own = np.where(who[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
-        shares = _shares(own, task, draws)
+        shares = task_shares(own, task, **draws)
         raters = tuple(RaterAgreement(name, one, None) for name, one in zip(voices.raters, shares, strict=True))
     tied = int(np.sum(shared & ~decided))
     return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)
@@ -269,33 +265,34 @@ def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceilin
 
 
 def _rated(ratings: Sequence[Rating], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
-    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    task_number, agent_number = numbers(tasks), numbers(agents)
     said: dict[tuple[int, str], list[float]] = {}
     for label in ratings:
-        if label.task in task_number and label.agent in agent_number:
-            unit = task_number[label.task] * len(agents) + agent_number[label.agent]
-            said.setdefault((unit, label.rater), []).append(label.score)
+        task, agent = task_number.get(label.task, -1), agent_number.get(label.agent, -1)
+        if min(task, agent) >= 0:
+            said.setdefault((task * len(agents) + agent, label.rater), []).append(label.score)
     return _voices(said, len(agents))
 
 
 def _compared(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
-    task_number, agent_number = _numbers(tasks), _numbers(agents)
+    task_number, agent_number = numbers(tasks), numbers(agents)
     said: dict[tuple[int, str], list[float]] = {}
     for label in preferences:
+        task = task_number.get(label.task, -1)
         first, second = agent_number.get(label.first, -1), agent_number.get(label.second, -1)
-        if label.task in task_number and min(first, second) >= 0:
-            unit = (task_number[label.task] * len(agents) + min(first, second)) * len(agents) + max(first, second)
+        if min(task, first, second) >= 0:
+            unit = (task * len(agents) + min(first, second)) * len(agents) + max(first, second)
             preference = label.preference if first < second else -label.preference
             said.setdefault((unit, label.rater), []).append(preference)
     found = _voices(said, len(agents) ** 2)
     votes = np.where(np.abs(found.value) > LEAST_PREFERENCE + ROUNDING, np.sign(found.value), 0.0)
-    return _Voices(votes, found.unit, found.task, found.rater, found.raters)
+    return replace(found, value=votes)
 
 
 def _voices(said: dict[tuple[int, str], list[float]], units_a_task: int) -> _Voices:
     """A rater who said several things of one unit has one voice: their mean."""
     raters = tuple(dict.fromkeys(rater for _, rater in said))
-    number = _numbers(raters)
+    number = numbers(raters)
     unit = np.array([unit for unit, _ in said], dtype=np.int64)
     return _Voices(
         value=np.array([sum(values) / len(values) for values in said.values()], dtype=np.float64),
@@ -306,21 +303,6 @@ def _voices(said: dict[tuple[int, str], list[float]], units_a_task: int) -> _Voi
     )
 
 
-def _numbers(names: Sequence[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names)}
-
-
 def _signs(differences: FloatArray) -> FloatArray:
     signs: FloatArray = np.where(np.abs(differences) <= ROUNDING, 0.0, np.sign(differences))
     return signs
-
-
-def _shares(credit: FloatArray, task: IntArray, draws: Draws) -> list[Share]:
-    return task_shares(credit, task, seed=draws.seed, resamples=draws.resamples, level=draws.level)
-
-
-def _fewer(share: Share, times: int) -> Share:
-    """The share with its judgements counted once, however often they were dealt."""
-    return Share(
-        share.value, share.low, share.high, share.n // times, share.n_tasks, share.level, share.method, share.note
-    )

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import Convention
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 from goldless.statistics.draws import draw_counts
@@ -27,15 +28,6 @@ Method = Literal["bootstrap-t", "t", "percentile"]
 
 ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
 NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
-
-
-@dataclass(frozen=True, slots=True)
-class Draws:
-    """How tasks are resampled."""
-
-    seed: int
-    resamples: int
-    level: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +64,7 @@ def correlations(
     rated = (~np.isnan(ratings)).sum(axis=1) > 1
     by_task = [_within_tasks(table[rated], ratings[rated], convention) for table in scores]
     columns = np.concatenate([values for values, _ in by_task], axis=1)
-    within = task_intervals(columns, seed=draws.seed, resamples=draws.resamples, level=draws.level)
+    within = task_intervals(columns, **draws)
     labelled = ~np.isnan(ratings).all(axis=1)
     over_agents = _over_agents([table[labelled] for table in scores], ratings[labelled], draws)
     found = []
@@ -117,9 +109,7 @@ def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> li
     """Over all responses, whatever their task: levels of tasks count too."""
     task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
     asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
-    found = pooled_correlations(
-        scores.ravel(), ratings.ravel(), task, seed=draws.seed, resamples=draws.resamples, level=draws.level
-    )
+    found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
     return [
         Correlation(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note)
         for c, one in zip(ORDER, found, strict=True)
@@ -141,7 +131,7 @@ def _over_agents(scores: Sequence[FloatArray], ratings: FloatArray, draws: Draws
     drawn = np.concatenate(
         [
             _agent_coefficients(counts @ stacked, len(scores))
-            for counts in draw_counts(len(ratings), seed=draws.seed, resamples=draws.resamples)
+            for counts in draw_counts(len(ratings), seed=draws["seed"], resamples=draws["resamples"])
         ],
         axis=2,
     )
@@ -150,7 +140,7 @@ def _over_agents(scores: Sequence[FloatArray], ratings: FloatArray, draws: Draws
         asked, used = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum())
         found.append(
             [
-                _of_agents(c, float(whole[i, k]), drawn[i, k], draws.level, (asked, used, n_tasks[i]))
+                _of_agents(c, float(whole[i, k]), drawn[i, k], draws["level"], (asked, used, n_tasks[i]))
                 for k, c in enumerate(ORDER)
             ]
         )
@@ -161,18 +151,27 @@ def _of_agents(
     coefficient: Coefficient, value: float, drawn: FloatArray, level: float, counts: tuple[int, int, int]
 ) -> Correlation:
     """``counts``: agents rated, of these scored too, and tasks."""
-    name, (asked, used, tasks) = NAMES[coefficient], counts
+    asked, used, tasks = counts
+    low, high, note = None, None, f"no interval: n = {tasks}"
     if np.isnan(value):
         note = "not defined: fewer than two agents, or all means alike"
-        return Correlation(name, "agents", None, None, None, asked, used, 0, tasks, None, note)
-    if tasks < 2:
-        return Correlation(name, "agents", value, None, None, asked, used, 0, tasks, None, f"no interval: n = {tasks}")
-    low, high, told = percentile_interval(drawn, level=level)
-    if low is None:
-        return Correlation(name, "agents", value, None, None, asked, used, 0, tasks, None, told)
-    few = f"{tasks} tasks only: the interval is too narrow" if tasks < FEW_TASKS else None
-    said = "; ".join(part for part in (few, told) if part) or None
-    return Correlation(name, "agents", value, low, high, asked, used, 0, tasks, "percentile", said)
+    elif tasks >= 2:
+        low, high, told = percentile_interval(drawn, level=level)
+        few = f"{tasks} tasks only: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
+        note = "; ".join(part for part in (few, told) if part)
+    return Correlation(
+        NAMES[coefficient],
+        "agents",
+        None if np.isnan(value) else value,
+        low,
+        high,
+        asked=asked,
+        n=used,
+        undefined=0,
+        n_tasks=tasks,
+        method=None if low is None else "percentile",
+        note=note or None,
+    )
 
 
 def _agent_coefficients(sums: FloatArray, judges: int) -> FloatArray:

@@ -5,16 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rich.table import Table
-
 from goldless.errors import MetricError, nearest
-from goldless.meta_evaluation.agreement.ceiling import Ceiling
+from goldless.meta_evaluation.agreement.ceiling import Ceiling, RaterAgreement
 from goldless.meta_evaluation.agreement.correlations import Correlation, Over
-from goldless.meta_evaluation.agreement.judges import Kind
+from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
 from goldless.reports.agreement_tables import (
@@ -210,10 +208,6 @@ class Agreement:
         """All tables as LaTeX."""
         return "\n".join(table.to_latex() for table in self.tables())
 
-    def to_rich(self) -> list[Table]:
-        """Tables for the terminal; notes and signatures are not in them."""
-        return [table.to_rich() for table in self.tables()]
-
     def tables(self) -> list[ReportTable]:
         """All tables, criterion by criterion; notes and the judges' signatures are not in them."""
         return [table for one in self.criteria for table in self._tables(one)]
@@ -237,69 +231,49 @@ def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
     for judge in one.judges:
         head = {"judge": judge.name, "kind": judge.kind, "signature": judge.signature}
         found = judge.accuracy
-        yield head | {
-            "statistic": "accuracy",
-            "over": "pairs",
-            **_numbers(found.accuracy, found.low, found.high, found.used, found.n_tasks),
-            "asked": found.asked,
-            "used": found.used,
-            "missing": found.missing,
-            "tied": found.tied,
-            "method": found.method,
-            "note": found.note,
-        }
+        said = {"statistic": "accuracy", "over": "pairs", "value": found.accuracy, "n": found.used}
+        yield {**_cells(found), **head, **said, "missing": found.missing}
         for c in judge.correlations:
-            yield head | {
-                "statistic": c.coefficient,
-                "over": c.over,
-                **_numbers(c.value, c.low, c.high, c.n, c.n_tasks),
-                "asked": c.asked,
-                "used": c.n,
-                "missing": c.asked - c.n,
-                "undefined": c.undefined,
-                "method": c.method,
-                "note": c.note,
-            }
+            yield {**_cells(c), **head, "statistic": c.coefficient, "used": c.n, "missing": c.asked - c.n}
     yield from _ceiling_rows(one.ceiling)
     for pair in one.comparisons:
-        yield {
-            "judge": f"{pair.first} - {pair.second}",
-            "kind": "comparison",
-            "statistic": pair.statistic,
-            "over": "pairs" if pair.statistic == "accuracy" else "tasks",
-            **_numbers(pair.difference, pair.low, pair.high, pair.n, pair.n_tasks),
-            "p": pair.p,
-            "p_holm": pair.p_holm,
-        }
+        over = "pairs" if pair.statistic == "accuracy" else "tasks"
+        said = {"judge": f"{pair.first} - {pair.second}", "kind": "comparison", "over": over, "value": pair.difference}
+        yield {**_cells(pair), **said}
 
 
 def _ceiling_rows(ceiling: Ceiling) -> Iterator[dict[str, Any]]:
     head = {"judge": PEOPLE, "kind": "ceiling", "note": ceiling.note}
-    if ceiling.alpha is None:
+    alpha = ceiling.alpha
+    if alpha is None:
         yield head | {"statistic": "krippendorff_alpha"}
         return
-    alpha = ceiling.alpha
-    yield head | {
+    yield {
+        **_cells(alpha),
+        **head,
         "statistic": f"krippendorff_alpha_{alpha.measurement}",
         "over": "responses" if ceiling.source == "ratings" else "pairs",
-        **_numbers(alpha.alpha, alpha.low, alpha.high, alpha.n_units, alpha.n_tasks),
+        "value": alpha.alpha,
+        "n": alpha.n_units,
         "used": alpha.n_values,
         "missing": alpha.unpaired,
-        "method": alpha.method,
     }
-    rows: Sequence[tuple[str, Any, Any]] = [(PEOPLE, ceiling.accuracy, ceiling.spearman)]
-    rows = [*rows, *((rater.rater, rater.accuracy, rater.spearman) for rater in ceiling.raters)]
-    for name, share, spearman in rows:
-        whole = name == PEOPLE and share is ceiling.accuracy
-        if share is not None:
-            numbers = _numbers(share.value, share.low, share.high, share.n, share.n_tasks)
-            tied = {"tied": ceiling.tied} if whole else {}
-            yield head | {"judge": name, "statistic": "accuracy", "over": "pairs", **numbers, **tied}
-        if spearman is not None:
-            numbers = _numbers(spearman.mean, spearman.low, spearman.high, spearman.n, spearman.n)
-            undefined = {"undefined": ceiling.undefined} if whole else {}
-            yield head | {"judge": name, "statistic": "spearman", "over": "tasks", **numbers, **undefined}
+    everybody = [RaterAgreement(PEOPLE, ceiling.accuracy, ceiling.spearman)] if ceiling.accuracy is not None else []
+    for rater in (*everybody, *ceiling.raters):
+        whole, named = rater.accuracy is ceiling.accuracy, {**head, "judge": rater.rater}
+        tied = {"tied": ceiling.tied} if whole else {}
+        yield {**_ends(rater.accuracy), **named, "statistic": "accuracy", "over": "pairs", **tied}
+        if rater.spearman is not None:
+            found, undefined = rater.spearman, {"undefined": ceiling.undefined} if whole else {}
+            numbers = {**_ends(found), "value": found.mean, "n_tasks": found.n}
+            yield {**numbers, **named, "statistic": "spearman", "over": "tasks", **undefined}
 
 
-def _numbers(value: float | None, low: float | None, high: float | None, n: int, n_tasks: int) -> Mapping[str, Any]:
-    return {"value": value, "low": low, "high": high, "n": n, "n_tasks": n_tasks}
+def _cells(record: Any) -> dict[str, Any]:
+    """What a record says under the names of the columns."""
+    return {name: value for name, value in asdict(record).items() if name in COLUMNS}
+
+
+def _ends(record: Any) -> dict[str, Any]:
+    """Value and interval alone."""
+    return {name: value for name, value in _cells(record).items() if name in {"value", "low", "high", "n", "n_tasks"}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, get_args
@@ -12,38 +11,40 @@ import numpy.typing as npt
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.judges import find_judge
-from goldless.meta_evaluation.bias.evidence import Reviewed, judgement_arrays, reviewers_judgements
-from goldless.meta_evaluation.bias.favour_rate import favour_rows, read_favours
-from goldless.meta_evaluation.bias.feature_preference import Feature, People, feature_rows
-from goldless.meta_evaluation.bias.judges import (
-    Judge,
-    Orders,
-    PairGrid,
-    comparing_judges,
-    metric_judge,
-    peoples_verdicts,
-    rating_judges,
+from goldless.meta_evaluation.bias.features import People, feature_rows, text_features
+from goldless.meta_evaluation.bias.preferences import (
+    Found,
+    family_rows,
+    favour_rows,
+    gap_rows,
+    position_rows,
+    read_favours,
 )
-from goldless.meta_evaluation.bias.position import position_rows
-from goldless.meta_evaluation.bias.preference import family_rows, gap_rows
 from goldless.meta_evaluation.bias.report import BiasReport
-from goldless.meta_evaluation.bias.rows import BiasRow, Coverage, Draws, Unavailable
-from goldless.meta_evaluation.bias.text_features import count_format_marks, count_words
+from goldless.meta_evaluation.bias.reviewed import Reviewed, reviewers_judgements
+from goldless.meta_evaluation.bias.rows import Coverage, Unavailable
+from goldless.meta_evaluation.bias.votes import Orders, PairGrid, Votes, peoples_verdicts, votes_of
+from goldless.meta_evaluation.judges import (
+    agent_names,
+    judgement_arrays,
+    judgements_hash,
+    metric_judges,
+    reviewer_judges,
+)
+from goldless.meta_evaluation.metric_results import response_scores
+from goldless.meta_evaluation.resampling import Draws, draws_of
 from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings, check_convention
-from goldless.metrics.metric import response_rows
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.review_labels import what_people_said
 from goldless.signature import Signature
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
-Found = tuple[list[BiasRow], list[Unavailable]]
 
 
 async def find_bias(
@@ -73,8 +74,9 @@ async def find_bias(
     """
     check_convention(convention)
     find_judge(scale)
-    _check(orders, weights, options)
-    agents = tuple(agent.agent for agent in study.agents)
+    _check(orders, weights)
+    draws = draws_of(options)
+    agents = agent_names(study)
     pairs = read_favours(favours, agents)
     how = ReviewOptions(
         reviewers=reviewers,
@@ -88,7 +90,7 @@ async def find_bias(
     )
     people = what_people_said(study, how)
     reviewed = await reviewers_judgements(study, how)
-    if not options.metrics and not reviewed.rows:
+    if not options.metrics and not len(reviewed.rows):
         raise MetricError(
             f"there is nothing to look for bias in: {reviewed.reason}, and no metric was named. Name metrics with "
             "--metric, reviewers with --reviewers, or another --scale"
@@ -100,7 +102,7 @@ async def find_bias(
         grid=PairGrid(tuple(study.tasks), agents),
         labels=people.labels,
         ratings=None if people.ratings is None else people.ratings.value,
-        table=judgement_arrays(study, reviewed, scale) if reviewed.rows else None,
+        table=_arrays(study, reviewed, scale) if len(reviewed.rows) else None,
         why_none=reviewed.reason,
         evaluation=evaluation,
         weights=weights,
@@ -108,7 +110,7 @@ async def find_bias(
         convention=convention,
         families=families or {},
         favours=pairs,
-        draws={"seed": options.seed, "resamples": options.resamples, "level": options.level},
+        draws=draws,
     )
     found = search.everything()
     return _report(study, options, search, reviewed, found, scale=scale, criterion=criterion)
@@ -151,8 +153,9 @@ class _Search:
                 asked, used = int(self.table.asked[row].sum()), int(np.sum(~np.isnan(self.table.value[row])))
                 found.append(Coverage(name, "reviewer", "judgements", asked, used))
         for name, outcome in ({} if self.evaluation is None else self.evaluation.outcomes).items():
-            scored = outcome.responses["score"].count()
-            found.append(Coverage(name, "metric", "responses", len(outcome.responses), scored))
+            scores = response_scores(outcome).values()
+            used = sum(score is not None for score in scores)
+            found.append(Coverage(name, "metric", "responses", len(scores), used))
         return tuple(found)
 
     @property
@@ -164,18 +167,14 @@ class _Search:
             return {name: weight for name, weight in self.weights.items() if weight}
         return dict.fromkeys(self.table.reviewers, 1.0) if len(self.table.reviewers) > 1 else {}
 
-    def _reviewers(self) -> list[Judge]:
+    def _reviewers(self) -> list[Votes]:
         if self.table is None:
             return []
-        if isinstance(self.table, PairJudgements):
-            return comparing_judges(
-                self.grid, self.table, weights=self.weights, orders=self.orders, convention=self.convention
-            )
-        return rating_judges(self.grid, self.table, weights=self.weights, convention=self.convention)
+        judges = reviewer_judges(self.table, weights=self.weights, convention=self.convention)
+        return [votes_of(judge, self.grid, orders=self.orders) for judge in judges]
 
-    def _metrics(self) -> list[Judge]:
-        outcomes = {} if self.evaluation is None else self.evaluation.outcomes
-        return [metric_judge(self.grid, name, response_rows(outcome.responses)) for name, outcome in outcomes.items()]
+    def _metrics(self) -> list[Votes]:
+        return [votes_of(judge, self.grid) for judge in metric_judges(self.evaluation, self.study)]
 
     def _people(self) -> People | None:
         return None if self.labels is None else People(peoples_verdicts(self.grid, self.labels), self.ratings)
@@ -187,24 +186,16 @@ class _Search:
             return [], [Unavailable("position", "ratings are given to one response at a time: there is no order")]
         return position_rows(self.table, convention=self.convention, draws=self.draws)
 
-    def _features(self, judges: Sequence[Judge], people: People | None) -> list[Found]:
-        shape = len(self.grid.tasks), len(self.grid.agents)
-        words, marks = np.full(shape, np.nan), np.full(shape, np.nan)
-        number = {agent: i for i, agent in enumerate(self.grid.agents)}
-        for place, task in enumerate(self.grid.tasks):
-            for response in self.study.responses(task):
-                words[place, number[response.agent]] = math.log2(1 + count_words(response.text))
-                marks[place, number[response.agent]] = count_format_marks(response.text)
-        length = Feature("length", "longer", "log words", words)
-        marked = Feature("format", "more marked-up", "format marks", marks)
-        return [feature_rows(f, self.grid, judges, people, draws=self.draws) for f in (length, marked)]
+    def _features(self, judges: Sequence[Votes], people: People | None) -> list[Found]:
+        features = text_features(self.study, self.grid)
+        return [feature_rows(feature, self.grid, judges, people, draws=self.draws) for feature in features]
 
-    def _gaps(self, reviewers: Sequence[Judge]) -> Found:
+    def _gaps(self, reviewers: Sequence[Votes]) -> Found:
         if not reviewers:
             return [], [Unavailable("self-preference", str(self.why_none))]
         return gap_rows(self.grid, reviewers, draws=self.draws)
 
-    def _family(self, reviewers: Sequence[Judge], people: People | None) -> Found:
+    def _family(self, reviewers: Sequence[Votes], people: People | None) -> Found:
         if not reviewers:
             return [], [Unavailable("family preference", str(self.why_none))]
         of_agents = {a.agent: self.families.get(a.agent) or a.family or a.agent for a in self.study.agents}
@@ -217,12 +208,16 @@ class _Search:
             draws=self.draws,
         )
 
-    def _favoured(self, judges: Sequence[Judge], people: People | None) -> list[Found]:
+    def _favoured(self, judges: Sequence[Votes], people: People | None) -> list[Found]:
         if not self.favours:
             return [([], [Unavailable("favour rate", "no two agents were named (--favours FIRST:SECOND)")])]
         if people is None:
             return [([], [Unavailable("favour rate", "no labels")])]
         return [favour_rows(self.grid, judges, people.verdicts, pair, draws=self.draws) for pair in self.favours]
+
+
+def _arrays(study: Study, reviewed: Reviewed, scale: str) -> PairJudgements | ResponseRatings:
+    return judgement_arrays(study, reviewed.rows, reviewed.reviewers, pairwise=find_judge(scale).pairwise)
 
 
 def _shared(options: Options) -> dict[str, Any]:
@@ -239,7 +234,7 @@ async def _evaluated(study: Study, options: Options, reviewed: Reviewed) -> Eval
     return await evaluate_study(study, replace(options, budget_usd=left))
 
 
-def _check(orders: str, weights: Mapping[str, float] | None, options: Options) -> None:
+def _check(orders: str, weights: Mapping[str, float] | None) -> None:
     if orders not in get_args(Orders):
         raise UserError(f"orders are 'each' or 'together', not {orders!r}{nearest(orders, get_args(Orders))}")
     if weights is not None and not weights:
@@ -247,12 +242,6 @@ def _check(orders: str, weights: Mapping[str, float] | None, options: Options) -
     if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
         named = ", ".join(f"{name}={weight:g}" for name, weight in below.items())
         raise UserError(f"weights of a vote are not negative: {named}. Leave a reviewer out that is not to vote.")
-    if options.resamples < 100:
-        raise UserError(f"{options.resamples} resamples are too few for an interval; give at least 100")
-    if options.seed < 0:
-        raise UserError(f"a seed is a whole number that is not negative, not {options.seed}")
-    if not 0 < options.level < 1:
-        raise UserError(f"an interval's level lies between 0 and 1, not at {options.level}")
 
 
 def _check_families(families: Mapping[str, str], agents: Sequence[str], reviewers: Sequence[str]) -> None:
@@ -311,17 +300,16 @@ def _report(
 def _signature(
     study: Study, options: Options, search: _Search, reviewed: Reviewed, *, scale: str, criterion: str | None
 ) -> Signature:
-    said = [(row.reviewer, row.task, row.first, row.second, row.value) for row in reviewed.rows]
     weights = ",".join(f"{name}={weight:.4g}" for name, weight in search.panel_weights.items())
     asked: dict[str, str] = {}
-    if reviewed.rows:
+    if len(reviewed.rows):
         asked = {
             "scale": find_judge(scale).name,
             "reviewers": ",".join(reviewed.reviewers),
             "panel": weights or "none",
             "orders": search.orders,
             "convention": search.convention,
-            "evidence": evidence_hash(said),
+            "evidence": judgements_hash(reviewed.rows),
         }
     families = ",".join(f"{name}={family}" for name, family in search.families.items())
     settings = {

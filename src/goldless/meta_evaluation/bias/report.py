@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, get_args
 
-from goldless.meta_evaluation.bias.preference import GAP
+from goldless.meta_evaluation.bias.preferences import GAP
 from goldless.meta_evaluation.bias.rows import Bias, BiasRow, Coverage, Unavailable
 from goldless.reports.markdown import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypedDict
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from goldless.meta_evaluation.judges import Kind
+from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import NEITHER
 from goldless.metrics.shares import Share, ShareMethod, task_shares
 from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
@@ -18,16 +20,8 @@ IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
-JudgeKind = Literal["reviewer", "panel", "metric", "people", "reviewers"]
+JudgeKind = Kind | Literal["people", "reviewers"]
 NO_SPREAD = "no interval: all tasks say the same"
-
-
-class Draws(TypedDict):
-    """How tasks are resampled, for functions that take it so."""
-
-    seed: int
-    resamples: int
-    level: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,21 +105,26 @@ class Measured:
     kind: JudgeKind
     values: FloatArray
     """[items], NaN: missing or not asked."""
-    asked: BoolArray
-    """[items]"""
     task: IntArray
     """[items]"""
+    asked: int
+    """Of these, items that it was asked about."""
     ties: int = 0
     about: str | None = None
     note: str | None = None
     pair: tuple[str, str] | None = None
 
 
-def measured_on_pairs(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray) -> Measured:
-    """Verdicts [tasks, pairs] between 0 and 1 as single values; those of 0.5 are ties."""
+def measured(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray, **said: Any) -> Measured:
+    """Values [tasks, items] as single values, as far as they were asked for."""
     task = np.repeat(np.arange(len(values)), values.shape[1])
-    kept = np.where(asked, values, np.nan).ravel()
-    return Measured(judge, kind, kept, asked.ravel(), task, ties=int(np.sum(kept == NEITHER)))
+    return Measured(judge, kind, np.where(asked, values, np.nan).ravel(), task, int(asked.sum()), **said)
+
+
+def measured_votes(judge: str, kind: JudgeKind, votes: FloatArray, asked: BoolArray, **said: Any) -> Measured:
+    """Votes [tasks, pairs] between 0 and 1 as single values; those of 0.5 are ties."""
+    ties = int(np.sum(asked & (votes == NEITHER)))
+    return measured(judge, kind, votes, asked, ties=ties, **said)
 
 
 def share_rows(
@@ -160,7 +159,7 @@ def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: fl
         low=share.low,
         high=share.high,
         neutral=neutral,
-        asked=int(one.asked.sum()),
+        asked=one.asked,
         used=share.n,
         n_tasks=share.n_tasks,
         level=share.level,

@@ -122,24 +122,40 @@ def reviewer_costs(
     for row in judgement_rows(review.judgements):
         rows[row.reviewer].append(row)
     counted = _recorded_tokens(study, options) if options.recorded else _measured_tokens(review)
-    sizes: dict[tuple[str, Asked], int] = {}
+    counter = _Counter(study, options, prices, tokens_a_judgement)
     found = {}
     for name in names:
-        own = rows[name]
-        written = sum(REPLY_TOKENS if not r.output else len(r.output) // CHARACTERS_A_TOKEN + 1 for r in own)
-        source: TokensFrom
-        if tokens_a_judgement is not None:
-            whole = tokens_a_judgement * len(own)
-            source, tokens = "given", (max(0.0, whole - written), min(whole, float(written)))
-        elif name in counted:
-            source = "recorded" if options.recorded else "measured"
-            tokens = (counted[name][0] * len(own), counted[name][1] * len(own))
-        else:
-            asked = [(r.task, r.first, r.second) for r in own]
-            source, tokens = "estimated", (float(_read(study, options, name, asked, sizes)), float(written))
-        price, price_from = _price(name, prices, options)
-        found[name] = ReviewerCost(name, len(own), *tokens, tokens_from=source, price=price, price_from=price_from)
+        asked = [(row.task, row.first, row.second) for row in rows[name]]
+        written = sum(REPLY_TOKENS if not r.output else len(r.output) // CHARACTERS_A_TOKEN + 1 for r in rows[name])
+        found[name] = counter.cost(name, asked, float(written), counted.get(name))
     return found
+
+
+class _Counter:
+    """What judgements of several reviewers cost, by what is known of their tokens."""
+
+    def __init__(
+        self, study: Study, options: ReviewOptions, prices: Mapping[str, Price], tokens_a_judgement: float | None
+    ) -> None:
+        self._study, self._options, self._prices, self._given = study, options, prices, tokens_a_judgement
+        self._sizes: dict[tuple[str, Asked], int] = {}
+
+    def cost(
+        self, name: str, asked: Sequence[Asked], written: float, counted: tuple[float, float] | None = None
+    ) -> ReviewerCost:
+        """The cost of what was asked; ``counted``: tokens read and written a judgement, where they are known."""
+        source: TokensFrom
+        if self._given is not None:
+            whole = self._given * len(asked)
+            source, tokens = "given", (max(0.0, whole - written), min(whole, written))
+        elif counted is not None:
+            source = "recorded" if self._options.recorded else "measured"
+            tokens = (counted[0] * len(asked), counted[1] * len(asked))
+        else:
+            read = _read(self._study, self._options, name, asked, self._sizes)
+            source, tokens = "estimated", (float(read), written)
+        price, price_from = _price(name, self._prices, self._options)
+        return ReviewerCost(name, len(asked), *tokens, tokens_from=source, price=price, price_from=price_from)
 
 
 def _recorded_tokens(study: Study, options: ReviewOptions) -> dict[str, tuple[float, float]]:
@@ -194,18 +210,11 @@ def planned_reviewer_costs(
     named, prices = named_reviewers(options.reviewers), prices or {}
     check_priced(prices, list(named))
     check_tokens(tokens_a_judgement)
-    sizes: dict[tuple[str, Asked], int] = {}
+    counter = _Counter(study, options, prices, tokens_a_judgement)
     found = {}
     for name, given in named.items():
         asked = [(q.task, q.first, q.second) for q in _questions(study, options, name, _identity(given))]
-        written = float(len(asked) * REPLY_TOKENS)
-        source: TokensFrom = "estimated" if tokens_a_judgement is None else "given"
-        if tokens_a_judgement is None:
-            read = float(_read(study, options, name, asked, sizes))
-        else:
-            read = max(0.0, tokens_a_judgement * len(asked) - written)
-        price, price_from = _price(name, prices, options)
-        found[name] = ReviewerCost(name, len(asked), read, written, source, price, price_from)
+        found[name] = counter.cost(name, asked, float(len(asked) * REPLY_TOKENS))
     return found
 
 

@@ -1,33 +1,89 @@
-"""All panels of a set of reviewers at once: what each earns on every task with an equal vote.
+"""All panels of a set of reviewers at once: what each earns on every task, and what choosing the best of them is worth.
 
 A panel's verdict on a pair is the sign of the sum of its reviewers' votes, both orders averaged, an exact tie one half:
 what ``metrics.chair`` and ``metrics.label_agreement`` say of one panel, for thousands in a few matrix products. A panel
 of one is that reviewer: each order is scored on its own and averaged, as single judges are in the papers.
+
+Panels are compared on the pairs that every compared reviewer judged: some pairs are harder than others. A reviewer that
+judged less than half as many as the one that judged most would leave too few in common: it is not compared, and named.
+
+The best of many panels on some labels is partly the luckiest. So tasks are parted in halves: the panel is chosen on one
+half and measured on the other, and the other way round, many times over. Every task is held out equally often, and what
+it earned while held out is averaged.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.metrics.chair import TIED
+from goldless.errors import MetricError
+from goldless.meta_evaluation.resampling import Draws
+from goldless.metrics.chair import TIED, panel_verdicts
 from goldless.metrics.judgement_table import Convention, PairJudgements
-from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.label_agreement import PairCredits, reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
+from goldless.statistics.bootstrap import task_intervals
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
 
+LEAST_COVERAGE = 0.5
+"""Share of the pairs of the reviewer that judged most which another must have judged to be compared."""
 EVERY_PANEL_UP_TO = 12
 """Reviewers of whom all 2^n - 1 panels are tried."""
 PANELS_AT_ONCE = 256
 SAME = 1e-12
 """Accuracies within this are equal: sums of the same numbers in another order."""
+FEWEST_TASKS = 4
+"""Two to choose on and two to measure on."""
+
+
+# --- what is compared ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedPairs:
+    """How much of what people decided a reviewer judged."""
+
+    reviewer: str
+    judged: int
+    """Decided pairs with a judgement; with the papers' convention those without a legible one too."""
+    compared: bool
+    """Whether these are enough for it to be compared."""
+
+
+def common_pairs(
+    judgements: PairJudgements, labels: PairLabels, *, convention: Convention
+) -> tuple[tuple[JudgedPairs, ...], PairLabels]:
+    """Who judged enough to be compared, and the labels of the pairs that all of them judged."""
+    earned = reviewer_credits(judgements, labels, convention=convention)
+    there = {name: ~np.isnan(one.credit) for name, one in earned.items()}
+    most = max(int(judged.sum()) for judged in there.values())
+    if not most:
+        raise MetricError("no reviewer judged a pair that people decided, so there is no accuracy to compare")
+    coverage = tuple(
+        JudgedPairs(name, int(judged.sum()), compared=bool(judged.sum() >= LEAST_COVERAGE * most))
+        for name, judged in there.items()
+    )
+    common: BoolArray = np.all([there[one.reviewer] for one in coverage if one.compared], axis=0)
+    if not common.any():
+        told = ", ".join(f"{one.reviewer} {one.judged}" for one in coverage if one.compared)
+        raise MetricError(
+            f"no pair that people decided was judged by all reviewers (of {labels.n_pairs} they judged: {told}), so "
+            "panels cannot be compared on the same pairs; name fewer reviewers, or where they judged all but agents of "
+            "their own family count those judgements too (--own-family)"
+        )
+    return coverage, labels.kept(common)
+
+
+# --- all panels ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -45,6 +101,11 @@ class SearchedPanels:
     """Which panels were tried, in words."""
 
     @property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """[panels]: members."""
+        return np.asarray(self.members.sum(axis=1))
+
+    @property
     def accuracy(self) -> FloatArray:
         """[panels]: mean credit over judged pairs; NaN: none was judged."""
         return shares(self.earned.sum(axis=1), self.judged.sum(axis=1))
@@ -53,12 +114,25 @@ class SearchedPanels:
         """Who is on a panel."""
         return tuple(name for name, inside in zip(self.reviewers, self.members[panel], strict=True) if inside)
 
+    def costs(self, usd: Mapping[str, float | None]) -> FloatArray:
+        """[panels]: US dollars; NaN where the price of a member is unknown."""
+        known = [usd.get(name) for name in self.reviewers]
+        price = np.array([math.nan if one is None else one for one in known])
+        cost: FloatArray = np.where(self.members, price[None, :], 0.0).sum(axis=1)
+        return cost
+
 
 def shares(earned: FloatArray, judged: FloatArray) -> FloatArray:
     """What was earned of what was judged; NaN: nothing was."""
     found = np.full(np.broadcast(earned, judged).shape, np.nan)
     np.divide(earned, judged, out=found, where=judged > 0)
     return found
+
+
+def first_best(accuracy: FloatArray) -> Places:
+    """The place of the highest accuracy of each row, the first of equals."""
+    best: Places = np.argmax(accuracy >= accuracy.max(axis=-1, keepdims=True) - SAME, axis=-1)
+    return best
 
 
 def search_panels(
@@ -110,7 +184,7 @@ def _best(members: BoolArray, earned: FloatArray, judged: FloatArray, size: int)
     """The panel of that size with the highest accuracy, the first of equals."""
     accuracy = np.nan_to_num(shares(earned.sum(axis=1), judged.sum(axis=1)), nan=-1.0)
     accuracy[members.sum(axis=1) != size] = -2.0
-    found: BoolArray = members[int(np.argmax(accuracy >= accuracy.max() - SAME))]
+    found: BoolArray = members[first_best(accuracy)]
     return found
 
 
@@ -122,26 +196,13 @@ class _Votes:
             judgements.tasks, judgements.agents, judgements.task, judgements.low, judgements.high
         )
         kept = place >= 0
-        asked = judgements.asked[:, kept]
-        lean = 2 * judgements.filled(convention)[:, kept] - 1
-        voting: BoolArray = np.asarray(asked.any(axis=2) & ~(asked & np.isnan(lean)).any(axis=2))
-        mean = np.where(asked & voting[:, :, None], lean, 0.0).sum(axis=2) / np.maximum(asked.sum(axis=2), 1)
+        alone = [panel_verdicts(judgements.of([name]), convention=convention) for name in judgements.reviewers]
+        margin = np.stack([one.margin[kept] for one in alone])
+        self._voting = (~np.isnan(margin)).astype(np.float64)
         # a vote for whom people found better is positive
-        self._vote: FloatArray = mean * np.where(turned[kept], -1, 1) * labels.sign[place[kept]]
-        self._voting: FloatArray = voting.astype(np.float64)
-        task = labels.task[place[kept]]
-        self._of_task: FloatArray = (task[:, None] == np.arange(len(labels.tasks))[None, :]).astype(np.float64)
-        self._alone = self._single(judgements, labels, convention)
-
-    @staticmethod
-    def _single(
-        judgements: PairJudgements, labels: PairLabels, convention: Convention
-    ) -> tuple[FloatArray, FloatArray]:
-        """What each reviewer alone earns, and on how many pairs: [reviewers, tasks]."""
-        credit = np.stack([c.credit for c in reviewer_credits(judgements, labels, convention=convention).values()])
-        there = ~np.isnan(credit)
-        of_task = (labels.task[:, None] == np.arange(len(labels.tasks))[None, :]).astype(np.float64)
-        return np.where(there, credit, 0.0) @ of_task, there @ of_task
+        self._vote = np.nan_to_num(margin) * np.where(turned[kept], -1, 1) * labels.sign[place[kept]]
+        self._of_task = _one_hot(labels, place[kept])
+        self._alone = _alone(reviewer_credits(judgements, labels, convention=convention), labels)
 
     def credits(self, members: BoolArray) -> tuple[FloatArray, FloatArray]:
         """What panels earn on each task, and on how many pairs: [panels, tasks]."""
@@ -162,14 +223,83 @@ class _Votes:
         return earned, judged
 
 
-def cheapest_first(searched: SearchedPanels, usd: Sequence[float | None]) -> npt.NDArray[np.intp]:
+def _one_hot(labels: PairLabels, pairs: Places) -> FloatArray:
+    """[pairs, tasks]: 1 on the task of each of these labelled pairs."""
+    on_task: BoolArray = labels.task[pairs][:, None] == np.arange(len(labels.tasks))[None, :]
+    return on_task.astype(np.float64)
+
+
+def _alone(earned: Mapping[str, PairCredits], labels: PairLabels) -> tuple[FloatArray, FloatArray]:
+    """What each reviewer alone earns, and on how many pairs: [reviewers, tasks]."""
+    credit = np.stack([one.credit for one in earned.values()])
+    of_task, there = _one_hot(labels, np.arange(labels.n_pairs)), ~np.isnan(credit)
+    return np.where(there, credit, 0.0) @ of_task, there @ of_task
+
+
+def cheapest_first(searched: SearchedPanels, cost: FloatArray) -> Places:
     """The panels in order of cost, unknown costs last, then size: the first of several equally good ones is chosen."""
-    cost = panel_costs(searched, usd)
-    return np.lexsort((searched.members.sum(axis=1), np.where(np.isnan(cost), np.inf, cost)))
+    return np.lexsort((searched.sizes, np.where(np.isnan(cost), np.inf, cost)))
 
 
-def panel_costs(searched: SearchedPanels, usd: Sequence[float | None]) -> FloatArray:
-    """[panels]: US dollars; NaN where the price of a member is unknown."""
-    price = np.array([math.nan if one is None else one for one in usd])
-    cost: FloatArray = np.where(searched.members, price[None, :], 0.0).sum(axis=1)
-    return cost
+# --- choosing on tasks that have no say in it ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Accuracy of the choice, not of one panel: the one chosen may differ from split to split."""
+
+    accuracy: float | None
+    """None: too few tasks, or nothing was judged."""
+    low: float | None
+    """Interval over tasks, with the choices as they fell."""
+    high: float | None
+    on_choosing_half: float | None
+    """Mean accuracy of the chosen panels on the tasks they were chosen on."""
+    same_choice: float | None
+    """Share of choices that fell on the panel that is best on all tasks."""
+    splits: int
+    n_tasks: int
+    note: str | None = None
+
+
+def halves(tasks: int, *, splits: int, seed: int) -> FloatArray:
+    """[2 splits, tasks]: 1 for the half to choose on; rows 2i and 2i + 1 are the two halves of one split."""
+    random = np.random.default_rng(seed)
+    chosen = np.zeros((2 * splits, tasks))
+    for split in range(splits):
+        order = random.permutation(tasks)
+        chosen[2 * split, order[: tasks // 2]] = 1.0
+        chosen[2 * split + 1, order[tasks // 2 :]] = 1.0
+    return chosen
+
+
+def held_out(searched: SearchedPanels, order: Places, *, splits: int = 200, draws: Draws) -> HeldOut:
+    """Accuracy of choosing the best of these panels; ``order``: their numbers, the first of equals is chosen."""
+    kept = searched.judged.sum(axis=0) > 0
+    earned, judged = searched.earned[order][:, kept], searched.judged[order][:, kept]
+    tasks = int(kept.sum())
+    if tasks < FEWEST_TASKS or not len(order):
+        note = f"{tasks} labelled tasks are too few to part in halves: {FEWEST_TASKS} are needed"
+        return HeldOut(None, None, None, None, None, splits, tasks, note)
+    choosing = halves(tasks, splits=splits, seed=draws["seed"])
+    accuracy = np.nan_to_num(shares(choosing @ earned.T, choosing @ judged.T), nan=-1.0)
+    best = first_best(accuracy)
+    measured = 1.0 - choosing
+    by_task_earned = (measured * earned[best]).sum(axis=0) / splits
+    by_task_judged = (measured * judged[best]).sum(axis=0) / splits
+    if not by_task_judged.sum():
+        return HeldOut(None, None, None, None, None, splits, tasks, "nothing was judged")
+    mean = float(by_task_earned.sum() / by_task_judged.sum())
+    linear = mean + (by_task_earned - mean * by_task_judged) / by_task_judged.mean()
+    (found,) = task_intervals(linear[:, None], **draws)
+    overall = np.nan_to_num(shares(earned.sum(axis=1), judged.sum(axis=1)), nan=-1.0)
+    return HeldOut(
+        accuracy=mean,
+        low=None if found.low is None else max(0.0, found.low),
+        high=None if found.high is None else min(1.0, found.high),
+        on_choosing_half=float(accuracy[np.arange(len(best)), best].mean()),
+        same_choice=float((best == first_best(overall)).mean()),
+        splits=splits,
+        n_tasks=tasks,
+        note=found.note,
+    )

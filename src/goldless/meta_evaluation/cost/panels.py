@@ -1,22 +1,351 @@
-"""A study's panels: judgements that are recorded or asked for, what they cost, and how far each panel agrees."""
+"""Accuracy against cost for panels of every size (Auto-PRE, figure 3): the best of each size, and the frontier.
+
+A panel is on the frontier where none is at least as accurate and at most as dear, and better in one of the two. All
+panels are measured on the same pairs, those that every compared reviewer judged. Choosing the best of many panels on
+the same labels is optimistic: beside each accuracy stands the one of the same choice on tasks that had no say in it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
 
 from goldless.errors import MetricError, UserError
 from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost, reviewer_costs
-from goldless.meta_evaluation.cost.panel_frontier import Frontier, panel_frontier
-from goldless.metrics.judgement_table import pair_judgements
+from goldless.meta_evaluation.cost.panel_search import (
+    LEAST_COVERAGE,
+    SAME,
+    HeldOut,
+    JudgedPairs,
+    Places,
+    cheapest_first,
+    common_pairs,
+    held_out,
+    search_panels,
+)
+from goldless.meta_evaluation.judges import compared_pairs, judgements_hash
+from goldless.meta_evaluation.resampling import Draws
+from goldless.metrics.chair import panel_verdicts
+from goldless.metrics.judgement_table import Convention, PairJudgements
+from goldless.metrics.label_agreement import PairCredits, accuracies, compare_credits, panel_credits, reviewer_credits
+from goldless.metrics.pair_labels import PairLabels
 from goldless.models.usage import Price
+from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.options import check_review_options
-from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_labels import what_people_said
 from goldless.runs.review_results import Review
 from goldless.runs.reviewing import review_study
+from goldless.signature import Signature
 from goldless.studies import Study
+
+OPTIMISTIC = (
+    "The best of many panels was chosen on the labels it is measured with, so its accuracy is optimistic. "
+    "Held out: the same choice made on one half of the tasks and measured on the other."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Reviewers with an equal vote, and how far they agree with people."""
+
+    reviewers: tuple[str, ...]
+    accuracy: float | None
+    """On pairs that people decided; None: it judged none."""
+    low: float | None
+    high: float | None
+    n_pairs: int
+    """Pairs that people decided and all compared reviewers judged: the same for every panel."""
+    used: int
+    """Of these, pairs the accuracy rests on: all."""
+    n_tasks: int
+    usd: float | None
+    """Of all its judgements; None: the price of a member is unknown."""
+    difference: float | None = None
+    """Accuracy less that of the most accurate panel."""
+    difference_low: float | None = None
+    difference_high: float | None = None
+    held_out: HeldOut | None = None
+    """Of choosing the best panel of this size, or at no more than this cost."""
+
+    @property
+    def size(self) -> int:
+        """Members."""
+        return len(self.reviewers)
+
+    def as_row(self) -> dict[str, Cell]:
+        """The panel as one row of a table."""
+        data = {name: value for name, value in asdict(self).items() if name not in {"reviewers", "held_out"}}
+        held = self.held_out
+        return {
+            "panel": " + ".join(self.reviewers),
+            "size": self.size,
+            **data,
+            "held_out": None if held is None else held.accuracy,
+            "held_out_low": None if held is None else held.low,
+            "held_out_high": None if held is None else held.high,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Frontier:
+    """What accuracy costs."""
+
+    reviewers: tuple[str, ...]
+    """Those that were compared."""
+    coverage: tuple[JudgedPairs, ...]
+    """How many of the decided pairs each reviewer judged, those left out among them."""
+    n_decided: int
+    """Pairs that people decided."""
+    n_common: int
+    """Of these, pairs that all compared reviewers judged."""
+    unseen: tuple[str, ...]
+    """Agents that people decided about and no such pair is of."""
+    by_size: tuple[Panel, ...]
+    """The most accurate panel of each size, its held-out accuracy that of choosing among panels of its size."""
+    frontier: tuple[Panel, ...]
+    """Cheapest first; held out: of choosing among panels that cost no more. Empty: no panel's cost is known."""
+    most_accurate: Panel
+    """Held out: of choosing among all panels."""
+    search: str
+    """Which panels were tried."""
+    unpriced: tuple[str, ...]
+    """Reviewers whose price is unknown: no panel with one of them can be on the frontier."""
+    level: float
+    signature: str
+
+    def size_table(self) -> ReportTable:
+        """The best panel of each size."""
+        return ReportTable(
+            f"Best panel of each size, on {self._on} ({self.search}; held out: choosing among panels of the size)",
+            (Column("size", "size", "count"), *self._columns()),
+            tuple(panel.as_row() for panel in self.by_size),
+            self.signature,
+        )
+
+    def frontier_table(self) -> ReportTable:
+        """The panels that no other beats in cost and accuracy."""
+        most = " + ".join(self.most_accurate.reviewers)
+        differences = (
+            Column("difference", "to best", "number", decimals=3),
+            Column("difference_low difference_high", f"{self.level * 100:g}%", "interval", decimals=3),
+        )
+        return ReportTable(
+            f"Frontier of accuracy and cost (held out: choosing among panels of no greater cost; best: {most})",
+            (*self._columns(), *differences),
+            tuple(panel.as_row() for panel in self.frontier),
+            self.signature,
+        )
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Reviewers that judged too few pairs to be compared."""
+        return tuple(one.reviewer for one in self.coverage if not one.compared)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What must be said of the pairs that panels are compared on."""
+        notes = []
+        if self.left_out:
+            told = ", ".join(f"{one.reviewer} ({one.judged})" for one in self.coverage if not one.compared)
+            most = max(one.judged for one in self.coverage)
+            notes.append(
+                f"left out for judging less than {LEAST_COVERAGE * 100:g} % of the {most} decided pairs of the "
+                f"reviewer that judged most: {told}"
+            )
+        if self.n_common < self.n_decided:
+            notes.append(f"panels are compared on {self._on}")
+        if self.unseen:
+            notes.append(
+                f"none of these pairs is of {', '.join(self.unseen)}, so accuracies say nothing of them; where that is "
+                "because reviewers judge no agents of their own family, --own-family counts those judgements too"
+            )
+        return tuple(notes)
+
+    @property
+    def _on(self) -> str:
+        if self.n_common == self.n_decided:
+            return f"all {self.n_decided} pairs that people decided"
+        return f"the {self.n_common} of {self.n_decided} decided pairs that every compared reviewer judged"
+
+    def _columns(self) -> tuple[Column, ...]:
+        interval = f"{self.level * 100:g}%"
+        return (
+            Column("panel", "panel", least=14),
+            Column("usd", "USD", "usd", "?"),
+            Column("accuracy", "agrees", "number", "missing"),
+            Column("low high", interval, "interval", decimals=3),
+            Column("used", "pairs", "count"),
+            Column("held_out", "held out", "number"),
+            Column("held_out_low held_out_high", interval, "interval", decimals=3, wide=True),
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        panels = {name: [_panel_json(one) for one in getattr(self, name)] for name in ("by_size", "frontier")}
+        best = _panel_json(self.most_accurate)
+        return {**asdict(self), **panels, "most_accurate": best, "note": OPTIMISTIC, "notes": list(self.notes)}
+
+
+def _panel_json(panel: Panel) -> dict[str, Any]:
+    return {**asdict(panel), "size": panel.size}
+
+
+def panel_frontier(
+    judgements: PairJudgements,
+    labels: PairLabels,
+    usd: Mapping[str, float | None],
+    *,
+    convention: Convention = "default",
+    splits: int = 200,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    described: Mapping[str, str] | None = None,
+) -> Frontier:
+    """The best panel of each size and the frontier of accuracy and cost, equal votes, both orders, exact ties half.
+
+    All on the decided pairs that every compared reviewer judged; who judged too few to be compared is left out.
+    ``usd``: what each reviewer's judgements cost together; None, or no entry: unknown. ``described``: what else the
+    signature says of how the judgements and costs came about.
+    """
+    decided = labels.decided()
+    if splits < 1:
+        raise UserError(f"{splits} splits came; at least 1 is needed to measure on tasks held out, 200 is the default")
+    if not decided.n_pairs:
+        raise MetricError("people decided no pair, so no panel's accuracy is known: add labels to the study")
+    coverage, common = common_pairs(judgements, decided, convention=convention)
+    judgements = judgements.of([one.reviewer for one in coverage if one.compared])
+    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
+    found = _Finder(judgements, common, usd, convention=convention, splits=splits, draws=draws)
+    by_size, frontier = found.best_by_size(), found.undominated()
+    rows = found.panels([*by_size, *frontier, (found.most_accurate, found.order)])
+    settings = {
+        "reviewers": ",".join(judgements.reviewers),
+        "vote": "equal",
+        "orders": "both",
+        "ties": "half",
+        "convention": convention,
+        "missing": "half" if convention == "paper" else "left out",
+        "compared-on": f"{common.n_pairs} of {decided.n_pairs} pairs, judged by all",
+        "least-judged": f"{LEAST_COVERAGE:g} of the most",
+        **(described or {}),
+        "splits": str(splits),
+        "seed": str(seed),
+        "resamples": str(resamples),
+    }
+    return Frontier(
+        reviewers=judgements.reviewers,
+        coverage=coverage,
+        n_decided=decided.n_pairs,
+        n_common=common.n_pairs,
+        unseen=tuple(agent for agent in _agents_in(decided) if agent not in _agents_in(common)),
+        by_size=tuple(rows[: len(by_size)]),
+        frontier=tuple(rows[len(by_size) : -1]),
+        most_accurate=rows[-1],
+        search=found.searched.search,
+        unpriced=tuple(name for name in judgements.reviewers if usd.get(name) is None),
+        level=level,
+        signature=str(Signature("panel-frontier", settings)),
+    )
+
+
+def _agents_in(labels: PairLabels) -> tuple[str, ...]:
+    """The agents that the pairs are of."""
+    numbers = sorted({*labels.low.tolist(), *labels.high.tolist()})
+    return tuple(labels.agents[number] for number in numbers)
+
+
+_Chosen = tuple[int, Places]
+"""A panel, and the panels it was chosen from."""
+
+
+class _Finder:
+    """The panels of one set of judgements, and how they are described."""
+
+    def __init__(
+        self,
+        judgements: PairJudgements,
+        labels: PairLabels,
+        usd: Mapping[str, float | None],
+        *,
+        convention: Convention,
+        splits: int,
+        draws: Draws,
+    ) -> None:
+        self._judgements, self._labels, self._convention = judgements, labels, convention
+        self._splits, self._draws = splits, draws
+        self.searched = search_panels(judgements, labels, convention=convention)
+        self._accuracy, self._cost = self.searched.accuracy, self.searched.costs(usd)
+        self.order = cheapest_first(self.searched, self._cost)
+        self.most_accurate = int(self._best(self.order) or 0)
+        self._single = reviewer_credits(judgements, labels, convention=convention)
+
+    def best_by_size(self) -> list[_Chosen]:
+        """The most accurate panel of each size, with all of that size."""
+        sizes = self.searched.sizes[self.order]
+        groups = [self.order[sizes == size] for size in range(1, len(self.searched.reviewers) + 1)]
+        return [(best, group) for group in groups if (best := self._best(group)) is not None]
+
+    def undominated(self) -> list[_Chosen]:
+        """The panels on the frontier, cheapest first, each with all that cost no more."""
+        found: list[_Chosen] = []
+        cost, reached = self._cost[self.order], -math.inf
+        known = self.order[~np.isnan(cost) & ~np.isnan(self._accuracy[self.order])]
+        begin = 0
+        while begin < len(known):
+            end = int(np.flatnonzero(self._cost[known] <= self._cost[known[begin]] + SAME)[-1]) + 1
+            best = self._best(known[begin:end])
+            if best is not None and self._accuracy[best] > reached + SAME:
+                found.append((best, self.order[cost <= self._cost[best] + SAME]))
+                reached = float(self._accuracy[best])
+            begin = end
+        return found
+
+    def panels(self, chosen: Sequence[_Chosen]) -> list[Panel]:
+        """The panels with intervals."""
+        earned = {number: self._credits(number) for number in {number for number, _ in chosen}}
+        rows = dict(zip(earned, accuracies(list(earned.values()), **self._draws), strict=True))
+        made = []
+        for number, among in chosen:
+            row, cost = rows[number], float(self._cost[number])
+            panel = Panel(
+                self.searched.names(number),
+                row.accuracy,
+                row.low,
+                row.high,
+                n_pairs=row.n_pairs,
+                used=row.used,
+                n_tasks=row.n_tasks,
+                usd=None if math.isnan(cost) else cost,
+                held_out=held_out(self.searched, among, splits=self._splits, draws=self._draws),
+            )
+            if number != self.most_accurate:
+                less = compare_credits(earned[number], earned[self.most_accurate], **self._draws)
+                panel = replace(panel, difference=less.difference, difference_low=less.low, difference_high=less.high)
+            made.append(panel)
+        return made
+
+    def _best(self, order: Places) -> int | None:
+        """The most accurate of these panels, the first of equals; None: none of them judged anything."""
+        accuracy = self._accuracy[order]
+        if not len(order) or np.isnan(accuracy).all():
+            return None
+        return int(order[int(np.argmax(accuracy >= np.nanmax(accuracy) - SAME))])
+
+    def _credits(self, number: int) -> PairCredits:
+        names = self.searched.names(number)
+        if len(names) == 1:
+            return self._single[names[0]]
+        verdicts = panel_verdicts(self._judgements, weights=dict.fromkeys(names, 1.0), convention=self._convention)
+        return panel_credits(verdicts, self._labels, name=" + ".join(names))
+
+
+# --- of a study ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +389,8 @@ async def find_panels(
     if not heard:
         raise MetricError("no reviewer judged anything, so there is no panel")
     costs = reviewer_costs(study, review, options, prices=prices, tokens_a_judgement=tokens_a_judgement)
-    table = pair_judgements(
-        review.judgements, reviewers=heard, tasks=study.tasks, agents=[agent.agent for agent in study.agents]
-    )
-    rows = review.judgements.select("reviewer", "task", "first", "second", "value").iter_rows()
     frontier = panel_frontier(
-        table,
+        compared_pairs(study, review.judgements, heard),
         people.tested,
         {name: cost.usd for name, cost in costs.items()},
         convention=options.convention,
@@ -77,7 +402,7 @@ async def find_panels(
             "scale": options.scale,
             "pairs": people.tested.rule,
             "own-family": "judged" if options.judges_own_family else "left out",
-            "evidence": evidence_hash(rows),
+            "evidence": judgements_hash(review.judgements),
             "tokens": "+".join(sorted({cost.tokens_from for cost in costs.values()})),
             "prices": ",".join(f"{name}={_price(cost.price)}" for name, cost in costs.items()),
         },

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from itertools import cycle
 
 from goldless.meta_evaluation.perturbations.headings import Unit, heading_at_line_start, split_units
+from goldless.meta_evaluation.perturbations.perturbation import Made, Perturbation, Writer, of_text, written
+from goldless.records import CallFailure, Response
 from goldless.sentences import FENCE, LINE_END, LIST_MARK
 
 FILLERS = (
@@ -60,6 +63,13 @@ SUMMARIES = (
     "improved, such as {weaknesses}."
 )
 """GEM, D.2.2: the sentences that a model's two one-line summaries are put into."""
+TWO_POINTS = (
+    "You are given a peer review of a scientific paper, please identify two key {points} of the scientific paper from "
+    "the review in a single, concise line, using two phrases separated by 'and'."
+)
+"""GEM, D.2.2: system message for the one-line summary of the strengths or of the weaknesses of a review."""
+LINE_TOKENS = 256
+"""Room for a summary of one line."""
 ANY_SECTION = heading_at_line_start(tuple(SECTION_TEXTS))
 
 
@@ -137,3 +147,41 @@ def _addition(text: str, heading: re.Match[str], said: str) -> tuple[int, str]:
         return place, f"\n{said} "
     space = "" if text[place - 1].isspace() else " "
     return place, f"{space}{said} "
+
+
+async def _with_summaries(writer: Writer, response: Response) -> Made:
+    """The review with the paper's words in full; without a section to sum up, no summary is asked for."""
+    if find_section(response.text, STRENGTHS) is None:
+        return elongate_review(response.text)
+    lines = []
+    for points in ("strengths", "weaknesses"):
+        ask, what = TWO_POINTS.format(points=points), f"summary of the {points}"
+        made = await written(writer, ask, response.text, what=what, most_tokens=LINE_TOKENS)
+        if isinstance(made, CallFailure):
+            return made
+        lines.append(" ".join(made.split()).rstrip("."))
+    return elongate_review(response.text, strengths=lines[0], weaknesses=lines[1])
+
+
+ELONGATION = (
+    Perturbation(
+        "elongation",
+        "manipulation",
+        "GEM D.2.2, our words",
+        "words that say nothing before every section or paragraph",
+        of_text(elongate),
+    )
+    .with_form(
+        "peer-review",
+        of_text(elongate_review),
+        source="GEM D.2.2, without the summaries",
+        description="the paper's fixed words before each of the four sections of a review",
+    )
+    .with_form(
+        "peer-review-summaries",
+        lambda setting: partial(_with_summaries, setting.writer),
+        source="GEM D.2.2",
+        description="the same with a writer's two one-line summaries",
+        needs_writer=True,
+    )
+)

@@ -6,7 +6,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,21 +15,60 @@ import orjson
 
 from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS
-from goldless.meta_evaluation.perturbations.applying import perturb
-from goldless.meta_evaluation.perturbations.catalogue import Perturbation
-from goldless.meta_evaluation.perturbations.perturbation_table import PerturbationRow, PerturbationTable
+from goldless.meta_evaluation.perturbations.open_writer import OpenWriter, open_writer
+from goldless.meta_evaluation.perturbations.perturbation import Made, Must, Perturbation, copy_name, perturb
 from goldless.meta_evaluation.strategies import Strategy, write_strategy
-from goldless.models.cache import default_journal
-from goldless.models.journal import Journal
 from goldless.records import Agent, CallFailure, Response
-from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_models, refuse_without_chat
-from goldless.runs.options import Options, Progress
+from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.opening import Spending
+from goldless.runs.options import Options
 from goldless.studies import Study, read_study, write_study
 
-MARK = "~"
-"""Between an agent's name and the perturbation of its copy."""
 ORIGINAL, PEER = "original", "peer"
+COLUMNS = (
+    Column("perturbation", "perturbation"),
+    Column("group", "group"),
+    Column("must", "must", absent=""),
+    *(Column(name, name, "count") for name in ("asked", "made", "missing", "unchanged")),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationRow:
+    """One perturbation or strategy."""
+
+    name: str
+    group: str
+    must: Must | None
+    """None: a strategy."""
+    asked: int
+    made: int
+    unchanged: int
+    """Texts that the perturbation left as they were, but for white space."""
+
+    @property
+    def missing(self) -> int:
+        """Texts that could not be made."""
+        return self.asked - self.made
+
+
+@dataclass(frozen=True, slots=True)
+class PerturbationTable:
+    """What was made of a study."""
+
+    study: str
+    seed: int
+    rows: tuple[PerturbationRow, ...]
+
+    def as_json(self) -> dict[str, Any]:
+        """The table as plain data."""
+        rows = [{**asdict(row), "missing": row.missing} for row in self.rows]
+        return {"study": self.study, "seed": self.seed, "perturbations": rows}
+
+    def table(self) -> ReportTable:
+        """What people read of it."""
+        rows = tuple({"perturbation": row.name, "missing": row.missing, **asdict(row)} for row in self.rows)
+        return ReportTable("Texts made (must: what a sound metric does)", COLUMNS, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,11 +119,11 @@ class _Made:
     rows: list[PerturbationRow] = field(default_factory=list)
     failures: list[CallFailure] = field(default_factory=list)
 
-    def add(self, task: str, agent: str, text: str | None, failure: CallFailure | None) -> None:
-        if text is not None:
-            self.responses.setdefault(task, []).append(Response(task, agent, text))
-        if failure is not None:
-            self.failures.append(failure)
+    def add(self, task: str, agent: str, made: Made | None) -> None:
+        if isinstance(made, str):
+            self.responses.setdefault(task, []).append(Response(task, agent, made))
+        elif made is not None:
+            self.failures.append(made)
 
 
 async def perturb_study(
@@ -111,18 +150,10 @@ async def perturb_study(
         strategies=tuple(dict.fromkeys(strategies)),
     )
     _check(work, folder, writer)
-    made, spending = _Made(), None
-    if not work.needs_writer:
-        await _make(work, made, None, options)
-    else:
-        journal = Journal(options.journal or default_journal())
-        try:
-            async with open_models([Part("writer", writer, "chat")], options, journal) as models:
-                refuse_without_chat(models["writer"], "write perturbed responses")
-                await _make(work, made, models["writer"], options)
-                spending = models["writer"].spending
-        finally:
-            journal.close()
+    made = _Made()
+    needed = writer if work.needs_writer else None
+    async with open_writer(needed, options, to="write perturbed responses") as opened:
+        await _make(work, made, opened, options)
     counts: Counter[str] = Counter(failure.kind for failure in made.failures)
     found = PerturbedStudy(
         table=PerturbationTable(study.name, options.seed, tuple(made.rows)),
@@ -130,7 +161,7 @@ async def perturb_study(
         peers=tuple(agent.agent for agent in study.agents if agent.agent not in work.chosen),
         failures=dict(counts),
         examples={failure.kind: failure.message for failure in reversed(made.failures)},
-        spending=spending,
+        spending=next(iter(opened.spending), None),
     )
     return found if found.open else replace(found, folder=_write(work, made, folder))
 
@@ -152,7 +183,7 @@ def _check(work: _Work, folder: Path, writer: Any) -> None:
         wrong.append("no perturbation and no strategy was named")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         wrong.append(f"{folder} is there already and is not written over; name a new folder")
-    new = {f"{agent}{MARK}{each.name}" for each in work.perturbations for agent in work.chosen}
+    new = {copy_name(agent, each.name) for each in work.perturbations for agent in work.chosen}
     new |= {strategy.name for strategy in work.strategies}
     taken = sorted(new & {agent.agent for agent in work.study.agents})
     if taken:
@@ -167,44 +198,27 @@ def _check(work: _Work, folder: Path, writer: Any) -> None:
         raise UserError("\n".join(wrong))
 
 
-async def _make(work: _Work, made: _Made, writer: OpenModel | None, options: Options) -> None:
-    flight = 1 if writer is None or writer.local else CALLS_AT_ONCE
-    chat = None if writer is None else writer.chat
+async def _make(work: _Work, made: _Made, writer: OpenWriter, options: Options) -> None:
     study, chosen = work.study, set(work.chosen)
     originals = [r for _, responses in study for r in responses if r.agent in chosen]
+    how: dict[str, Any] = {"at_once": writer.at_once}
     for each in work.perturbations:
-        texts = await perturb(
-            study,
-            each,
-            responses=originals,
-            seed=options.seed,
-            writer=chat,
-            at_once=flight,
-            tell=partial(_tell, options, writer, each.name),
-        )
-        made.agents += [Agent(f"{agent}{MARK}{each.name}", group=each.kind) for agent in work.chosen]
+        how["tell"] = partial(writer.tell, each.name)
+        texts = await perturb(study, each, responses=originals, seed=options.seed, writer=writer.chat, **how)
+        made.agents += [Agent(copy_name(agent, each.name), group=each.kind) for agent in work.chosen]
         for text in texts:
-            made.add(text.task, f"{text.agent}{MARK}{each.name}", text.text, text.failure)
-        used = sum(text.text is not None for text in texts)
-        unchanged = sum(text.unchanged for text in texts)
+            made.add(text.task, text.copy, text.failure or text.text)
+        used, unchanged = sum(text.text is not None for text in texts), sum(text.unchanged for text in texts)
         made.rows.append(PerturbationRow(each.name, each.kind, each.must, len(texts), used, unchanged))
     tasks = [study.task(task) for task in study.tasks]
     for strategy in work.strategies:
-        tell = partial(_tell, options, writer, strategy.name)
-        answers = await write_strategy(tasks, strategy, chat, at_once=flight, tell=tell)
+        how["tell"] = partial(writer.tell, strategy.name)
+        answers = await write_strategy(tasks, strategy, writer.chat, **how)
         made.agents.append(strategy.agent)
-        for answer in answers:
-            made.add(answer.task, answer.agent, answer.text, answer.failure)
-        used = sum(answer.text is not None for answer in answers)
+        for task, answer in zip(study.tasks, answers, strict=True):
+            made.add(task, strategy.name, answer)
+        used = sum(isinstance(answer, str) for answer in answers)
         made.rows.append(PerturbationRow(strategy.name, strategy.group, None, len(answers), used, 0))
-
-
-def _tell(options: Options, writer: OpenModel | None, stage: str, done: int, total: int) -> None:
-    if writer is not None:
-        ledger = writer.ledger
-        tokens = ledger.usage.input_tokens + ledger.usage.output_tokens
-        cost = None if ledger.price is None else ledger.spent_usd
-        options.progress(Progress(stage, done, total, tokens, cost))
 
 
 def _write(work: _Work, made: _Made, folder: Path) -> Path:

@@ -1,10 +1,21 @@
-"""Sentence deletion: every second sentence goes, the headings stay (GEM, D.1.1 and D.1.2)."""
+"""Sentence deletion: every second sentence goes, the headings stay, and gaps may be filled (GEM, D.1.1 and D.1.2)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from goldless.meta_evaluation.perturbations.headings import SECTIONS, Unit, section_names, split_units
+from goldless.meta_evaluation.perturbations.perturbation import (
+    MATERIAL,
+    Apply,
+    Made,
+    Perturbation,
+    Writer,
+    room_for,
+    written,
+)
+from goldless.records import CallFailure, Response
 from goldless.sentences import LINE_END, LIST_MARK, Sentence, split_sentences
 
 PLACEHOLDER = "[There is one missing sentence]"
@@ -89,3 +100,69 @@ def _line_ends(gap: str) -> int:
 def _list_mark(text: str, unit: Unit) -> str:
     mark = LIST_MARK.match(text, unit.start, unit.end)
     return "" if mark is None else mark[0]
+
+
+# --- as perturbations ----------------------------------------------------------------------------------------------
+
+COMPLETE = (
+    f"You are given a text from which sentences were taken away. Each gap is marked {PLACEHOLDER}. Put one "
+    "sentence into every gap and keep all other sentences as they are, in their order. A sentence that you put in "
+    "fits the language and style around it, adds nothing of substance, and contradicts nothing. "
+    f"{MATERIAL} Output the completed text and nothing else."
+)
+"""System message; the user's message is the text with its gaps marked."""
+COMPLETE_REVIEW = (
+    "You are tasked with completing missing sentences of a peer review evaluation given by the user while keeping "
+    "all its existing sentences. Your goal is to complete all missing sentences indicated by "
+    f"{PLACEHOLDER} of this peer review evaluation, following these rules:\n"
+    "- Insert new sentences that don't contribute significant information.\n"
+    "- Place these sentences between existing sentences where they seem most natural.\n"
+    "- Keep the overall language style similar.\n"
+    "- Ensure these added sentences don't contradict or substantially alter the original content.\n"
+    "Remember to maintain the essence and order of the original content while completing all missing sentences "
+    f"indicated by {PLACEHOLDER}."
+)
+"""GEM, D.1.2."""
+
+
+def _deleting(delete: Callable[..., str]) -> Apply:
+    return lambda setting: lambda response: delete(response.text, sections=setting.sections)
+
+
+def _completing(instruction: str) -> Apply:
+    return lambda setting: partial(_complete, setting.writer, instruction, setting.sections)
+
+
+async def _complete(writer: Writer, instruction: str, sections: Sequence[str], response: Response) -> Made:
+    """The response with every second sentence replaced by an empty one; one without gaps as it is."""
+    gapped = mark_every_second(response.text, sections=sections)
+    if gapped == response.text:
+        return gapped
+    made = await written(writer, instruction, gapped, what="completion", most_tokens=room_for(gapped))
+    if isinstance(made, str) and PLACEHOLDER in made:
+        return CallFailure("bad_reply", f"the writer left gaps: {made.count(PLACEHOLDER)} of {PLACEHOLDER!r}")
+    return made
+
+
+DELETION = Perturbation(
+    "deletion",
+    "degradation",
+    "GEM D.1.1",
+    "every second sentence deleted, headings kept",
+    _deleting(delete_every_second),
+).with_form(
+    "paper",
+    _deleting(delete_as_published),
+    source="GEM D.1.1, as its authors ran it",
+    description="every second sentence deleted; every . ? ! and line break ends one",
+)
+COMPLETION = Perturbation(
+    "completion",
+    "degradation",
+    "GEM D.1.2, our wording",
+    "every second sentence deleted, the gaps filled by a writer with empty ones",
+    _completing(COMPLETE),
+    needs_writer=True,
+).with_form(
+    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same in the paper's words"
+)

@@ -16,27 +16,32 @@ human rating (both less their means in the group), Σ x y / sqrt(Σ x² Σ y²).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.meta_evaluation.bias.judges import Judge, PairGrid
 from goldless.meta_evaluation.bias.rows import (
     NO_SPREAD,
     BiasRow,
-    Draws,
+    Measured,
     Unavailable,
     mean_of_shares,
-    measured_on_pairs,
+    measured_votes,
     row_of,
     share_rows,
 )
+from goldless.meta_evaluation.bias.votes import PairGrid, Votes, toward
+from goldless.meta_evaluation.metric_results import numbers
+from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import NEITHER
 from goldless.metrics.shares import Share
 from goldless.statistics.bootstrap import task_intervals
+from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -69,98 +74,90 @@ class People:
     """[tasks, agents], NaN: none; None: people only compared."""
 
 
+def text_features(study: Study, grid: PairGrid) -> tuple[Feature, Feature]:
+    """Length and markup of every response."""
+    words, marks = np.full((2, len(grid.tasks), len(grid.agents)), np.nan)
+    number = numbers(grid.agents)
+    for place, task in enumerate(grid.tasks):
+        for response in study.responses(task):
+            words[place, number[response.agent]] = math.log2(1 + count_words(response.text))
+            marks[place, number[response.agent]] = count_format_marks(response.text)
+    return Feature("length", "longer", "log words", words), Feature("format", "more marked-up", "format marks", marks)
+
+
 def feature_rows(
-    feature: Feature, grid: PairGrid, judges: Sequence[Judge], people: People | None, *, draws: Draws
+    feature: Feature, grid: PairGrid, judges: Sequence[Votes], people: People | None, *, draws: Draws
 ) -> tuple[list[BiasRow], list[Unavailable]]:
     """Every judge's preference for the feature."""
     difference = grid.differences(feature.values)
     differs: BoolArray = ~np.isnan(difference) & (difference != 0)
     if not differs.any():
         return [], [Unavailable(feature.bias, f"no two responses to a task differ in {feature.scale}")]
+    search = _FeatureSearch(feature, differs, difference < 0, draws)
     rows: list[BiasRow] = []
-    unavailable: list[Unavailable] = []
-    turned = difference < 0
+    unavailable, ratings = [Unavailable(feature.bias, NO_LABELS)], None
     if people is not None:
-        verdicts = np.where(turned, 1 - people.verdicts, people.verdicts)
-        tied, decided = differs & (verdicts == NEITHER), differs & ~np.isnan(verdicts) & (verdicts != NEITHER)
-        for judge in judges:
-            rows += _at_equal_label(feature, judge, turned, tied, draws=draws)
+        rows, unavailable = search.beside_people(judges, people.verdicts)
+        ratings = people.ratings
+    rows += [row for judge in judges for row in search.correlated(judge, ratings)]
+    return [*rows, *search.raw(judges, people)], unavailable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _FeatureSearch:
+    """One feature, and which of two responses has more of it."""
+
+    feature: Feature
+    differs: BoolArray
+    """[tasks, pairs]: whether one has more of it."""
+    turned: BoolArray
+    """[tasks, pairs]: whether that is high."""
+    draws: Draws
+
+    def beside_people(self, judges: Sequence[Votes], verdicts: FloatArray) -> tuple[list[BiasRow], list[Unavailable]]:
+        """Rates on pairs that people find tied, and adjusted ones on those they decided."""
+        said, more = toward(verdicts, self.turned), self.feature.more
+        tied = self.differs & (said == NEITHER)
+        decided = self.differs & ~np.isnan(said) & (said != NEITHER)
+        found = [self._measured(judge, tied) for judge in judges]
+        rows = self._shares("tied by people", found, neutral=NEITHER)
+        unavailable = []
         if not rows:
-            unavailable.append(
-                Unavailable(feature.bias, f"no judged pair with different {feature.scale} is tied by people")
-            )
+            reason = f"no judged pair with different {self.feature.scale} is tied by people"
+            unavailable.append(Unavailable(self.feature.bias, reason))
         for judge in judges:
-            rows += _adjusted(feature, judge, turned, verdicts, decided, draws=draws)
-        for judge in judges:
-            rows += _correlated(feature, judge, people.ratings, draws=draws)
-    else:
-        unavailable.append(Unavailable(feature.bias, NO_LABELS))
-        for judge in judges:
-            rows += _correlated(feature, judge, None, draws=draws)
-    raw = [
-        measured_on_pairs(judge.name, judge.kind, _for_more(judge.vote, turned), judge.asked & differs)
-        for judge in judges
-    ]
-    if people is not None:
-        said = differs & ~np.isnan(people.verdicts)
-        raw.append(measured_on_pairs("people", "people", _for_more(people.verdicts, turned), said))
-    measure = f"{feature.more} wins, all pairs"
-    rows += share_rows(feature.bias, measure, [one for one in raw if one.asked.any()], neutral=None, draws=draws)
-    return rows, unavailable
+            asked, vote = judge.asked & decided, toward(judge.vote, self.turned)
+            if asked.any():
+                sides = [np.where(asked & (said == side), vote, np.nan) for side in (1, 0)]
+                share, one = mean_of_shares(sides, draws=self.draws), self._measured(judge, decided)
+                rows.append(row_of(share, self.feature.bias, f"{more} wins, adjusted", one, neutral=NEITHER))
+        return rows, unavailable
 
+    def raw(self, judges: Sequence[Votes], people: People | None) -> list[BiasRow]:
+        """Rates over all pairs, people's own beside them."""
+        found = [self._measured(judge, self.differs) for judge in judges]
+        if people is not None:
+            said = self.differs & ~np.isnan(people.verdicts)
+            found.append(measured_votes("people", "people", toward(people.verdicts, self.turned), said))
+        return self._shares("all pairs", found, neutral=None)
 
-def _for_more(vote: FloatArray, turned: BoolArray) -> FloatArray:
-    found: FloatArray = np.where(turned, 1 - vote, vote)
-    return found
+    def correlated(self, judge: Votes, ratings: FloatArray | None) -> list[BiasRow]:
+        """The correlation of a scoring judge: at equal rating where there are ratings, else within tasks as it is."""
+        if judge.scores is None:
+            return []
+        given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
+        share, asked = within_correlation(judge.scores, self.feature.values, ratings, draws=self.draws)
+        one = Measured(judge.name, judge.kind, np.empty(0), np.empty(0, np.int64), asked)
+        measure = f"correlation with {self.feature.scale}, {given}"
+        return [row_of(share, self.feature.bias, measure, one, neutral=neutral)]
 
+    def _measured(self, judge: Votes, on: BoolArray) -> Measured:
+        return measured_votes(judge.name, judge.kind, toward(judge.vote, self.turned), judge.asked & on)
 
-def _at_equal_label(
-    feature: Feature, judge: Judge, turned: BoolArray, tied: BoolArray, *, draws: Draws
-) -> list[BiasRow]:
-    asked = judge.asked & tied
-    if not asked.any():
-        return []
-    one = measured_on_pairs(judge.name, judge.kind, _for_more(judge.vote, turned), asked)
-    return share_rows(feature.bias, f"{feature.more} wins, tied by people", [one], neutral=NEITHER, draws=draws)
-
-
-def _adjusted(
-    feature: Feature, judge: Judge, turned: BoolArray, verdicts: FloatArray, decided: BoolArray, *, draws: Draws
-) -> list[BiasRow]:
-    asked = judge.asked & decided
-    if not asked.any():
-        return []
-    vote = _for_more(judge.vote, turned)
-    sides = [np.where(asked & (verdicts == side), vote, np.nan) for side in (1, 0)]
-    share = mean_of_shares(sides, draws=draws)
-    one = measured_on_pairs(judge.name, judge.kind, vote, asked)
-    return [row_of(share, feature.bias, f"{feature.more} wins, adjusted", one, neutral=NEITHER)]
-
-
-def _correlated(feature: Feature, judge: Judge, ratings: FloatArray | None, *, draws: Draws) -> list[BiasRow]:
-    """The correlation of a scoring judge: at equal rating where there are ratings, else within tasks as it is."""
-    if judge.scores is None:
-        return []
-    given = "at equal rating" if ratings is not None else "within tasks"
-    share, asked = within_correlation(judge.scores, feature.values, ratings, draws=draws)
-    return [
-        BiasRow(
-            bias=feature.bias,
-            judge=judge.name,
-            kind=judge.kind,
-            measure=f"correlation with {feature.scale}, {given}",
-            value=share.value,
-            low=share.low,
-            high=share.high,
-            neutral=None if ratings is None else 0.0,
-            asked=asked,
-            used=share.n,
-            n_tasks=share.n_tasks,
-            level=share.level,
-            method=share.method,
-            note=share.note,
-        )
-    ]
+    def _shares(self, on: str, found: Sequence[Measured], *, neutral: float | None) -> list[BiasRow]:
+        asked = [one for one in found if one.asked]
+        measure = f"{self.feature.more} wins, {on}"
+        return share_rows(self.feature.bias, measure, asked, neutral=neutral, draws=self.draws)
 
 
 def within_correlation(
@@ -227,3 +224,30 @@ def _sums_by_task(task: npt.NDArray[np.int64], label: FloatArray, x: FloatArray,
     x, y = (value - (np.bincount(group, weights=value) / counts)[group] for value in (x, y))
     _, code = np.unique(task, return_inverse=True)
     return np.stack([np.bincount(code, weights=value) for value in (x * x, y * y, x * y)], axis=1)
+
+
+# --- what is counted -----------------------------------------------------------------------------------------------
+
+# Chinese and Japanese are written without spaces: each sign stands for a word
+_SIGN = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff"
+_WORD = re.compile(rf"[{_SIGN}]|[^\W{_SIGN}]+(?:['\u2019-][^\W{_SIGN}]+)*")
+
+FORMAT_MARKS: Mapping[str, re.Pattern[str]] = {
+    "headings": re.compile(r"^[ ]{0,3}#{1,6}[ \t]+\S|<h[1-6]\b", re.MULTILINE | re.IGNORECASE),
+    "list items": re.compile(
+        r"^[ \t]*(?:[-*+\u2022\u2023\u25e6\u25aa]|\d{1,3}[.)])[ \t]+\S|<li\b", re.MULTILINE | re.IGNORECASE
+    ),
+    "bold": re.compile(r"\*\*[^*\n]+\*\*|(?<!\w)__[^_\n]+__(?!\w)|<(?:b|strong)>", re.IGNORECASE),
+    "table rows": re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE),
+}
+"""Marks that are counted: Markdown, plain bullets and the HTML of the same."""
+
+
+def count_words(text: str) -> int:
+    """Number of words; "don't" and "well-known" are one, each Chinese or Japanese sign is one."""
+    return sum(1 for _ in _WORD.finditer(text))
+
+
+def count_format_marks(text: str) -> int:
+    """Number of headings, list items, bold passages and table rows."""
+    return sum(1 for pattern in FORMAT_MARKS.values() for _ in pattern.finditer(text))

@@ -3,20 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.evidence import JudgementEvidence, judgement_rows
-from goldless.judging.judges import find_judge
-from goldless.metrics.judgement_table import (
-    PairJudgements,
-    ResponseRatings,
-    pair_judgements,
-    response_ratings,
-)
+from goldless.evidence import JUDGEMENTS, empty
+from goldless.meta_evaluation.judges import recorded_scales
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import recorded_review
@@ -30,7 +24,7 @@ Reviewers = Sequence[Any] | Mapping[str, Any]
 class Reviewed:
     """Judgements of reviewers, and what they cost now."""
 
-    rows: tuple[JudgementEvidence, ...] = ()
+    rows: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     reviewers: tuple[str, ...] = ()
     reason: str | None = None
     """Why there are none."""
@@ -51,25 +45,28 @@ async def reviewers_judgements(study: Study, how: ReviewOptions) -> Reviewed:
 
     With ``how.recorded`` nobody is asked.
     """
-    known = _recorded_names(study, how.scale)
+    recorded = recorded_scales(study)
+    known = recorded.get(how.scale, [])
     given: Reviewers = how.reviewers
     if not given and not known:
-        others = f" (there are some on {', '.join(_scales(study))})" if _scales(study) else ""
+        others = f" (there are some on {', '.join(recorded)})" if recorded else ""
         return Reviewed(reason=f"no judgements on the scale {how.scale}{others}")
     names = [] if isinstance(given, Mapping) else [one for one in given if isinstance(one, str) and one in known]
     asked = given if isinstance(given, Mapping) else [one for one in given if one not in names]
     _check_asked(study, how, asked, known)
-    rows: list[JudgementEvidence] = []
+    tables = [empty(JUDGEMENTS)]
     if names or not given:
         found = recorded_review(study, scale=how.chosen_scale, reviewers=names, convention=how.convention)
-        rows += judgement_rows(found.judgements)
+        tables.append(found.judgements)
     review = await review_study(study, replace(how, reviewers=asked)) if asked else None
     if review is not None:
-        rows += judgement_rows(review.judgements)
+        tables.append(review.judgements)
+    # names are of the categories of their study, or plain text where there are none
+    rows = pl.concat([table.cast(pl.Schema(JUDGEMENTS)) for table in tables])
     return Reviewed(
-        rows=tuple(rows),
-        reviewers=tuple(dict.fromkeys([*names, *(row.reviewer for row in rows)])),
-        reason=None if rows else "the reviewers judged nothing",
+        rows=rows,
+        reviewers=tuple(dict.fromkeys([*names, *rows["reviewer"]])),
+        reason=None if len(rows) else "the reviewers judged nothing",
         spending=() if review is None else review.spending,
         signature=None if review is None else review.signature,
         open=0 if review is None else review.open,
@@ -90,26 +87,3 @@ def _check_asked(study: Study, how: ReviewOptions, asked: Reviewers, known: Sequ
             f"{nearest(strange[0], known) or '.'} {listed} A model to be asked is named as openai:MODEL or "
             "http://HOST:PORT/v1#MODEL, without --recorded."
         )
-
-
-def judgement_arrays(study: Study, reviewed: Reviewed, scale: str) -> PairJudgements | ResponseRatings:
-    """The judgements as arrays, numbered by the study's tasks and agents."""
-    agents = [agent.agent for agent in study.agents]
-    if find_judge(scale).pairwise:
-        return pair_judgements(reviewed.rows, reviewers=reviewed.reviewers, tasks=study.tasks, agents=agents)
-    return response_ratings(reviewed.rows, reviewers=reviewed.reviewers, tasks=study.tasks, agents=agents)
-
-
-def _scales(study: Study) -> list[str]:
-    """The scales that the study carries judgements on."""
-    table = study.table("judgements")
-    if table is None or "format" not in table.columns:
-        return []
-    return sorted(table["format"].drop_nulls().unique().to_list())
-
-
-def _recorded_names(study: Study, scale: str) -> list[str]:
-    table = study.table("judgements")
-    if table is None or not {"reviewer", "format"} <= set(table.columns):
-        return []
-    return table.filter(pl.col("format") == scale)["reviewer"].drop_nulls().unique(maintain_order=True).to_list()

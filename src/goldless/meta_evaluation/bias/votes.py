@@ -1,0 +1,146 @@
+"""What judges say of every two responses to a task, in one form for all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.meta_evaluation.bias.rows import JudgeKind
+from goldless.meta_evaluation.judges import Judge
+from goldless.metrics.chair import PanelVerdicts, panel_verdicts, vote_share
+from goldless.metrics.judgement_table import NEITHER, PairJudgements
+from goldless.metrics.pair_labels import PairLabels
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+Orders = Literal["each", "together"]
+"""``each``: the two orders of a pair are verdicts of their own. ``together``: one vote on both."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PairGrid:
+    """Every pair of agents on every task; ``low`` is the agent of a pair with the lower number."""
+
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    low: IntArray = field(init=False)
+    """[pairs]"""
+    high: IntArray = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Number the pairs."""
+        low, high = np.triu_indices(len(self.agents), k=1)
+        object.__setattr__(self, "low", low.astype(np.int64))
+        object.__setattr__(self, "high", high.astype(np.int64))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Tasks, pairs."""
+        return len(self.tasks), len(self.low)
+
+    def pair(self, first: str, second: str) -> tuple[int, bool]:
+        """The number of a pair of agents, and whether the first one is its high."""
+        one, other = self.agents.index(first), self.agents.index(second)
+        return self._number(min(one, other), max(one, other)), one > other
+
+    def spread(self, task: IntArray, low: IntArray, high: IntArray, values: npt.NDArray[np.generic]) -> FloatArray:
+        """Values of single pairs as [tasks, pairs], NaN elsewhere."""
+        table = np.full(self.shape, np.nan)
+        if len(task):
+            table[task, self._numbers(low, high)] = values
+        return table
+
+    def differences(self, values: FloatArray) -> FloatArray:
+        """[tasks, pairs]: low less high, of a table [tasks, agents]."""
+        found: FloatArray = values[:, self.low] - values[:, self.high]
+        return found
+
+    def _number(self, low: int, high: int) -> int:
+        return int(self._numbers(np.array([low]), np.array([high]))[0])
+
+    def _numbers(self, low: IntArray, high: IntArray) -> IntArray:
+        # the rows of the upper triangle above this one hold agents - 1, agents - 2, … pairs
+        numbers: IntArray = low * (2 * len(self.agents) - low - 1) // 2 + high - low - 1
+        return numbers
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Verdicts:
+    """One verdict on each pair."""
+
+    value: FloatArray
+    """[tasks, pairs]: 1 low is better, 0 high is, 0.5 neither; NaN: missing or not asked."""
+    asked: BoolArray
+    """[tasks, pairs]"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Votes:
+    """What one judge says of every pair."""
+
+    name: str
+    kind: JudgeKind
+    vote: FloatArray
+    """[tasks, pairs]: how far low is better; of a reviewer the mean of its verdicts in both orders."""
+    asked: BoolArray
+    """[tasks, pairs]"""
+    verdicts: tuple[Verdicts, ...]
+    """In each order, or one on both."""
+    scores: FloatArray | None = None
+    """[tasks, agents] where it rates or scores; None: it compares."""
+
+
+def votes_of(judge: Judge, grid: PairGrid, *, orders: Orders = "each") -> Votes:
+    """The judge's votes on the pairs of the grid; of scores, the higher is the better."""
+    both = judge.verdicts
+    if both is None or judge.compared is None:
+        return _scored(judge, grid)
+    if judge.kind == "reviewer":
+        both = panel_verdicts(judge.compared, votes="signs", convention=judge.convention)
+    whole = _on(grid, both, vote_share(both) if judge.kind == "reviewer" else both.verdict)
+    parts: Sequence[PairJudgements] = [judge.compared]
+    if orders == "each":
+        parts = [_in_order(judge.compared, order) for order in (0, 1) if judge.compared.asked[:, :, order].any()]
+    voted = [panel_verdicts(part, weights=judge.weights, convention=judge.convention) for part in parts]
+    verdicts = tuple(_on(grid, one, one.verdict) for one in voted)
+    return Votes(judge.name, judge.kind, whole.value, whole.asked, verdicts)
+
+
+def peoples_verdicts(grid: PairGrid, labels: PairLabels) -> FloatArray:
+    """[tasks, pairs]: 1 people find low better, 0 high, 0.5 a tie; NaN: no label."""
+    return grid.spread(labels.task, labels.low, labels.high, (labels.sign + 1) / 2)
+
+
+def toward(vote: FloatArray, turned: npt.ArrayLike) -> FloatArray:
+    """The vote for high in the place of that for low where ``turned`` says so."""
+    found: FloatArray = np.where(turned, 1 - vote, vote)
+    return found
+
+
+def _scored(judge: Judge, grid: PairGrid) -> Votes:
+    table = judge.response_scores
+    vote = (np.sign(grid.differences(table.score)) + 1) / 2
+    rated = table.asked > 0
+    asked: BoolArray = rated[:, grid.low] & rated[:, grid.high]
+    if judge.convention == "paper":
+        vote = np.where(asked & np.isnan(vote), NEITHER, vote)
+    return Votes(judge.name, judge.kind, vote, asked, (Verdicts(vote, asked),), table.score)
+
+
+def _in_order(judgements: PairJudgements, order: int) -> PairJudgements:
+    """The judgements with low shown first (0) or second (1), as if no others had been asked for."""
+    chosen = np.arange(2) == order
+    value: FloatArray = np.where(chosen, judgements.value, np.nan)
+    return replace(judgements, value=value, asked=judgements.asked & chosen)
+
+
+def _on(grid: PairGrid, verdicts: PanelVerdicts, values: FloatArray) -> Verdicts:
+    """Values of the pairs that verdicts are on, with which of them were asked for."""
+    place = verdicts.task, verdicts.low, verdicts.high
+    return Verdicts(grid.spread(*place, values), grid.spread(*place, verdicts.asked > 0) == 1)

@@ -1,0 +1,157 @@
+"""Whoever judges responses: a metric, a reviewer or a panel of them, somebody else's scores.
+
+All are held against people, and searched for bias, by the same two things: what they say of each response, and what
+they say of every two responses to a task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from goldless.meta_evaluation.metric_results import Scores, response_scores, score_arrays
+from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
+from goldless.metrics.judgement_table import (
+    Convention,
+    PairJudgements,
+    ResponseRatings,
+    pair_judgements,
+    response_ratings,
+)
+from goldless.metrics.label_agreement import PairCredits, panel_credits, reviewer_credits, score_credits
+from goldless.metrics.pair_labels import PairLabels
+from goldless.runs.evaluation import Evaluation
+from goldless.runs.reviewing import shares_by_agent
+from goldless.signature import table_hash
+from goldless.studies import Study
+
+Kind = Literal["metric", "reviewer", "panel", "scores"]
+PANEL = "panel"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Judge:
+    """One judge, with what it says of every response or of every pair."""
+
+    name: str
+    kind: Kind
+    scores: PanelScores | None = None
+    """What it says of responses; None: it compares."""
+    compared: PairJudgements | None = None
+    """What it, or each of its reviewers, says of pairs; None: the difference of scores decides."""
+    weights: Mapping[str, float] | None = None
+    """Of the votes of a panel that compares; None: equal."""
+    convention: Convention = "default"
+    signature: str = ""
+
+    @property
+    def verdicts(self) -> PanelVerdicts | None:
+        """One vote on each pair, both orders together; None: it scores."""
+        if self.compared is None:
+            return None
+        return panel_verdicts(self.compared, weights=self.weights, convention=self.convention)
+
+    @property
+    def response_scores(self) -> PanelScores:
+        """Scores of responses; of comparisons, the share that each response won."""
+        if self.scores is not None:
+            return self.scores
+        assert self.verdicts is not None
+        return shares_by_agent(self.verdicts)
+
+    def credits(self, labels: PairLabels, convention: Convention) -> PairCredits:
+        """What the judge earns on each pair that people decided."""
+        if self.compared is not None and self.kind == "reviewer":
+            return reviewer_credits(self.compared, labels, convention=convention)[self.name]
+        if self.verdicts is not None:
+            return panel_credits(self.verdicts, labels, name=self.name, convention=convention)
+        return score_credits(self.response_scores, labels, name=self.name, convention=convention)
+
+
+def scoring_judge(
+    name: str, kind: Kind, scores: Scores, *, tasks: Sequence[str], agents: Sequence[str], signature: str = ""
+) -> Judge:
+    """A judge by its scores of responses."""
+    value, asked = score_arrays(scores, tasks=tasks, agents=agents)
+    used = (~np.isnan(value)).astype(np.int64)
+    table = PanelScores(tuple(tasks), tuple(agents), value, asked.astype(np.int64), used, {name: 1.0}, "raw")
+    return Judge(name, kind, table, signature=signature)
+
+
+def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
+    """Metrics that were computed, by their response scores; ``only_asked``: but for responses without a pair."""
+    outcomes = {} if evaluation is None else evaluation.outcomes
+    names = {"tasks": study.tasks, "agents": agent_names(study)}
+    return [
+        scoring_judge(
+            name, "metric", response_scores(outcome, only_asked=only_asked), signature=outcome.signature, **names
+        )
+        for name, outcome in outcomes.items()
+    ]
+
+
+def reviewer_judges(
+    table: PairJudgements | ResponseRatings,
+    *,
+    weights: Mapping[str, float] | None = None,
+    convention: Convention = "default",
+) -> list[Judge]:
+    """The reviewers, each alone, and their vote where they are several or weights are named.
+
+    Of comparisons the vote is on both orders of all; ratings are z-normalised for it, and in the papers as they are.
+    """
+    judges = []
+    for name in table.reviewers:
+        if isinstance(table, PairJudgements):
+            judges.append(Judge(name, "reviewer", compared=table.of([name]), convention=convention))
+        else:
+            judges.append(Judge(name, "reviewer", reviewer_scores(table, name), convention=convention))
+    if weights is None and len(table.reviewers) < 2:
+        return judges
+    if isinstance(table, PairJudgements):
+        return [*judges, Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)]
+    together = panel_scores(table, weights=weights, normalisation="raw" if convention == "paper" else "z")
+    return [*judges, Judge(PANEL, "panel", together, convention=convention)]
+
+
+# --- what reviewers said -------------------------------------------------------------------------------------------
+
+
+def judgement_arrays(
+    study: Study, rows: pl.DataFrame, reviewers: Sequence[str], *, pairwise: bool
+) -> PairJudgements | ResponseRatings:
+    """Judgements as arrays, numbered by the study's tasks and agents."""
+    if pairwise:
+        return compared_pairs(study, rows, reviewers)
+    return response_ratings(rows, reviewers=reviewers, tasks=study.tasks, agents=agent_names(study))
+
+
+def compared_pairs(study: Study, rows: pl.DataFrame, reviewers: Sequence[str]) -> PairJudgements:
+    """Comparisons as arrays, numbered by the study's tasks and agents."""
+    return pair_judgements(rows, reviewers=reviewers, tasks=study.tasks, agents=agent_names(study))
+
+
+def judgements_hash(rows: pl.DataFrame) -> str:
+    """What tells these judgements from others."""
+    return table_hash(rows.select("reviewer", "task", "first", "second", "agent", "value"))
+
+
+def recorded_scales(study: Study) -> dict[str, list[str]]:
+    """The scales that the study carries judgements on, sorted, with the reviewers of each in their order."""
+    table = study.table("judgements")
+    if table is None or not {"reviewer", "format"} <= set(table.columns):
+        return {}
+    rows = table.select("format", "reviewer").drop_nulls().unique(maintain_order=True)
+    found: dict[str, list[str]] = {scale: [] for scale in sorted(rows["format"].unique())}
+    for scale, reviewer in rows.iter_rows():
+        found[scale].append(reviewer)
+    return found
+
+
+def agent_names(study: Study) -> tuple[str, ...]:
+    """The agents of a study."""
+    return tuple(agent.agent for agent in study.agents)

@@ -1,0 +1,168 @@
+"""Scores that lie in files: those of anybody, with the columns metric, task, agent, score, and those of run folders.
+
+A run's file ``response_scores.csv`` has these columns. Without a column ``metric`` the file's name is the metric's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from goldless.errors import UserError, nearest
+from goldless.meta_evaluation.metric_results import Scores
+from goldless.studies import Study
+from goldless.studies.checking import Checking
+from goldless.studies.names import Names
+from goldless.studies.problems import Problems, all_at_once
+from goldless.studies.tables import ALLOWED, Row, Source, is_table
+
+SCORES = "response_scores.csv"
+SCHEMA = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "signature": pl.String}
+
+
+@dataclass(frozen=True, slots=True)
+class GivenScores:
+    """One metric's scores as a file has them."""
+
+    metric: str
+    scores: Scores
+    file: str
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredBy:
+    """One metric's response scores under one scorer, or in one run."""
+
+    scorer: str
+    """What tells it from the others."""
+    metric: str
+    scores: Scores
+    signature: str = ""
+
+
+def read_score_files(paths: Sequence[str | Path], study: Study) -> list[GivenScores]:
+    """The scores in all files, by metric. Raises with every problem found: strange names, repeated rows, no numbers."""
+    found: list[GivenScores] = []
+    with all_at_once("scores") as problems:
+        for path in map(Path, paths):
+            if not is_table(path):
+                problems.add(f"there is no such table; {ALLOWED}", str(path))
+                continue
+            by_metric = _ScoreTable(study, path.name).read(path, problems)
+            found += [GivenScores(metric, scores, path.name) for metric, scores in by_metric.items()]
+    return found
+
+
+def check_given(name: str, scores: Scores, study: Study) -> GivenScores:
+    """Scores given from Python, checked against the study."""
+    tasks, agents = set(study.tasks), {agent.agent for agent in study.agents}
+    strange = [f"{task!r} and {agent!r}" for task, agent in scores if task not in tasks or agent not in agents]
+    if strange:
+        raise UserError(
+            f"{name}: {len(strange)} of {len(scores)} scores are for a task or an agent that {study.name} does not "
+            f"have: {', '.join(strange[:10])}{' …' * (len(strange) > 10)}"
+        )
+    return GivenScores(name, dict(scores), "")
+
+
+class _ScoreTable:
+    """One file while it is read."""
+
+    def __init__(self, study: Study, file: str) -> None:
+        self._tasks, self._agents = Names(study.name), Names(study.name)
+        self._tasks.update({task: i for i, task in enumerate(study.tasks)})
+        self._agents.update({agent.agent: i for i, agent in enumerate(study.agents)})
+        self._file = file
+        self._found: dict[str, dict[tuple[str, str], float | None]] = {}
+
+    def read(self, path: Path, problems: Problems) -> dict[str, dict[tuple[str, str], float | None]]:
+        check = Checking(self._file, problems)
+        for chunk in Source(path, self._file).chunks(problems):
+            check.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                self._add(row, line, check, path.stem)
+        check.finish()
+        if not check.rows and not check.broken:
+            check.add("no rows; the columns are metric (optional), task, agent and score")
+        self._tasks.report_strangers("task", self._file, problems)
+        self._agents.report_strangers("agent", self._file, problems)
+        return self._found
+
+    def _add(self, row: Row, line: int, check: Checking, stem: str) -> None:
+        metric = check.optional_name(row, "metric", line) or stem
+        task, agent = check.name(row, "task", line), check.name(row, "agent", line)
+        # a cell may be empty, the column may not be absent
+        score = check.optional_number(row, "score", line) if "score" in row else check.number(row, "score", line)
+        if task is None or agent is None:
+            return
+        known = [self._tasks.number(task, line), self._agents.number(agent, line)]
+        if min(known) < 0:
+            return
+        scores = self._found.setdefault(metric, {})
+        if (task, agent) in scores:
+            check.duplicate(f"{metric} has scored agent {agent!r} on task {task!r} already", line)
+        scores[task, agent] = score
+
+
+# --- of run folders ------------------------------------------------------------------------------------------------
+
+
+def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:
+    """The scores of several runs of one study, each under the name of its folder. All problems are told at once.
+
+    ``metrics``: those to compare; none: all there are.
+    """
+    paths = [Path(folder) for folder in folders]
+    problems = [_problem(path) for path in paths]
+    if len({path.resolve() for path in paths}) < len(paths):
+        problems.append("a run folder is named twice: name different runs")
+    if len(paths) < 2:
+        problems.append(f"{len(paths)} run folder came; name at least two, or one study with two scorers")
+    if any(problems):
+        raise UserError("\n".join(problem for problem in problems if problem))
+    fingerprints = {path: _fingerprint(path) for path in paths}
+    if len(set(fingerprints.values())) > 1:
+        told = ", ".join(f"{path} ({print_[:8]})" for path, print_ in fingerprints.items())
+        raise UserError(
+            f"the runs are of different studies, or of one that was changed: {told}; compare runs of the same"
+        )
+    short = [path.name for path in paths]
+    names = short if len(set(short)) == len(short) else [str(path) for path in paths]
+    found = [scored for path, name in zip(paths, names, strict=True) for scored in _scores(path, name)]
+    known = list(dict.fromkeys(scored.metric for scored in found))
+    strange = [metric for metric in metrics if metric not in known]
+    if strange:
+        hints = "; ".join(f"{metric!r}{nearest(metric, known)}" for metric in strange)
+        raise UserError(f"no run has {hints}. Metrics in the runs: {', '.join(known)}.")
+    return [scored for scored in found if not metrics or scored.metric in metrics]
+
+
+def _problem(folder: Path) -> str | None:
+    lacking = [name for name in (SCORES, "leaderboard.json") if not (folder / name).is_file()]
+    if not lacking:
+        return None
+    return f"{folder}: no run folder, {' and '.join(lacking)} not there; goldless score STUDY --out {folder} writes one"
+
+
+def _fingerprint(folder: Path) -> str:
+    try:
+        return str(json.loads((folder / "leaderboard.json").read_text(encoding="utf-8"))["fingerprint"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserError(f"{folder}/leaderboard.json: cannot be read ({error!r}); score the study again") from error
+
+
+def _scores(folder: Path, name: str) -> list[ScoredBy]:
+    rows: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
+    try:
+        frame = pl.read_csv(folder / SCORES, schema_overrides=SCHEMA).select(*SCHEMA)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise UserError(
+            f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}); score the study again"
+        ) from error
+    for metric, task, agent, score, signature in frame.iter_rows():
+        rows.setdefault((metric, signature), {})[task, agent] = score
+    return [ScoredBy(name, metric, scores, signature) for (metric, signature), scores in rows.items()]

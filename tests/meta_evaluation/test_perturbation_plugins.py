@@ -1,0 +1,148 @@
+"""A perturbation of another package is used by name like ours; one that is broken is told and stops nothing else."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import EntryPoint
+
+import pytest
+
+import goldless as library
+from goldless import plugins as plugins_module
+from goldless.errors import UserError
+from goldless.meta_evaluation.perturbations.catalogue import CATALOGUE, MODEL_FREE, find_perturbation
+
+MODULE = """
+from goldless.meta_evaluation.perturbations import Perturbation, Setting, of_text
+
+
+def prompted(setting: Setting):
+    return lambda response: f"{setting.study.task(response.task).prompt} {response.text}"
+
+
+async def asked(writer, response):
+    from goldless.meta_evaluation.perturbations.perturbation import written
+    return await written(writer, "Say it.", response.text, what="text", most_tokens=100)
+
+
+SHOUT = Perturbation("shout", "manipulation", "a test", "all in capitals", of_text(str.upper)).with_form(
+    "twice", of_text(lambda text: f"{text.upper()} {text.upper()}"), description="the same, said twice"
+)
+FIRST = Perturbation("first-word", "degradation", "a test", "one word is left", of_text(lambda t: t.split()[0]))
+PROMPTED = Perturbation("prompted", "manipulation", "a test", "behind the task's prompt", prompted, scope="everybody")
+ASKED = Perturbation(
+    "asked", "degradation", "a test", "by a writer",
+    lambda setting: lambda response: asked(setting.writer, response), needs_writer=True,
+)
+FAILING = Perturbation("failing", "degradation", "a test", "cannot be made", of_text(lambda text: text[10_000]))
+NUMBER = Perturbation("number", "degradation", "a test", "gives no text", of_text(len))
+COMMA = Perturbation("one,two", "degradation", "a test", "two names", of_text(str.upper))
+"""
+NAMES = {
+    "shout": "SHOUT",
+    "first-word": "FIRST",
+    "prompted": "PROMPTED",
+    "asked": "ASKED",
+    "failing": "FAILING",
+    "number": "NUMBER",
+    "comma": "COMMA",
+    "other": "SHOUT",
+    "text": "MODULE_DOC",
+    "praise": "FIRST",
+}
+TEXTS = {f"t{i}": {agent: f"{agent} says {i} things. And more." for agent in ("ann", "bob")} for i in range(4)}
+
+
+@pytest.fixture(autouse=True)
+def _installed(tmp_path, monkeypatch: pytest.MonkeyPatch):
+    """Entry points of a module beside the test."""
+    folder = tmp_path / "package"
+    folder.mkdir()
+    (folder / "their_changes.py").write_text(f"MODULE_DOC = 'text'\n{MODULE}")
+    monkeypatch.syspath_prepend(folder)
+    found = [EntryPoint(name, f"their_changes:{value}", "goldless.perturbations") for name, value in NAMES.items()]
+    monkeypatch.setattr(plugins_module, "entry_points", lambda group: [e for e in found if e.group == group])
+    plugins_module.plugins.cache_clear()
+    yield
+    plugins_module.plugins.cache_clear()
+
+
+def test_a_crash_test_uses_it_by_name(goldless, study_file):
+    names = "shout,shout[twice],first-word,prompted"
+    ended = goldless(
+        *("crashtest", study_file(TEXTS), "--metric", "length", "--perturbation", names, "--json"),
+        *("--resamples", "100", "--fail-on", "never"),
+    )
+    assert ended.code == 0
+    told = json.loads(ended.out)["metrics"]["length"]
+    rows = {row["perturbation"]: row for row in told["perturbations"]}
+    assert {name: (row["must"], row["samples"]) for name, row in rows.items()} == {
+        "shout": ("not rise", 8),
+        "shout[twice]": ("not rise", 8),
+        "first-word": ("fall", 8),
+        "prompted": ("not rise", 8),
+    }
+    # "ann says 1 things. And more." has six words
+    assert [rows[name]["mean_after"] for name in rows] == [6.0, 12.0, 1.0, 7.0]
+    assert "|perturbations:shout+shout[twice]+first-word+prompted|" in told["signature"]
+
+
+def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
+    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "shout,first-word")
+    assert ended.code == 0
+    made = library.read_study(tmp_path / "new")
+    assert made.response("t1", "ann~shout").text == "ANN SAYS 1 THINGS. AND MORE."
+    assert made.response("t1", "ann~first-word").text == "ann"
+
+
+def test_one_that_needs_a_writer_says_so_before_anything_is_made(goldless, study_file, tmp_path):
+    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "asked")
+    assert ended.code == 2
+    assert "asked needs a chat model: name one as writer (--writer)" in ended.err
+
+
+def test_a_writer_makes_it(goldless, study_file, script_file, tmp_path):
+    script = script_file([{"prompt": text, "answer": "Said."} for by in TEXTS.values() for text in by.values()])
+    ended = goldless(
+        *("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "asked"),
+        *("--writer", f"scripted:{script}"),
+    )
+    assert ended.code == 0
+    assert library.read_study(tmp_path / "new").response("t0", "bob~asked").text == "Said."
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("failing", "failing failed on the response of 'ann' to task 't0': IndexError: string index out of range"),
+        ("number", "number must return a text or a CallFailure for the response of 'ann' to task 't0', got 28"),
+    ],
+)
+def test_one_that_cannot_be_made_ends_with_2_and_its_name(goldless, study_file, tmp_path, name, said):
+    ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", name)
+    assert ended.code == 2
+    assert said in " ".join(ended.err.split())
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_has_another_shape_or_our_name_is_told_and_left_out():
+    failures = {plugin.name: plugin.failure for plugin in CATALOGUE.plugins()}
+    assert failures["text"] == "a perturbation must be a Perturbation, got str"
+    assert failures["comma"] == "a perturbation's name must be a word without any of [ ] , ~, got 'one,two'"
+    assert failures["praise"] == "the name is already used by goldless itself"
+    assert failures["shout"] is None
+    assert find_perturbation("praise").description == "between praise that fits anything"
+
+
+def test_an_entry_point_and_its_perturbation_have_one_name():
+    with pytest.raises(UserError, match="the plugin 'other' adds a perturbation called 'shout'"):
+        find_perturbation("other")
+
+
+def test_an_unknown_name_is_answered_with_theirs_too():
+    with pytest.raises(UserError, match=r"unknown perturbation 'shoot'; did you mean 'shout'\?.* first-word,"):
+        find_perturbation("shoot")
+
+
+def test_what_is_done_by_default_does_not_depend_on_what_is_installed():
+    assert "shout" not in MODEL_FREE

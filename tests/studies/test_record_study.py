@@ -1,0 +1,41 @@
+"""A study made of records is the one that tables with the same content give."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from goldless.records import Response, Task
+from goldless.studies import read_study
+from goldless.studies.record_study import study_from_records
+
+TASKS = (
+    Task("t2", "Why?", "So.", {"abstract": "short"}, {"tags": [1, 2]}),
+    Task("t1"),
+)
+RESPONSES = (
+    Response("t1", "bob", "naïve \x00 text"),
+    Response("t2", "ann", "Ann."),
+    Response("t2", "bob", "  "),
+)
+
+
+def test_records_and_tables_with_the_same_content_are_the_same_study(tmp_path: Path):
+    (tmp_path / "tasks.jsonl").write_text(
+        '{"task": "t2", "prompt": "Why?", "reference": "So.", "synopsis_abstract": "short", "tags": [1, 2]}\n'
+        '{"task": "t1"}\n'
+    )
+    (tmp_path / "responses.jsonl").write_text(
+        '{"task": "t1", "agent": "bob", "text": "na\\u00efve \\u0000 text"}\n'
+        '{"task": "t2", "agent": "ann", "text": "Ann."}\n'
+    )
+    made = study_from_records(TASKS, RESPONSES[:2], name="made")
+    assert made.fingerprint == read_study(tmp_path).fingerprint
+    assert [made.task(name) for name in made.tasks] == list(TASKS)
+
+
+def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_kept():
+    made = study_from_records(TASKS, RESPONSES, name="made")
+    assert [agent.agent for agent in made.agents] == ["bob", "ann"]
+    assert made.responses("t2") == (RESPONSES[2], RESPONSES[1])
+    assert made.response("t1", "ann") is None
+    assert (made.name, made.n_responses, made.n_ratings, made.recorded) == ("made", 3, 0, ())

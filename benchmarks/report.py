@@ -29,6 +29,7 @@ import polars as pl
 from goldless.reports.html import write_report
 from goldless.reports.leaderboard import make_leaderboard
 from goldless.statistics.influence import most_influential
+from goldless.statistics.standings import standings
 
 METRICS = ("gem-raw", "tvd-mi", "mi")
 REPEATS = 3
@@ -46,9 +47,8 @@ def outcome(metric: str, values: npt.NDArray[np.float64], names: list[str], task
     asked = dict.fromkeys(names, len(tasks))
     used = {name: int((~np.isnan(values[:, j])).sum()) for j, name in enumerate(names)}
     signature = f"{metric}|scorer:generated|peers:all|missing:left-out|resamples:1000|seed:0|goldless:0"
-    board = make_leaderboard(
-        values, names, metric=metric, unit="nats", signature=signature, asked=asked, used=used, resamples=1000
-    )
+    found = standings(values, names, resamples=1000)
+    board = make_leaderboard(found, metric=metric, unit="nats", level=0.95, signature=signature, asked=asked, used=used)
     means = np.add.outer(np.nanmean(values, axis=0), np.nanmean(values, axis=0)) / 2
     return {
         **asdict(board),

@@ -119,7 +119,7 @@ def test_any_metric_is_looked_at_beside_reviewers(goldless, study):
         (("--recorded", "--weights", "ann=heavy"), "a weight is a finite number"),
         (("--recorded", "--weights", "ann"), "--weights must be NAME=WEIGHT"),
         (("--recorded", "--scale", "5-level"), "nothing to look for bias in"),
-        (("--recorded", "--resamples", "5"), "too few"),
+        (("--recorded", "--resamples", "5"), "resamples must be a whole number of at least 100, got 5"),
     ],
 )
 def test_wrong_arguments_end_with_2_and_say_what_is_allowed(goldless, study, arguments, message):

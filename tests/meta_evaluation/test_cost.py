@@ -29,7 +29,7 @@ from goldless.runs.options import Options
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.reviewing import review_study
 from goldless.runs.store import save_result
-from goldless.studies.sample_study import sample_study
+from goldless.studies import sample_study
 
 pytestmark = pytest.mark.anyio
 SERVER = "http://127.0.0.1:1/v1#model"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
+from goldless.errors import UserError
 from goldless.records import Response, Task
-from goldless.studies import read_study
-from goldless.studies.record_study import study_from_records
+from goldless.studies import read_study, study_from_records
 
 TASKS = (
     Task("t2", "Why?", "So.", {"abstract": "short"}, {"tags": [1, 2]}),
@@ -39,3 +41,10 @@ def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_ke
     assert made.responses("t2") == (RESPONSES[2], RESPONSES[1])
     assert made.response("t1", "ann") is None
     assert (made.name, made.n_responses, made.n_ratings, made.recorded) == ("made", 3, 0, ())
+
+
+def test_a_response_to_no_task_and_a_second_response_are_errors():
+    with pytest.raises(UserError, match="a response of 'ann' must be to one of the tasks, got 't9'"):
+        study_from_records(TASKS, [Response("t9", "ann", "x")])
+    with pytest.raises(UserError, match="'ann' must have one response to task 't2', got two"):
+        study_from_records(TASKS, [RESPONSES[1], RESPONSES[0], RESPONSES[1]])

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.studies import frames, read_study, study_from_frame, write_study
+from goldless.studies import read_study, study_from_frame, write_study
+from goldless.studies.content import StudyContent
 
 FORMATS = ["jsonl", "csv", "parquet"]
 
@@ -168,7 +169,7 @@ def test_a_file_in_the_way_and_an_unknown_format_are_errors(folder, tmp_path):
 def test_a_writing_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, suffix):
     frame = pl.DataFrame({"task": [f"t{i}" for i in range(50)], "agent": ["a"] * 50, "text": ["x"] * 50})
     study = study_from_frame(frame)
-    rows = frames.rows
+    rows = StudyContent.rows
 
     def failing(content, table):
         for number, row in enumerate(rows(content, table)):
@@ -176,7 +177,7 @@ def test_a_writing_that_fails_leaves_nothing_behind(tmp_path, monkeypatch, suffi
                 raise OSError(28, "No space left on device")
             yield row
 
-    monkeypatch.setattr(frames, "rows", failing)
+    monkeypatch.setattr(StudyContent, "rows", failing)
     with pytest.raises(OSError, match="No space left"):
         write_study(study, tmp_path / "out", format=suffix)
     assert list(tmp_path.iterdir()) == []

@@ -8,7 +8,7 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.studies.agent_table import read_agents
-from goldless.studies.problems import all_at_once
+from goldless.studies.checking import all_at_once
 from goldless.studies.tables import Source
 
 KNOWN = ("parameters", "family", "cutoff_date")

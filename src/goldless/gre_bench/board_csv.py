@@ -8,10 +8,8 @@ from pathlib import Path
 
 from goldless.dates import last_day
 from goldless.records import Agent
-from goldless.studies.cells import is_empty
-from goldless.studies.checking import Checking
-from goldless.studies.problems import Problems, all_at_once
-from goldless.studies.tables import Row, Source
+from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
+from goldless.studies.tables import Source
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are no scores."""

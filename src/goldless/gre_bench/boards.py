@@ -14,7 +14,7 @@ from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.studies.agent_table import read_agents
-from goldless.studies.problems import all_at_once
+from goldless.studies.checking import all_at_once
 from goldless.studies.tables import Source
 
 EDITION = "edition.toml"

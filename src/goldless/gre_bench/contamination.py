@@ -26,7 +26,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
 from goldless.studies import Study
-from goldless.studies.cells import is_empty
+from goldless.studies.checking import is_empty
 
 FloatArray = npt.NDArray[np.float64]
 Scope = Literal["own", "common", "all"]

@@ -18,11 +18,8 @@ from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
 from goldless.gre_bench.readability import MOST_UNREADABLE, unreadable_share
 from goldless.gre_bench.text_mending import storable, unix_lines
-from goldless.studies.cells import describe, is_empty
-from goldless.studies.checking import Checking
-from goldless.studies.names import Names
-from goldless.studies.problems import Problems, all_at_once
-from goldless.studies.tables import ALLOWED, FORMATS, Row, Source
+from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
+from goldless.studies.tables import ALLOWED, FORMATS, Source
 
 TEXTS = (".txt", ".md")
 ENDINGS = (".pdf", *TEXTS)

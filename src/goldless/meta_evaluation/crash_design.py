@@ -13,8 +13,7 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation, PerturbedText
 from goldless.models.interface import content_hash
 from goldless.records import Response
-from goldless.studies import Study
-from goldless.studies.record_study import study_from_records
+from goldless.studies import Study, study_from_records
 
 DEFAULT_REFERENCES = 2
 """Peers that a response is held against, as in the GEM paper."""

@@ -15,10 +15,8 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.metric_results import Scores
 from goldless.studies import Study
-from goldless.studies.checking import Checking
-from goldless.studies.names import Names
-from goldless.studies.problems import Problems, all_at_once
-from goldless.studies.tables import ALLOWED, Row, Source, is_table
+from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once
+from goldless.studies.tables import ALLOWED, Source, is_table
 
 SCORES = "response_scores.csv"
 SCHEMA = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "signature": pl.String}

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
-from goldless.studies.reading import as_study, read_study, study_from_frame
-from goldless.studies.sample_study import sample_study
+from goldless.studies.reading import (
+    as_study,
+    import_study,
+    read_study,
+    sample_study,
+    study_from_frame,
+    study_from_records,
+)
 from goldless.studies.study import Study
-from goldless.studies.writing import write_study
+from goldless.studies.writing import export, write_study
 
-__all__ = ["Study", "as_study", "read_study", "sample_study", "study_from_frame", "write_study"]
+__all__ = [
+    "Study",
+    "as_study",
+    "export",
+    "import_study",
+    "read_study",
+    "sample_study",
+    "study_from_frame",
+    "study_from_records",
+    "write_study",
+]

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 from datetime import date
-from typing import TYPE_CHECKING
 
 from goldless.dates import last_day
 from goldless.records import Agent
-from goldless.studies.checking import Checking
-from goldless.studies.names import Names
-
-if TYPE_CHECKING:
-    from goldless.studies.problems import Problems
-    from goldless.studies.tables import Row, Source
+from goldless.studies.checking import Checking, Names, Problems, Row
+from goldless.studies.tables import Source
 
 
 class AgentTable:

@@ -1,17 +1,24 @@
-"""Checks of single cells, and the columns a table must have."""
+"""Checks of cells and names, and every problem they find: counted to the last and kept within bounds."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
-from goldless.errors import nearest
-from goldless.studies.cells import describe, is_empty
-from goldless.studies.problems import KEPT, Problems
+import orjson
 
-if TYPE_CHECKING:
-    from goldless.studies.tables import Row
+from goldless.errors import Problem, StudyError, nearest
+
+Row = dict[str, Any]
+
+KEPT = 10_000
+"""Problems that are held; further ones are counted."""
+
+HINT_AMONG = 1000
+"""Among more names than this the nearest one is not looked for: it takes too long."""
 
 ALIASES = {
     "agent": ("model", "system", "author"),
@@ -24,6 +31,100 @@ ALIASES = {
     "text": ("response", "output", "answer", "completion", "content"),
 }
 """What else a required column is often called, for hints only."""
+
+
+def is_empty(value: Any) -> bool:
+    """Whether the cell says nothing: null, NaN or the empty text.
+
+    CSV cannot tell null from the empty text, so neither do the other formats.
+    """
+    return value is None or value == "" or (type(value) is float and math.isnan(value))
+
+
+def as_json(value: Any) -> bytes:
+    """The value as compact JSON with sorted keys; dates in ISO form, what JSON does not know as text."""
+    return orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
+
+
+def as_text(value: Any) -> str:
+    """The value as it stands in a CSV cell: text as it is, anything else as JSON."""
+    return value if isinstance(value, str) else as_json(value).decode()
+
+
+def describe(value: Any) -> str:
+    """The value for a message, with its type and shortened."""
+    if value is None:
+        return "null"
+    shown = repr(value)
+    return f"{type(value).__name__} {shown if len(shown) <= 40 else shown[:39] + '…'}"
+
+
+class Problems:
+    """The problems found so far."""
+
+    def __init__(self, *, kept: int = KEPT) -> None:
+        self.total = 0
+        """How many were found; no more than ``kept`` of them are held."""
+        self._kept = kept
+        self._problems: list[Problem] = []
+
+    def add(self, message: str, file: str = "", line: int | None = None) -> None:
+        """Count one problem, and hold it while there is room."""
+        self.total += 1
+        if len(self._problems) < self._kept:
+            self._problems.append(Problem(message, file, line))
+
+    def error(self, study: str) -> StudyError:
+        """The error that carries them, ordered by file as read and by line."""
+        rank: dict[str, int] = {}
+        for problem in self._problems:
+            rank.setdefault(problem.file, len(rank))
+        ordered = sorted(self._problems, key=lambda problem: (rank[problem.file], problem.line or 0))
+        if self.total > len(ordered):
+            ordered.append(Problem(f"… and {self.total - len(ordered):,} more problems"))
+        return StudyError(ordered, study=study)
+
+
+@contextmanager
+def all_at_once(study: str) -> Iterator[Problems]:
+    """Problems to be filled inside; a ``StudyError`` with all of them on the way out, if there are any."""
+    problems = Problems()
+    yield problems
+    if problems.total:
+        raise problems.error(study)
+
+
+class Names(dict[str, int]):
+    """A name's number; a new name gets the next one, unless a table has listed them all."""
+
+    def __init__(self, listed_in: str = "") -> None:
+        super().__init__()
+        self.listed_in = listed_in
+        """The file that lists them all; empty while any name is taken."""
+        self._strangers: dict[str, tuple[int, int]] = {}
+
+    def __missing__(self, name: str) -> int:
+        """The number of a name that is new."""
+        number = self[name] = len(self)
+        return number
+
+    def number(self, name: str, line: int) -> int:
+        """The name's number, or -1, noted as a stranger, where all names are listed and this is none of them."""
+        if not self.listed_in:
+            return self[name]
+        number = self.get(name, -1)
+        if number < 0:
+            first, count = self._strangers.get(name, (line, 0))
+            self._strangers[name] = (first, count + 1)
+        return number
+
+    def report_strangers(self, what: str, file: str, problems: Problems) -> None:
+        """One problem for each stranger, at its first line, and none is kept."""
+        for name, (line, count) in self._strangers.items():
+            hint = nearest(name, self) if len(self) <= HINT_AMONG else ""
+            more = f" ({count:,} rows from here on)" if count > 1 else ""
+            problems.add(f"{what} {name!r} is not in {self.listed_in}{more}{hint}", file, line)
+        self._strangers.clear()
 
 
 class Checking:

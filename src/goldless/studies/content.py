@@ -1,20 +1,32 @@
-"""What a study is made of: everything by the numbers of tasks and agents, texts in the spool."""
+"""What a study is made of, by the numbers of tasks and agents, and the tables that are made from it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import pyarrow as pa
 
 from goldless.records import Agent, Preference, Rating, Response, Task
+from goldless.studies.checking import Row, as_text
 from goldless.studies.label_table import LabelColumns
 from goldless.studies.response_table import ResponseColumns
-from goldless.studies.task_table import TaskColumns
+from goldless.studies.task_table import SYNOPSIS, TaskColumns
 
 Recorded = Path | pl.LazyFrame
 """A recorded table: its file, the folder that holds it in parts, or the frame that an importer gave."""
+
+
+MADE = ("tasks", "responses", "agents", "labels")
+"""Tables that are made from the content; all others are recorded ones."""
+
+BATCH_ROWS = 65_536
+BATCH_CHARACTERS = 1 << 24
+
+_TYPES = {str: pa.large_string(), bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,3 +77,87 @@ class StudyContent:
                 yield Rating(self.tasks[task], agent, who, value, criterion)
             else:
                 yield Preference(self.tasks[task], agent, self.agents[second].agent, who, value, criterion)
+
+    def rows(self, table: str) -> Iterator[Row]:
+        """The rows of a made table, without the cells that hold nothing."""
+        if table == "tasks":
+            yield from (task_row(self.task(number)) for number in range(len(self.tasks)))
+        elif table == "responses":
+            for number in range(len(self.tasks)):
+                yield from map(record_row, self.responses(number))
+        else:
+            yield from map(record_row, self.agents if table == "agents" else self.labels())
+
+    def schema(self, table: str) -> dict[str, Any]:
+        """The columns of a made table that hold something, with their Arrow types."""
+        text = pa.large_string()
+        if table == "responses":
+            return {"task": text, "agent": text, "text": text}
+        if table == "agents":
+            kept = [f.name for f in fields(Agent) if any(getattr(agent, f.name) is not None for agent in self.agents)]
+            return {name: pa.float64() if name == "parameters" else text for name in kept}
+        return self._label_schema() if table == "labels" else self._task_schema()
+
+    def _label_schema(self) -> dict[str, Any]:
+        rated, compared = bool(self.n_ratings), self.n_labels > self.n_ratings
+        columns = ["task"] + ["agent"] * rated + ["first", "second"] * compared + ["rater"]
+        numbers = ["score"] * rated + ["preference"] * compared
+        criterion = ["criterion"] * any(label.criterion is not None for label in self.labels())
+        text = dict.fromkeys(columns, pa.large_string()) | dict.fromkeys(numbers, pa.float64())
+        return text | dict.fromkeys(criterion, pa.large_string())
+
+    def _task_schema(self) -> dict[str, Any]:
+        kinds: dict[str, set[type]] = {}
+        for row in self.rows("tasks"):
+            for column, value in row.items():
+                kinds.setdefault(column, set()).add(_kind(value))
+        return {column: _TYPES[kind.pop()] if len(kind) == 1 else pa.large_string() for column, kind in kinds.items()}
+
+    def batches(self, table: str) -> Iterator[Any]:
+        """The rows of a made table as Arrow record batches, each one row group when written."""
+        held: list[Row] = []
+        size = 0
+        columns = self.schema(table)
+        arrow = pa.schema(list(columns.items()))
+        for row in self.rows(table):
+            # A column of mixed types is a column of text.
+            mixed = {c: as_text(v) for c, v in row.items() if columns[c] == _TYPES[str] and not isinstance(v, str)}
+            held.append(row | mixed)
+            size += sum(len(value) for value in row.values() if isinstance(value, str))
+            if len(held) >= BATCH_ROWS or size >= BATCH_CHARACTERS:
+                yield pa.RecordBatch.from_pylist(held, schema=arrow)
+                held, size = [], 0
+        if held:
+            yield pa.RecordBatch.from_pylist(held, schema=arrow)
+
+    def frame(self, table: str) -> pl.DataFrame | None:
+        """A made table as a frame, or none where it has no rows."""
+        batches = list(self.batches(table))
+        if not batches:
+            return None
+        frame = pl.from_arrow(pa.Table.from_batches(batches))
+        assert isinstance(frame, pl.DataFrame)
+        return frame
+
+
+def _kind(value: Any) -> type:
+    """The type a column of such values alone can have; text for what no plain column holds as it is."""
+    kind = type(value)
+    if kind is int and not -(2**63) <= value < 2**63:
+        return str
+    return kind if kind in _TYPES else str
+
+
+def task_row(task: Task) -> Row:
+    """The task as a row, without the cells that hold nothing."""
+    synopses = {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
+    return _filled({"task": task.task, "prompt": task.prompt, "reference": task.reference, **synopses, **task.extra})
+
+
+def record_row(record: Agent | Rating | Preference) -> Row:
+    """The record as a row, without the cells that hold nothing."""
+    return _filled({name: getattr(record, name) for name in type(record).__slots__})
+
+
+def _filled(row: Row) -> Row:
+    return {column: value for column, value in row.items() if value is not None}

@@ -4,19 +4,13 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.studies.cells import is_empty
-from goldless.studies.checking import Checking
-from goldless.studies.names import Names
+from goldless.studies.checking import Checking, Names, Problems, Row, is_empty
 from goldless.studies.response_table import ResponseColumns, pair_keys
-
-if TYPE_CHECKING:
-    from goldless.studies.problems import Problems
-    from goldless.studies.tables import Row, Source
+from goldless.studies.tables import Source
 
 RATING = ("agent", "score")
 PREFERENCE = ("first", "second", "preference")

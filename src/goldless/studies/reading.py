@@ -1,55 +1,60 @@
-"""Reading a study from a folder, a file or frames: a whole study, or an error that says all that is wrong."""
+"""Reading a study from a path, frames or records: a whole study, or an error that says all that is wrong."""
 
 from __future__ import annotations
 
-import difflib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
 import pyarrow as pa
 
 from goldless.errors import UserError
-from goldless.studies import frames
+from goldless.records import Agent, Response, Task
 from goldless.studies.agent_table import AgentTable, read_agents
-from goldless.studies.content import Recorded, StudyContent
+from goldless.studies.checking import Names, Problems, all_at_once
+from goldless.studies.content import MADE, Recorded, StudyContent
+from goldless.studies.importers import imported_tables
 from goldless.studies.label_table import LabelTable
-from goldless.studies.names import Names
-from goldless.studies.problems import Problems, all_at_once
-from goldless.studies.recorded import EVIDENCE, check_evidence, names_from_evidence
-from goldless.studies.response_table import ResponseTable
-from goldless.studies.sample_study import sample_study
+from goldless.studies.recorded import check_evidence, frame_of, names_from_evidence
+from goldless.studies.response_table import ResponseColumns, ResponseTable, pair_keys
 from goldless.studies.spool import Spool
 from goldless.studies.study import Study
-from goldless.studies.tables import ALLOWED, FORMATS, Source, is_table, table_name
-from goldless.studies.task_table import TaskTable
+from goldless.studies.tables import Source
+from goldless.studies.task_table import TaskTable, record_of
 
-TABLES = (*frames.MADE, *EVIDENCE)
 SAMPLE = "sample"
 
 
-def read_study(path: str | os.PathLike[str]) -> Study:
-    """The study in a folder of tables, or in one file with ``task, agent, text[, prompt, reference]``.
+def sample_study() -> Path:
+    """Folder of the sample study: 14 tasks and 6 invented agents of visibly different quality, written by us."""
+    return Path(__file__).parent / "sample"
 
-    Every row of every known table is checked. Raises a ``StudyError`` with all problems, each with its file and line.
+
+def read_study(path: str | os.PathLike[str], *, importer: str | None = None, **options: Any) -> Study:
+    """The study in a folder of tables, in one file with ``task, agent, text[, prompt, reference]``, or as imported.
+
+    Files that are not ours are read by the importer that recognises them, or by the one that is named, with its own
+    options. Every row of every known table is checked. Raises a ``StudyError`` with all problems, each with its file
+    and line.
     """
-    path = Path(path)
-    with all_at_once(str(path)) as problems:
-        sources: dict[str, Source] = {}
-        recorded: dict[str, Recorded] = {}
-        if path.is_dir():
-            sources, recorded = _find_tables(path, problems)
-        elif not path.exists():
-            problems.add(f"no such file or folder; {ALLOWED}, a study is a folder of them or one of them")
-        elif path.suffix.lower() not in FORMATS:
-            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}")
-        else:
-            sources = {"responses": Source(path, path.name)}
-        if sources or recorded:
-            content = _read_tables(sources, recorded, problems)
-    return Study(path.resolve().name if path.is_dir() else path.stem, path, content)
+    return import_study([path], importer=importer, **options)
+
+
+def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | None = None, **options: Any) -> Study:
+    """The study in one or several files or folders, read together by one importer."""
+    files = [Path(path) for path in paths]
+    if not files:
+        raise UserError("paths must name at least one file or folder, got none")
+    first = files[0]
+    with all_at_once(", ".join(map(str, files))) as problems:
+        tables = imported_tables(files, importer, problems, options)
+        if tables or not problems.total:
+            content = _checked(tables, first.name, problems)
+    return Study(first.resolve().name if first.is_dir() else first.stem, first, content)
 
 
 def study_from_frame(
@@ -68,6 +73,33 @@ def study_from_frame(
     }
     with all_at_once(name) as problems:
         content = _read_tables(sources, {}, problems)
+    return Study(name, None, content)
+
+
+def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, name: str = "records") -> Study:
+    """The study of these responses to these tasks, made without reading a table; agents in order of appearance.
+
+    A blank text is kept, as a perturbed copy may be one. Raises where a response is to no task, or is there twice.
+    """
+    spool = Spool()
+    table, task_numbers = TaskTable(spool), Names()
+    for task in tasks:
+        task_numbers[task.task] = len(task_numbers)
+        table.keep(record_of(task))
+    given, agents = list(responses), Names()
+    if stranger := next((r for r in given if r.task not in task_numbers), None):
+        raise UserError(f"a response of {stranger.agent!r} must be to one of the tasks, got {stranger.task!r}")
+    key = pair_keys([task_numbers[r.task] for r in given], [agents[r.agent] for r in given])
+    order = np.argsort(key, kind="stable")
+    again = np.flatnonzero(np.diff(key[order]) == 0)
+    if len(again):
+        twice = given[order[again[0]]]
+        raise UserError(f"{twice.agent!r} must have one response to task {twice.task!r}, got two")
+    data = [response.text.encode() for response in given]
+    length = np.array([len(text) for text in data], np.int64)
+    offset = np.array([spool.append(text) for text in data], np.int64)
+    columns = ResponseColumns(spool, key[order], offset[order], length[order])
+    content = StudyContent(tuple(task_numbers), table.finish(), tuple(map(Agent, agents)), columns, None, {})
     return Study(name, None, content)
 
 
@@ -94,29 +126,32 @@ def _arrow(frame: Any) -> Any:
         raise UserError(f"a study is a path or a pandas, polars or pyarrow frame; this is a {came}") from error
 
 
-def _find_tables(folder: Path, problems: Problems) -> tuple[dict[str, Source], dict[str, Recorded]]:
-    """Files of the known tables, and of recorded evidence and tables goldless does not know."""
-    found: dict[str, Path] = {}
-    for path in sorted(filter(is_table, folder.iterdir())):
-        table = table_name(path)
-        if table in found:
-            problems.add(f"also in {found[table].name}; a table is one file", path.name)
-        found.setdefault(table, path)
-    missing = [table for table in TABLES if table not in found]
-    for path in sorted(folder.iterdir()):
-        table = path.name.split(".", 1)[0]
-        if not path.is_file() or (path.stem in TABLES and is_table(path)):
-            continue
-        if table in missing and not is_table(path):
-            problems.add(f"cannot be read; {ALLOWED}", path.name)
-        elif is_table(path) and (near := difflib.get_close_matches(table, missing, n=1, cutoff=0.8)):
-            problems.add(f"no table of a study is called {table!r}; did you mean {near[0]!r}?", path.name)
-    if not found and not problems.total:
-        problems.add(f"no tables in this folder; {ALLOWED}, with one of the names {', '.join(TABLES)}")
-    sources = {table: Source(found[table], found[table].name) for table in frames.MADE if table in found}
-    known = [table for table in EVIDENCE if table in found]
-    others = [table for table in found if table not in TABLES]
-    return sources, {table: found[table] for table in known + others}
+def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyContent:
+    """The content of the tables that an importer gave; those that are no files go by the name of what was read."""
+    sources: dict[str, Source] = {}
+    recorded: dict[str, Recorded] = {}
+    for table, data in tables.items():
+        file = data.name if isinstance(data, Path) else f"{name} ({table})"
+        if table in MADE:
+            kept = data if isinstance(data, Path) or _is_rows(data) else _arrow(data)
+            sources[table] = Source(kept, file)
+        else:
+            recorded[table] = _recorded(data, file, problems)
+    return _read_tables(sources, recorded, problems)
+
+
+def _is_rows(data: Any) -> bool:
+    """Whether a table is given by its rows; else it is a frame."""
+    return isinstance(data, Iterable) and not isinstance(nw.from_native(data, pass_through=True), nw.DataFrame)
+
+
+def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
+    """The table as it is read later: a file where it lies, a frame as it is, rows all at once."""
+    if isinstance(data, Path | pl.LazyFrame):
+        return data
+    if isinstance(data, pl.DataFrame):
+        return data.lazy()
+    return frame_of(Source(data if _is_rows(data) else _arrow(data), file).chunks(problems)).lazy()
 
 
 def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> StudyContent:

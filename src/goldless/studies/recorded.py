@@ -12,11 +12,8 @@ from typing import Any
 
 import polars as pl
 
-from goldless.studies.cells import as_text
-from goldless.studies.checking import missing_column
+from goldless.studies.checking import Names, Problems, all_at_once, as_text, missing_column
 from goldless.studies.content import Recorded
-from goldless.studies.names import Names
-from goldless.studies.problems import Problems, all_at_once
 from goldless.studies.tables import UNREADABLE, Chunk, Source, is_parquet, parts_of
 
 EVIDENCE = {

@@ -5,19 +5,15 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from goldless.studies.checking import Checking
-from goldless.studies.tables import Chunk, Row, Source
+from goldless.studies.checking import Checking, Names, Problems, Row
+from goldless.studies.spool import Spool
+from goldless.studies.tables import Chunk, Source
 from goldless.studies.task_table import is_task_column, task_record
-
-if TYPE_CHECKING:
-    from goldless.studies.names import Names
-    from goldless.studies.problems import Problems
-    from goldless.studies.spool import Spool
 
 REQUIRED = ("task", "agent", "text")
 Cells = tuple[list[str], ...]

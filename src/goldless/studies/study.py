@@ -15,11 +15,10 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.records import Agent, Preference, Rating, Response, Task
-from goldless.studies import frames, recorded
-from goldless.studies.cells import as_json, as_text
-from goldless.studies.content import StudyContent
+from goldless.studies import recorded
+from goldless.studies.checking import Row, as_json, as_text
+from goldless.studies.content import MADE, StudyContent
 from goldless.studies.response_table import pair_keys
-from goldless.studies.tables import Row
 
 
 class Study:
@@ -138,15 +137,15 @@ class Study:
 
     def rows(self, name: str) -> Iterator[Row]:
         """The rows of tasks, responses, agents or labels, without the cells that hold nothing."""
-        return frames.rows(self.content, name)
+        return self.content.rows(name)
 
     def table(self, name: str) -> pl.DataFrame | None:
         """A table of the study, read anew at each call, or none where there is no such table.
 
         Columns that name tasks, agents, reviewers and the like hold text.
         """
-        if name in frames.MADE:
-            return frames.made_frame(self.content, name)
+        if name in MADE:
+            return self.content.frame(name)
         if name not in self.content.recorded:
             return None
         with self.reading(name):
@@ -158,8 +157,8 @@ class Study:
 
         Collect it inside ``reading(name)``, so that a damaged file is an error that names it.
         """
-        if name in frames.MADE:
-            made = frames.made_frame(self.content, name)
+        if name in MADE:
+            made = self.content.frame(name)
             return None if made is None else made.lazy()
         data = self.content.recorded.get(name)
         if data is None:

@@ -7,19 +7,17 @@ an offset. What cannot be read becomes a problem and the rows around it are stil
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goldless.studies.cells import describe
-
-if TYPE_CHECKING:
-    from goldless.studies.problems import Problems
+from goldless.studies.checking import Problems, Row, describe
 
 CHUNK_BYTES = 1 << 20
 CHUNK_ROWS = 4096
@@ -33,8 +31,15 @@ BOM = b"\xef\xbb\xbf"
 UNREADABLE = (OSError, UnicodeError, pa.ArrowException)
 """What a file that is damaged, or not what its ending says, may raise."""
 
-Row = dict[str, Any]
+Rows = Iterable["Mapping[str, Any] | Line"]
 Choice = Callable[[Sequence[str]], list[str]]
+
+
+class Line(NamedTuple):
+    """A row made by a program, with the line of the file that it was made from."""
+
+    number: int
+    row: Mapping[str, Any]
 
 
 class Chunk(NamedTuple):
@@ -49,16 +54,18 @@ class Chunk(NamedTuple):
 class Source:
     """Where the rows of one table come from."""
 
-    data: Path | pa.Table
-    """A file, a folder of parts, or a table."""
+    data: Path | pa.Table | Rows
+    """A file, a folder of parts, an Arrow table, or rows, which can be read once."""
     file: str
     """Its name in messages; empty for the main frame given from Python."""
 
     def chunks(self, problems: Problems, *, choose: Choice | None = None) -> Iterator[Chunk]:
         """The rows; formats that store columns apart hold only those that ``choose`` gives of all names."""
         try:
-            if not isinstance(self.data, Path):
+            if isinstance(self.data, pa.Table):
                 yield from _arrow_chunks(self.data.to_batches(max_chunksize=CHUNK_ROWS))
+            elif not isinstance(self.data, Path):
+                yield from _row_chunks(self.data)
             elif is_parquet(self.data):
                 yield from _arrow_chunks(_parquet_batches(parts_of(self.data), choose))
             elif self.data.suffix.lower() == ".csv":
@@ -113,6 +120,12 @@ def _careful(
     return kept, rows
 
 
+def _row_chunks(rows: Rows) -> Iterator[Chunk]:
+    placed = (row if isinstance(row, Line) else Line(number, row) for number, row in enumerate(rows, 1))
+    while held := list(islice(placed, CHUNK_ROWS)):
+        yield Chunk([line.number for line in held], [dict(line.row) for line in held])
+
+
 def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
     # The limit belongs to the whole process; a text of more than 128 KiB is no error, here or elsewhere.
     csv.field_size_limit(2**31 - 1)
@@ -120,34 +133,45 @@ def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
         start = _skip_bom(stream, file, problems)
         if start is None:
             return
-        reader = csv.reader(_text_lines(stream, start, file, problems), strict=True)
-        header: list[str] | None = None
-        lines: list[int] = []
-        rows: list[Row] = []
-        size = 0
-        for line, cells in _records(reader, file, problems):
-            if header is None:
-                header = cells
-                if used := [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]:
-                    came = f"the columns are separated by {OTHER_MARKS[used[0]]}"
-                    problems.add(f"{came}; save the table with commas between them", file, line)
-                    return
-                if twice := sorted({name for name in header if header.count(name) > 1}):
-                    problems.add(f"column {twice[0]!r} stands twice in the header", file, line)
-                    return
-                continue
-            if len(cells) != len(header):
-                came = f"{len(cells)} cells where the header has {len(header)}"
-                problems.add(f"{came}; text with a comma or line break needs quotes around it", file, line)
-                continue
-            lines.append(line)
-            rows.append(dict(zip(header, cells, strict=True)))
-            size += sum(map(len, cells))
-            if len(rows) >= CHUNK_ROWS or size >= CHUNK_BYTES:
-                yield Chunk(lines, rows)
-                lines, rows, size = [], [], 0
-    if rows:
-        yield Chunk(lines, rows)
+        records = _records(csv.reader(_text_lines(stream, start, file, problems), strict=True), file, problems)
+        line, header = next(records, (0, []))
+        if not header or _has_bad_header(header, file, line, problems):
+            return
+        rows = _csv_rows(records, header, file, problems)
+        while held := list(_within_bounds(rows)):
+            yield Chunk([line for line, _ in held], [dict(zip(header, cells, strict=True)) for _, cells in held])
+
+
+def _has_bad_header(header: list[str], file: str, line: int, problems: Problems) -> bool:
+    """Whether the columns cannot be told apart, which is reported."""
+    if used := [mark for mark in OTHER_MARKS if len(header) == 1 and mark in header[0]]:
+        came = f"the columns are separated by {OTHER_MARKS[used[0]]}"
+        problems.add(f"{came}; save the table with commas between them", file, line)
+        return True
+    if twice := sorted({name for name in header if header.count(name) > 1}):
+        problems.add(f"column {twice[0]!r} stands twice in the header", file, line)
+    return bool(twice)
+
+
+def _csv_rows(
+    records: Iterator[tuple[int, list[str]]], header: list[str], file: str, problems: Problems
+) -> Iterator[tuple[int, list[str]]]:
+    for line, cells in records:
+        if len(cells) == len(header):
+            yield line, cells
+            continue
+        came = f"{len(cells)} cells where the header has {len(header)}"
+        problems.add(f"{came}; text with a comma or line break needs quotes around it", file, line)
+
+
+def _within_bounds(rows: Iterator[tuple[int, list[str]]]) -> Iterator[tuple[int, list[str]]]:
+    """The next rows, as many as a chunk holds."""
+    size = 0
+    for line, cells in islice(rows, CHUNK_ROWS):
+        yield line, cells
+        size += sum(map(len, cells))
+        if size >= CHUNK_BYTES:
+            return
 
 
 def _records(reader: Any, file: str, problems: Problems) -> Iterator[tuple[int, list[str]]]:

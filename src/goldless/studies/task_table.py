@@ -5,21 +5,16 @@ from __future__ import annotations
 import math
 from array import array
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import orjson
 
 from goldless.records import Task
-from goldless.studies.cells import as_json, is_empty
-from goldless.studies.checking import Checking
-from goldless.studies.names import Names
-
-if TYPE_CHECKING:
-    from goldless.studies.problems import Problems
-    from goldless.studies.spool import Spool
-    from goldless.studies.tables import Row, Source
+from goldless.studies.checking import Checking, Names, Problems, Row, as_json, is_empty
+from goldless.studies.spool import Spool
+from goldless.studies.tables import Source
 
 SYNOPSIS = "synopsis_"
 
@@ -102,6 +97,13 @@ class TaskTable:
         # JSON has no infinity; as text it is not lost.
         extra |= {c: str(v) for c, v in extra.items() if type(v) is float and math.isinf(v)}
         return task_record({c: v for c, v in known.items() if v is not None}, extra)
+
+
+def record_of(task: Task) -> dict[str, Any] | None:
+    """A task as it is kept in the spool."""
+    columns = {"prompt": task.prompt, "reference": task.reference}
+    columns |= {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
+    return task_record({key: text for key, text in columns.items() if text is not None}, dict(task.extra))
 
 
 def task_record(columns: dict[str, str], extra: dict[str, Any]) -> dict[str, Any] | None:

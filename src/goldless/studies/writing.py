@@ -1,28 +1,106 @@
-"""Writing a study: the whole folder or nothing."""
+"""Writing a study: the whole folder or nothing; and exporters, ours and those that packages add.
+
+[project.entry-points."goldless.exporters"]
+toy = "my_package:toy"
+"""
 
 from __future__ import annotations
 
 import csv
+import os
 import shutil
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Any, Literal, Protocol
 
 import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goldless.errors import UserError
-from goldless.studies import frames
-from goldless.studies.cells import as_text
+from goldless.errors import UserError, nearest
+from goldless.plugins import Catalogue
+from goldless.studies.checking import as_text
+from goldless.studies.content import MADE
+from goldless.studies.study import Study
 from goldless.studies.tables import is_table
 
-if TYPE_CHECKING:
-    import os
-
-    from goldless.studies.study import Study
-
 Format = Literal["jsonl", "csv", "parquet"]
+
+
+class Exporter(Protocol):
+    """A writer of studies or results in somebody's own files."""
+
+    @property
+    def description(self) -> str:
+        """What it writes, in a few words."""
+
+    @property
+    def suffix(self) -> str:
+        """How the names of its files end, such as ".xlsx"; empty for a folder."""
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it can write this: a ``Study``, a leaderboard, whatever it knows."""
+
+    def write(self, thing: Any, path: Path) -> None:
+        """Write it to a path that is free; an error may leave nothing there."""
+
+
+@dataclass(frozen=True, slots=True)
+class StudyFolder:
+    """Our own: a study as a folder of tables in one format."""
+
+    format: Format
+    suffix: str = ""
+
+    @property
+    def description(self) -> str:
+        """What it writes."""
+        return f"a study as a folder of .{self.format} tables"
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a study."""
+        return isinstance(thing, Study)
+
+    def write(self, thing: Any, path: Path) -> None:
+        """Write the study; recorded tables keep the format they have."""
+        write_study(thing, path, format=self.format)
+
+
+def _shape(value: Any) -> str | None:
+    lacking = [name for name in ("exports", "write") if not callable(getattr(value, name, None))]
+    lacking += [name for name in ("description", "suffix") if not isinstance(getattr(value, name, None), str)]
+    if lacking or isinstance(value, type):
+        came = "a class" if isinstance(value, type) else f"one without {lacking[0]}"
+        return f"an exporter must be an object with description, suffix, exports and write, got {came}"
+    return None
+
+
+_FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")
+EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", {name: StudyFolder(name) for name in _FORMATS}, _shape)
+
+
+def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = None) -> Path:
+    """The path that a study, or a result that some exporter knows, was written to.
+
+    The exporter is the one named, or the first that can write this with the ending that the path has.
+    """
+    path = Path(path)
+    known = EXPORTERS.all()
+    if exporter is not None and exporter not in known:
+        raise UserError(f"exporter must be one of {', '.join(known)}, got {exporter!r}{nearest(exporter, known)}")
+    able = {name: one for name, one in known.items() if one.exports(thing)}
+    if exporter is None:
+        able = {name: one for name, one in able.items() if one.suffix == path.suffix.lower()}
+    elif exporter not in able:
+        raise UserError(f"the exporter {exporter!r} does not write a {type(thing).__name__}")
+    if not able:
+        endings = ", ".join(f"{name} ({one.suffix or 'a folder'})" for name, one in known.items())
+        raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. There are: {endings}")
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} exists. Try another name")
+    able[exporter or next(iter(able))].write(thing, path)
+    return path
 
 
 def write_study(
@@ -40,14 +118,14 @@ def write_study(
     CSV text; the others become JSON text.
     """
     path = Path(path)
-    if format not in ("jsonl", "csv", "parquet"):
+    if format not in _FORMATS:
         raise UserError(f"no format {format!r}; a study is written as 'jsonl', 'csv' or 'parquet'")
     check_target(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
     fresh.mkdir()
     try:
-        for table in frames.MADE:
+        for table in MADE:
             _write_made(study, table, fresh / f"{table}.{format}")
         for table in study.recorded:
             _write_recorded(study, table, fresh)
@@ -106,22 +184,22 @@ def _write_made(study: Study, table: str, path: Path) -> None:
     counts = {"responses": study.n_responses, "agents": len(study.agents), "tasks": len(study.tasks)}
     if not counts.get(table, content.n_labels):
         return
-    columns = frames.schema(content, table)
+    columns = content.schema(table)
     if path.suffix == ".parquet":
         with pq.ParquetWriter(path, pa.schema(list(columns.items())), compression="zstd") as parquet:
-            for batch in frames.record_batches(content, table, columns):
+            for batch in content.batches(table):
                 parquet.write_batch(batch)
         return
     if path.suffix == ".jsonl":
         with path.open("wb") as lines:
-            for row in frames.rows(content, table):
+            for row in content.rows(table):
                 lines.write(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE))
         return
     with path.open("w", encoding="utf-8", newline="") as cells:
         # Everything quoted: a lone carriage return would else end the row for some readers.
         writer = csv.writer(cells, quoting=csv.QUOTE_ALL, lineterminator="\n")
         writer.writerow(columns)
-        for row in frames.rows(content, table):
+        for row in content.rows(table):
             writer.writerow([as_text(row[column]) if column in row else "" for column in columns])
 
 

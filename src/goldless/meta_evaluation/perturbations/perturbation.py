@@ -17,8 +17,7 @@ from goldless.meta_evaluation.perturbations.headings import SECTIONS
 from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
 from goldless.models.written_text import unusable
 from goldless.records import CallFailure, Response, Task
-from goldless.studies import Study
-from goldless.studies.record_study import study_from_records
+from goldless.studies import Study, study_from_records
 
 Kind = Literal["degradation", "manipulation"]
 Scope = Literal["candidate", "everybody"]

@@ -1,0 +1,165 @@
+"""Importers and exporters: ours, and those of installed packages."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from goldless import plugins as plugins_module
+from goldless.errors import UserError
+from goldless.records import Response, Task
+from goldless.studies import export, import_study, read_study
+from goldless.studies.importers import IMPORTERS
+from goldless.studies.writing import EXPORTERS
+
+TOY = "#toy\nt1|?|What is red?\nt1|a|blood\nt1|b|a rose\nt2|?|What is blue?\nt2|a|the sea\nt2|b|a violet\n"
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """Makes the objects of the toy plugin look like those of an installed package."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+
+    def make(importers: tuple[str, ...] = (), exporters: tuple[str, ...] = ()) -> None:
+        found = [EntryPoint(name, f"toy_plugin:{name}", "goldless.importers") for name in importers]
+        found += [EntryPoint(name, f"toy_plugin:{name}", "goldless.exporters") for name in exporters]
+        monkeypatch.setattr(plugins_module, "entry_points", lambda group: [e for e in found if e.group == group])
+        plugins_module.plugins.cache_clear()
+
+    yield make
+    plugins_module.plugins.cache_clear()
+    sys.modules.pop("toy_plugin", None)
+
+
+@pytest.fixture
+def toy(tmp_path):
+    path = tmp_path / "answers.toy"
+    path.write_text(TOY)
+    return path
+
+
+def test_a_file_that_a_plugin_recognises_is_a_study(installed, toy):
+    installed(["importer"])
+    study = read_study(toy)
+    assert study.name == "answers"
+    assert study.task("t1") == Task("t1", "What is red?")
+    assert study.response("t2", "b") == Response("t2", "b", "a violet")
+    assert study.table("notes")["task"].to_list() == ["t1"] * 3 + ["t2"] * 3
+    assert study.scan("notes").collect().height == 6
+
+
+def test_rows_of_evidence_are_a_recorded_table(installed, toy):
+    installed(["importer"])
+    toy.write_text(TOY + "t1|!|\n")
+    assert read_study(toy).table("judge_toy").to_dicts() == [
+        {"task": "t1", "first": "a", "second": "b", "first_wins": 1}
+    ]
+
+
+def test_without_the_plugin_the_error_says_what_is_allowed(installed, toy, problems):
+    installed()
+    assert [message for *_, message in problems(toy)] == ["ends in '.toy'; a table is a .jsonl, .csv or .parquet file"]
+
+
+def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(installed, toy, problems):
+    installed(["importer"])
+    toy.write_text(TOY + "broken\nt1|a|again\nt3|a|\n")
+    assert sorted((line, message.split(";")[0]) for _, line, message in problems(toy)) == [
+        (8, "1 cells"),
+        (9, "a second response of agent 'a' to task 't1'"),
+        (10, "task 't3' is not in answers.toy (tasks)"),
+        (10, "text is empty"),
+    ]
+
+
+def test_a_plugin_is_not_asked_about_what_is_ours(installed, folder, tmp_path):
+    installed(["greedy"])
+    (tmp_path / "one.csv").write_text("task,agent,text\nt,a,x\n")
+    assert read_study(tmp_path / "one.csv").n_responses == 1
+    assert read_study(folder(responses=[{"task": "t", "agent": "a", "text": "x"}])).n_responses == 1
+
+
+def test_an_importer_that_fails_is_named_and_one_that_cannot_tell_is_passed_over(installed, toy):
+    installed(["stumbling", "importer"])
+    assert read_study(toy).n_responses == 4
+    installed(["greedy"])
+    with pytest.raises(UserError, match="the importer 'greedy' failed: KeyError"):
+        read_study(toy)
+
+
+def test_two_importers_that_recognise_one_file_are_told_apart_by_name(installed, toy):
+    installed(["greedy", "importer"])
+    with pytest.raises(UserError, match="several importers: greedy, importer"):
+        read_study(toy)
+    assert read_study(toy, importer="importer", upper=True).response("t1", "a").text == "BLOOD"
+
+
+def test_several_files_are_read_together(installed, toy):
+    installed(["importer"])
+    other = toy.with_name("more.toy")
+    other.write_text("#toy\nt1|c|a fire\n")
+    study = import_study([toy, other])
+    assert [agent.agent for agent in study.agents] == ["a", "b", "c"]
+    with pytest.raises(UserError, match="one folder or one file without options, got 2 paths"):
+        import_study([toy, other], importer="study")
+    with pytest.raises(UserError, match="at least one"):
+        import_study([])
+
+
+def test_an_unknown_or_broken_importer_is_an_error_that_says_why(installed, toy):
+    installed(["importer", "nothing"])
+    with pytest.raises(UserError, match=r"importer must be one of study, importer, got 'import'; did you mean"):
+        read_study(toy, importer="import")
+    with pytest.raises(UserError, match="'nothing' of unknown cannot be used: an importer must have"):
+        read_study(toy, importer="nothing")
+
+
+@pytest.mark.parametrize(("catalogue", "name"), [(IMPORTERS, "ToyImporter"), (EXPORTERS, "ToyExporter")])
+def test_a_class_in_place_of_an_object_is_refused_with_the_reason(installed, catalogue, name):
+    installed(["ToyImporter"], ["ToyExporter"])
+    (plugin,) = catalogue.plugins()
+    assert "got a class" in plugin.failure
+
+
+def test_an_imported_study_is_shown_and_scored_from_the_command_line(installed, toy, goldless):
+    installed(["importer"])
+    shown = goldless("study", "show", toy)
+    assert shown.code == 0
+    assert "What is red?" in shown.out
+    scored = goldless("score", toy, "--metric", "rouge-1", "--json")
+    assert scored.code == 0
+    assert '"agent"' in scored.out
+
+
+def test_a_plugin_writes_a_study_by_name_or_by_ending(installed, toy, tmp_path):
+    installed(["importer"], ["exporter"])
+    study = read_study(toy)
+    by_ending = export(study, tmp_path / "out.toy")
+    by_name = export(study, tmp_path / "out.txt", exporter="exporter")
+    assert (
+        by_ending.read_text() == by_name.read_text() == "#toy\nt1|a|blood\nt1|b|a rose\nt2|a|the sea\nt2|b|a violet\n"
+    )
+    with pytest.raises(UserError, match="exists"):
+        export(study, by_ending)
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "csv", "parquet"])
+def test_our_exporters_write_folders_of_tables(toy, installed, tmp_path, suffix):
+    installed(["importer"])
+    study = read_study(toy)
+    folder = export(study, tmp_path / "out", exporter=suffix)
+    assert (folder / f"responses.{suffix}").exists()
+    assert read_study(folder).fingerprint == study.fingerprint
+
+
+def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp_path):
+    installed(["importer"])
+    with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. There are: jsonl \(a folder\)"):
+        export(read_study(toy), tmp_path / "out.xlsx")
+    with pytest.raises(UserError, match="exporter must be one of jsonl, csv, parquet, got 'cvs'; did you mean 'csv'"):
+        export(read_study(toy), tmp_path / "out", exporter="cvs")
+    with pytest.raises(UserError, match="does not write a dict"):
+        export({}, tmp_path / "out", exporter="csv")

@@ -17,8 +17,8 @@ from goldless.errors import MetricError
 from goldless.records import Task
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
+from goldless.user_metrics.child_process import watchdog
 from goldless.user_metrics.commands import most_output
-from goldless.user_metrics.watchdog import watchdog
 
 READ = "import json, sys\nrows = [json.loads(line) for line in sys.stdin]\n"
 
@@ -178,7 +178,7 @@ def test_every_bad_line_is_named_at_once(metric):
     said = message(metric(program))
     assert "line 1: 'nan' is not a number" in said
     assert "line 2: 'Score: 5' is not a number" in said
-    assert "line 3: score inf is not finite" in said
+    assert "line 3: wrote inf; a score is a finite number, or null where there is none" in said
     assert "0 of 3 scores were good" in said
 
 

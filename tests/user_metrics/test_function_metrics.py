@@ -18,7 +18,7 @@ from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import Task
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.returned_values import number_score
+from goldless.user_metrics.scores import number_score
 
 TASK = Task("t", "what?", reference="gold", synopses={"abstract": "short"})
 

@@ -14,7 +14,7 @@ from goldless.errors import MetricError, PrerequisiteError
 from goldless.records import Task
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.inspect_scorers import read_score
+from goldless.user_metrics.other_tools import read_score
 
 ITEMS = [
     TextItem(Task("t", "q?", reference="two words"), "ann", "two words", {"bob": "x"}),

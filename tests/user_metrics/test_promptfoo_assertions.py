@@ -12,7 +12,7 @@ from goldless.errors import MetricError
 from goldless.records import Task
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
-from goldless.user_metrics.promptfoo_assertions import assertion_context, grade
+from goldless.user_metrics.other_tools import assertion_context, grade
 
 ITEM = TextItem(
     Task("t", "What grows here?", reference="moss", synopses={"abstract": "a bog"}, extra={"topic": "bananas"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.text_items import ItemScore
-from goldless.user_metrics.score_lines import read_score_lines
+from goldless.user_metrics.commands import read_score_lines
 
 
 def problems(output: str, count: int) -> tuple[str, ...]:

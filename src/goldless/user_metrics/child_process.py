@@ -2,7 +2,9 @@
 
 It has a process group of its own, which is killed as a whole when the time is up, when it is told to stop, when the
 process has ended, and when we end by whatever signal: what it started does not outlive it, unless that has made a
-session or group of its own.
+session or group of its own. A signal such as SIGTERM ends Python before any of its code runs, so a second process, the
+watchdog, ends the group then: it holds the reading end of a pipe whose writing end is ours alone, and however this
+process ends, the system closes it.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 import selectors
 import signal
 import subprocess
+import sys
 import threading
 import time
 from collections import deque
@@ -19,7 +22,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
 
-from goldless.user_metrics.watchdog import watchdog
+WATCHDOG = """
+import os, signal, sys
+group = sys.stdin.buffer.read()
+if group:
+    try:
+        os.killpg(int(group), signal.SIGKILL)
+    except OSError:
+        pass
+"""
 
 PIECE = 65_536
 TAIL = 65_536
@@ -161,3 +172,42 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()
+
+
+class Watchdog:
+    """The process that ends a child's process group when this process ends without doing so: killed, or hung up on."""
+
+    def __init__(self) -> None:
+        """Start it, in a session of its own: what ends the processes of our terminal does not reach it."""
+        self._process = subprocess.Popen(  # noqa: S603 - our own program
+            [sys.executable, "-I", "-S", "-c", WATCHDOG],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            bufsize=0,
+        )
+
+    def watch(self, group: int) -> None:
+        """Name the process group that is to end with us."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):  # somebody killed it
+            self._process.stdin.write(str(group).encode())
+
+    def end(self) -> None:
+        """End the watching; the group is left as it is."""
+        self._process.kill()
+        assert self._process.stdin is not None
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+        self._process.wait()
+
+
+@contextlib.contextmanager
+def watchdog() -> Iterator[Watchdog]:
+    """A watchdog that is there before the child is, so that hardly a moment is unwatched."""
+    found = Watchdog()
+    try:
+        yield found
+    finally:
+        found.end()

@@ -1,13 +1,20 @@
-"""``command:WORDS``: a program that reads responses as JSON lines and writes one score a line, as a metric."""
+"""``command:WORDS``: a program that reads responses as JSON lines and writes one score a line, as a metric.
+
+A line is a number, ``null``, or an object with ``score`` and perhaps ``id``. Everything that is wrong with the lines is
+said at once; a score is never guessed from a line that is not one.
+"""
 
 from __future__ import annotations
 
+import json
 import shlex
 import shutil
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import anyio
 import anyio.lowlevel
@@ -15,10 +22,15 @@ import anyio.lowlevel
 from goldless.errors import MetricError
 from goldless.text_items import ItemScore, TextItem
 from goldless.user_metrics.child_process import Finished, run_child
-from goldless.user_metrics.failures import last_lines, refuse_if_all_failed
-from goldless.user_metrics.item_rows import row_lines
-from goldless.user_metrics.score_lines import ScoreLines, read_score_lines
-from goldless.user_metrics.source_objects import SourceObject, file_hash
+from goldless.user_metrics.scores import (
+    last_lines,
+    number_score,
+    parsed_number,
+    refuse_if_all_failed,
+    row_lines,
+    shown,
+)
+from goldless.user_metrics.source_objects import Form, SourceObject, file_hash
 
 TIMEOUT_SECONDS = 600.0
 """Time for the whole batch, where nothing else is said."""
@@ -28,6 +40,10 @@ OUTPUT_PER_ITEM = 65_536
 MOST_OUTPUT = 64 * 2**20
 """Bytes of standard output that are kept in memory, however many responses there are."""
 
+MORE_LINES = 20
+"""Lines beyond one for each item that are looked at; a program may write millions."""
+LINE_FORM = "a number, null, or an object with 'score' (and 'id')"
+
 
 class CommandMetric:
     """A command as a metric: one process for all responses."""
@@ -35,22 +51,7 @@ class CommandMetric:
     unit = "score"
     """Whatever the command's numbers are in."""
 
-    @staticmethod
-    def source(command: str, *, name: str) -> SourceObject:
-        """Split the command into words, as a shell would, and find its program; no shell is run."""
-        try:
-            words = shlex.split(command)
-        except ValueError as error:
-            raise MetricError(f"{name!r}: the command cannot be split into words ({error})") from error
-        if not words:
-            raise MetricError("command: names no program; write 'command:PROGRAM ARGUMENTS'")
-        if any("\0" in word for word in words):
-            raise MetricError(f"{name!r}: a word of a command cannot hold NUL")
-        if shutil.which(words[0]) is None:
-            raise MetricError(f"{name!r}: there is no program {words[0]!r}, or it may not be executed")
-        return SourceObject(words, _settings(words))
-
-    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
+    def __init__(self, source: SourceObject, name: str, timeout_seconds: float | None) -> None:
         """Keep the words for when there are responses."""
         self._words: list[str] = source.object
         self.name = name
@@ -118,6 +119,21 @@ class CommandMetric:
         return "\n".join(lines)
 
 
+def _source(command: str, name: str) -> SourceObject:
+    """Split the command into words, as a shell would, and find its program; no shell is run."""
+    try:
+        words = shlex.split(command)
+    except ValueError as error:
+        raise MetricError(f"{name!r}: the command cannot be split into words ({error})") from error
+    if not words:
+        raise MetricError("command: names no program; write 'command:PROGRAM ARGUMENTS'")
+    if any("\0" in word for word in words):
+        raise MetricError(f"{name!r}: a word of a command cannot hold NUL")
+    if shutil.which(words[0]) is None:
+        raise MetricError(f"{name!r}: there is no program {words[0]!r}, or it may not be executed")
+    return SourceObject(words, _settings(words))
+
+
 def most_output(count: int) -> int:
     """Bytes of standard output that are read for so many responses."""
     return min(OUTPUT_PER_ITEM * max(count, 16), MOST_OUTPUT)
@@ -137,3 +153,118 @@ def _settings(words: Sequence[str]) -> dict[str, str]:
     if found:
         settings["files"] = ",".join(f"{path.name}={file_hash(path)}" for path in dict.fromkeys(found))
     return settings
+
+
+# --- what the command wrote ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreLines:
+    """The lines as scores."""
+
+    scores: tuple[ItemScore | None, ...]
+    """One for each item; None where no good line is for it."""
+    problems: tuple[str, ...]
+    """Everything wrong with the lines."""
+
+    @property
+    def n_good(self) -> int:
+        """Items that a good line is for, a missing score among them."""
+        return sum(score is not None for score in self.scores)
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """One line: its number from 1, the id it names, and what it says or what is wrong with it."""
+
+    number: int
+    identity: Any = None
+    has_identity: bool = False
+    score: ItemScore | None = None
+    problem: str | None = None
+
+
+def read_score_lines(output: bytes, count: int) -> ScoreLines:
+    """The scores of ``count`` items. Lines without ids are in the order of the items, one for each."""
+    written, pieces = _lines(output, count + MORE_LINES)
+    lines = [_read_line(number, line) for number, line in enumerate(pieces, 1)]
+    if any(line.has_identity for line in lines):
+        return _by_identity(lines, count, unread=written - len(lines))
+    problems = [f"line {line.number}: {line.problem}" for line in lines if line.problem is not None]
+    if written != count:
+        problems.insert(0, f"{written} line{'s' * (written != 1)} for {count} items; write one for each")
+    scores = [line.score for line in lines[:count]]
+    return ScoreLines((*scores, *[None] * (count - len(scores))), tuple(problems))
+
+
+def _by_identity(lines: list[_Line], count: int, *, unread: int) -> ScoreLines:
+    scores: list[ItemScore | None] = [None] * count
+    seen: dict[int, int] = {}
+    problems = []
+    for line in lines:
+        place = _place(line.identity, count)
+        problem = line.problem or _identity_problem(line, place, seen, count)
+        if problem is not None:
+            problems.append(f"line {line.number}: {problem}")
+        elif place is not None:
+            scores[place] = line.score
+        if place is not None:
+            seen.setdefault(place, line.number)
+    if unread:
+        problems.append(f"{len(lines) + unread} lines for {count} items; the last {unread} were not read")
+    absent = [place for place in range(count) if place not in seen]
+    if absent:
+        listed = f"{', '.join(map(str, absent[:20]))}{' …' * (len(absent) > 20)}"
+        problems.append(f"no line for {len(absent)} of {count} items: id {listed}")
+    return ScoreLines(tuple(scores), tuple(problems))
+
+
+def _identity_problem(line: _Line, place: int | None, seen: Mapping[int, int], count: int) -> str | None:
+    if not line.has_identity:
+        return "it has no id, though other lines have one"
+    if place is None:
+        return f"id {shown(line.identity)} was not among the items, whose ids are 0 to {count - 1}"
+    return f"id {place} stands in line {seen[place]} already" if place in seen else None
+
+
+def _lines(output: bytes, most: int) -> tuple[int, list[bytes]]:
+    """How many lines there are, by newlines alone, and the first of them; empty ones at the end are none."""
+    text = output.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n")
+    return (text.count(b"\n") + 1, text.split(b"\n", most)[:most]) if text else (0, [])
+
+
+def _read_line(number: int, line: bytes) -> _Line:
+    text = line.decode("utf-8", errors="replace").strip()
+    value = parsed_number(text)
+    if value is not None or text == "null":
+        return _Line(number, **_read_number(value))
+    try:
+        row = json.loads(text)
+    except (ValueError, RecursionError):
+        row = None
+    if not isinstance(row, dict):
+        return _Line(number, problem=f"{shown(text)} is not {LINE_FORM}" if text else "it is empty")
+    identity = {"identity": row["id"], "has_identity": True} if "id" in row else {}
+    if "score" not in row:
+        return _Line(number, problem=f"{shown(text)} has no 'score'", **identity)
+    if row["score"] is None and isinstance(row.get("problem"), str):
+        return _Line(number, score=ItemScore(None, row["problem"][:300]), **identity)
+    return _Line(number, **_read_number(row["score"]), **identity)
+
+
+def _read_number(value: Any) -> dict[str, Any]:
+    score = number_score(value, verb="wrote", absent="null")
+    return {"score": score} if score.problem is None else {"problem": score.problem}
+
+
+def _place(identity: Any, count: int) -> int | None:
+    """The item an id means: its number, or the number as text."""
+    if isinstance(identity, str) and identity.isascii() and identity.isdigit() and len(identity) < 19:
+        identity = int(identity)
+    whole = isinstance(identity, int) and not isinstance(identity, bool)
+    return identity if whole and 0 <= identity < count else None
+
+
+FORM = Form(
+    "command:WORDS", "your program: reads responses as JSON lines, writes one score a line", _source, CommandMetric
+)

@@ -8,62 +8,52 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal
+from typing import Any
 
 from goldless.errors import MetricError, nearest
-from goldless.text_items import ItemScore, TextItem
-from goldless.user_metrics.failures import described, refuse_if_all_failed, traceback_lines
-from goldless.user_metrics.item_rows import FIELDS, fields, rows
-from goldless.user_metrics.returned_values import number_score, shown
-from goldless.user_metrics.source_objects import SourceObject, load_object
-from goldless.user_metrics.worker import Outcome, outcomes
-
-Takes = Literal["item", "batch"]
+from goldless.text_items import ItemMetric, ItemScore, TextItem
+from goldless.user_metrics.calls import CallMetric, Outcome, is_asynchronous, outcomes, scores_of
+from goldless.user_metrics.scores import FIELDS, fields, number_score, rows, shown, traceback_lines
+from goldless.user_metrics.source_objects import Form, SourceObject, load_object
 
 
-class FunctionMetric:
-    """A function of one response, or of a batch of them, as a metric."""
+@dataclass(frozen=True, slots=True)
+class _Function:
+    """A function, and how it is given what its parameters ask for."""
 
-    unit = "score"
+    function: Callable[..., Any]
+    keyword: tuple[str, ...]
+    position: tuple[str, ...]
+
+    def __call__(self, given: Mapping[str, Any]) -> Any:
+        position = [given[name] for name in self.position]
+        return self.function(*position, **{name: given[name] for name in self.keyword})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchMetric:
+    """A function of all responses at once as a metric."""
+
+    name: str
+    """As it was asked for."""
+    settings: Mapping[str, str]
+    """Which function, and which version of its source."""
+    call: _Function
+    timeout_seconds: float | None
+    unit: str = "score"
     """Whatever the function's numbers are in."""
 
-    @staticmethod
-    def source(place: str, *, name: str) -> SourceObject:
-        """Load the function; ``place`` is MODULE:FUNCTION or FILE.py:FUNCTION."""
-        return load_object(place, metric=name)
-
-    def __init__(self, source: SourceObject, *, name: str, timeout_seconds: float | None = None) -> None:
-        """Check the function's parameters."""
-        self.name = name
-        """As it was asked for."""
-        self.settings: Mapping[str, str] = source.settings
-        """Which function, and which version of its source."""
-        self._function = _checked_callable(source.object, name)
-        self._takes, self._asked, self._by_position = _parameters(self._function, name)
-        self._timeout_seconds = timeout_seconds
-
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order; what the function cannot score is missing, with the reason."""
+        """The score of each item, in their order; what the function gives no number for is missing."""
         if not items:
             return []
-        if self._takes == "batch":
-            return await self._batch_scores(items)
-        calls = [partial(self._call, fields(item)) for item in items]
-        ended = await outcomes(
-            calls,
-            name=self.name,
-            asynchronous=is_asynchronous(self._function),
-            timeout_seconds=self._timeout_seconds,
-        )
-        return scores_of(self.name, items, ended, number_score)
-
-    async def _batch_scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
         (ended,) = await outcomes(
-            [partial(self._call, {"items": rows(items)})],
+            [partial(self.call, {"items": rows(items)})],
             name=self.name,
-            asynchronous=is_asynchronous(self._function),
-            timeout_seconds=self._timeout_seconds,
+            asynchronous=is_asynchronous(self.call.function),
+            timeout_seconds=self.timeout_seconds,
         )
         if ended.error is not None:
             raise MetricError(
@@ -78,40 +68,31 @@ class FunctionMetric:
             )
         return scores_of(self.name, items, [Outcome(value) for value in values], number_score)
 
-    def _call(self, given: Mapping[str, Any]) -> Any:
-        position = [given[name] for name in self._by_position]
-        return self._function(*position, **{name: given[name] for name in self._asked})
 
-
-def scores_of(
-    name: str, items: Sequence[TextItem], ended: Sequence[Outcome], read: Callable[[Any], ItemScore]
-) -> list[ItemScore]:
-    """The scores read from what calls returned; a call that failed is missing. Where all failed it is an error."""
-    scores = [read(end.value) if end.error is None else ItemScore(None, described(end.error)) for end in ended]
-    refuse_if_all_failed(name, items, scores, next((end.error for end in ended if end.error is not None), None))
-    return scores
-
-
-def is_asynchronous(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives an awaitable: an async function, or an object whose call is one."""
-    call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
-
-
-def _checked_callable(found: object, name: str) -> Callable[..., Any]:
+def function_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> ItemMetric:
+    """The function as a metric; what its parameters are called says what it takes."""
+    found = source.object
     if not callable(found) or inspect.isclass(found):
         raise MetricError(f"{name!r} is {shown(found)} ({type(found).__name__}), not a function")
-    return found
+    function = _with_parameters(found, name)
+    if "items" in (*function.keyword, *function.position):
+        return BatchMetric(name=name, settings=source.settings, call=function, timeout_seconds=timeout_seconds)
+    return CallMetric(
+        name=name,
+        settings=source.settings,
+        call=lambda item: function(fields(item)),
+        asynchronous=is_asynchronous(found),
+        timeout_seconds=timeout_seconds,
+    )
 
 
-def _parameters(function: Callable[..., Any], name: str) -> tuple[Takes, tuple[str, ...], tuple[str, ...]]:
-    """What the function takes, the names it is given by keyword, and those it is given by position."""
+def _with_parameters(function: Callable[..., Any], name: str) -> _Function:
+    """The function with the names it is given by keyword, and those it is given by position."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
         raise MetricError(f"{name!r} does not say what its parameters are; wrap it in a function of yours") from error
-    takes: Takes = "batch" if any(p.name == "items" for p in parameters) else "item"
-    known = ("items",) if takes == "batch" else FIELDS
+    known = ("items",) if any(parameter.name == "items" for parameter in parameters) else FIELDS
     keyword: list[str] = []
     position: list[str] = []
     strange: list[str] = []
@@ -124,16 +105,17 @@ def _parameters(function: Callable[..., Any], name: str) -> tuple[Takes, tuple[s
             (position if parameter.kind is parameter.POSITIONAL_ONLY else keyword).append(parameter.name)
         elif parameter.default is parameter.empty:
             strange.append(f"{parameter.name!r}{nearest(parameter.name, FIELDS)}")
-    needed = "items" if takes == "batch" else "response"
-    if strange or needed not in (*keyword, *position):
-        what = (
-            f"the parameter{'s' * (len(strange) > 1)} {', '.join(strange)}" if strange else f"no parameter {needed!r}"
-        )
-        raise MetricError(
-            f"{name!r} has {what}. A metric takes 'response' and any of {', '.join(FIELDS[1:])} by these names, "
-            "or 'items' alone for all at once; others need a default"
-        )
-    return takes, tuple(keyword), tuple(position)
+    if strange or known[0] not in (*keyword, *position):
+        raise _wrong_parameters(name, strange, known[0])
+    return _Function(function, tuple(keyword), tuple(position))
+
+
+def _wrong_parameters(name: str, strange: Sequence[str], needed: str) -> MetricError:
+    what = f"the parameter{'s' * (len(strange) > 1)} {', '.join(strange)}" if strange else f"no parameter {needed!r}"
+    return MetricError(
+        f"{name!r} has {what}. A metric takes 'response' and any of {', '.join(FIELDS[1:])} by these names, "
+        "or 'items' alone for all at once; others need a default"
+    )
 
 
 def _as_list(value: Any) -> list[Any] | None:
@@ -142,3 +124,11 @@ def _as_list(value: Any) -> list[Any] | None:
         return list(value)
     listed = value.tolist() if hasattr(value, "tolist") else None
     return listed if isinstance(listed, list) else None
+
+
+FORM = Form(
+    "python:MODULE:FUNCTION",
+    "your function of a response, or python:FILE.py:FUNCTION",
+    lambda place, name: load_object(place, metric=name),
+    function_metric,
+)

@@ -1,4 +1,4 @@
-"""Objects named in somebody's code, as MODULE:OBJECT or FILE.py:OBJECT, with a hash that tells its versions apart."""
+"""Objects named in somebody's code, as MODULE:OBJECT or FILE.py:OBJECT, and the forms that make metrics of them."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import importlib.metadata
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import MethodType, ModuleType
 from typing import Any
 
 from goldless.errors import MetricError, PrerequisiteError, nearest
-from goldless.user_metrics.failures import traceback_lines
+from goldless.text_items import ItemMetric
+from goldless.user_metrics.scores import traceback_lines
 
 LARGEST_HASHED = 64 * 2**20
 """Bytes of the largest file that is read for its hash."""
@@ -44,6 +45,19 @@ class SourceObject:
     def with_settings(self, **settings: str) -> SourceObject:
         """The same object with more said of it."""
         return SourceObject(self.object, {**self.settings, **settings})
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A form of names of metrics that are not ours."""
+
+    pattern: str
+    """How such a name is written; what stands before its first colon tells the form."""
+    description: str
+    source: Callable[[str, str], SourceObject]
+    """What stands at a place, by the place and the whole name; cheap the second time."""
+    metric: Callable[[SourceObject, str, float | None], ItemMetric]
+    """The metric, checked, by source, whole name and time limit in seconds; may be slow."""
 
 
 def load_object(place: str, *, metric: str) -> SourceObject:

@@ -1,9 +1,9 @@
-"""Somebody's code, called once a response in a thread of its own.
+"""Somebody's Python code as a metric: called once for each response, in a thread of its own.
 
 One thread makes all calls of a metric, in order: functions are seldom safe to call from several threads at once, and
 scores must not depend on how many cores there are. Calls that give an awaitable share an event loop in that thread, a
 few at a time. The thread is a daemon: a call that never returns can be left behind, which nothing else can do with
-Python code.
+Python code. Standard output is for results: what the code prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -14,15 +14,16 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
+from typing import IO, Any
 
 import anyio
 
 from goldless.errors import MetricError
-from goldless.user_metrics.failures import last_lines
-from goldless.user_metrics.standard_output import other_threads_to_standard_error
+from goldless.text_items import ItemScore, TextItem
+from goldless.user_metrics.scores import described, last_lines, number_score, refuse_if_all_failed
 
 AT_ONCE = 8
 """Awaitable calls that run side by side."""
@@ -36,6 +37,49 @@ class Outcome:
 
     value: Any = None
     error: BaseException | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallMetric:
+    """A metric that calls somebody's code once for each response."""
+
+    name: str
+    """As it was asked for."""
+    settings: Mapping[str, str]
+    """What is called, and which version of its source."""
+    call: Callable[[TextItem], Any]
+    read: Callable[[Any], ItemScore] = number_score
+    """The score in what a call returned."""
+    asynchronous: bool = False
+    """Whether the calls give awaitables that may run side by side."""
+    timeout_seconds: float | None = None
+    unit: str = "score"
+    """Whatever the numbers are in."""
+
+    async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
+        """The score of each item, in their order; what the code cannot score is missing, with the reason."""
+        ended = await outcomes(
+            [partial(self.call, item) for item in items],
+            name=self.name,
+            asynchronous=self.asynchronous,
+            timeout_seconds=self.timeout_seconds,
+        )
+        return scores_of(self.name, items, ended, self.read)
+
+
+def scores_of(
+    name: str, items: Sequence[TextItem], ended: Sequence[Outcome], read: Callable[[Any], ItemScore]
+) -> list[ItemScore]:
+    """The scores read from what calls returned; a call that failed is missing. Where all failed it is an error."""
+    scores = [read(end.value) if end.error is None else ItemScore(None, described(end.error)) for end in ended]
+    refuse_if_all_failed(name, items, scores, next((end.error for end in ended if end.error is not None), None))
+    return scores
+
+
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    """Whether calling it gives an awaitable: an async function, or an object whose call is one."""
+    call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
 
 async def outcomes(
@@ -123,3 +167,38 @@ def finished(value: Any) -> Any:
 
 async def _awaited(value: Any) -> Any:
     return await value if inspect.isawaitable(value) else value
+
+
+class _Divided:
+    """Standard output for the thread that owns it, standard error for all others while it is in force.
+
+    Others may put something over it and give it back later (a progress bar does), so that it may stay where it is
+    after its time; then it is standard output for all.
+    """
+
+    def __init__(self, output: IO[str]) -> None:
+        self._output = output
+        self._owner = threading.get_ident()
+        self.in_force = True
+
+    def write(self, text: str) -> int:
+        """Write to where this thread's output goes."""
+        elsewhere = self.in_force and threading.get_ident() != self._owner
+        return (sys.stderr if elsewhere else self._output).write(text)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._output, name)
+
+
+@contextlib.contextmanager
+def other_threads_to_standard_error() -> Iterator[None]:
+    """What other threads print meanwhile goes to standard error."""
+    kept = sys.stdout
+    divided = _Divided(kept)
+    sys.stdout = divided
+    try:
+        yield
+    finally:
+        divided.in_force = False
+        if sys.stdout is divided:
+            sys.stdout = kept

@@ -1,0 +1,122 @@
+"""What a metric is given of a response, what it gives back as a score, and what went wrong, in words."""
+
+from __future__ import annotations
+
+import json
+import math
+import numbers
+import re
+import traceback
+from collections.abc import Iterator, Sequence
+from reprlib import Repr
+from typing import Any
+
+from goldless.errors import MetricError
+from goldless.text_items import ItemScore, TextItem
+
+FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
+"""What a metric may ask for by name, beside the ``id`` of a row."""
+NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
+"""A number as programs print it; Python's own ``float`` would take 1_000 and other alphabets' digits too."""
+SHOWN = 5
+"""Problems that a message spells out; the rest is counted."""
+LAST_LINES = 12
+"""Lines of a traceback or of a command's output that a message ends with."""
+
+_short = Repr()
+_short.maxstring = _short.maxother = 60
+
+
+def fields(item: TextItem) -> dict[str, Any]:
+    """Everything a metric may know of a response, by name."""
+    return {
+        "response": item.text,
+        "prompt": item.task.prompt,
+        "task": item.task.task,
+        "agent": item.agent,
+        "references": list(item.peers.values()),
+        "reference": item.task.reference,
+        "synopses": dict(item.task.synopses),
+    }
+
+
+def rows(items: Sequence[TextItem]) -> list[dict[str, Any]]:
+    """The items as objects, each with its place, counted from 0, as ``id``."""
+    return [{"id": number, **fields(item)} for number, item in enumerate(items)]
+
+
+def row_lines(items: Sequence[TextItem]) -> Iterator[bytes]:
+    """The same as lines of JSON."""
+    for number, item in enumerate(items):
+        # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
+        yield json.dumps({"id": number, **fields(item)}).encode("ascii") + b"\n"
+
+
+def shown(value: object) -> str:
+    """A value for a message: short, on one line, whatever it is."""
+    return _short.repr(value)
+
+
+def number_score(value: Any, *, verb: str = "returned", absent: str = "None") -> ItemScore:
+    """A finite number is the score and None is missing; anything else is a problem, never a score."""
+    if value is None:
+        return ItemScore(None)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        return ItemScore(None, f"{verb} {shown(value)} ({type(value).__name__}), which is no number")
+    try:
+        score = float(value)
+    except OverflowError:
+        return ItemScore(None, f"{verb} a number too large to compute with")
+    if not math.isfinite(score):
+        return ItemScore(None, f"{verb} {score}; a score is a finite number, or {absent} where there is none")
+    return ItemScore(score)
+
+
+def parsed_number(text: str) -> float | None:
+    """The number a text is as a whole, or None. Too large a one is infinite."""
+    return float(text) if NUMBER.fullmatch(text.strip()) else None
+
+
+def described(error: BaseException) -> str:
+    """The error on one line."""
+    try:
+        said = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - somebody's __str__ may fail too
+        said = ""
+    kind = type(error).__name__
+    return f"{kind}: {said[:300]}" if said else kind
+
+
+def last_lines(text: str, count: int = LAST_LINES) -> str:
+    """The last lines that hold anything, indented."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return "\n".join(f"    {line[:500]}" for line in lines[-count:])
+
+
+def traceback_lines(error: BaseException) -> str:
+    """The last lines of the error's traceback."""
+    return last_lines("".join(traceback.format_exception(error)))
+
+
+def problem_lines(items: Sequence[TextItem], scores: Sequence[ItemScore]) -> list[str]:
+    """The first few problems, each with its task and agent, and how many more there are; empty where there is none."""
+    found = [
+        f"task {item.task.task!r}, agent {item.agent!r}: {score.problem}"
+        for item, score in zip(items, scores, strict=True)
+        if score.problem is not None
+    ]
+    more = len(found) - SHOWN
+    return found[:SHOWN] + [f"… and {more} more"] * (more > 0)
+
+
+def refuse_if_all_failed(
+    name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None
+) -> None:
+    """Stop where no response could be scored: such a metric is broken, and its table would be empty."""
+    if not scores or any(score.problem is None for score in scores):
+        return
+    message = [f"{name}: none of {len(scores)} responses could be scored"]
+    message += [f"  {line}" for line in problem_lines(items, scores)]
+    if error is not None:
+        message += ["  the first error ends with:", traceback_lines(error)]
+    raise MetricError("\n".join(message))

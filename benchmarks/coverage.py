@@ -38,7 +38,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr, stdtrit
 
-from goldless.judging.shuffling import derangements
+from goldless.judging.critic_questions import derangements
 from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
 from goldless.statistics.draws import draw_counts
 from goldless.statistics.effects import paired_d, pooled_smd

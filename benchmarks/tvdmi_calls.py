@@ -23,7 +23,7 @@ import numpy.typing as npt
 import polars as pl
 from scipy.stats import rankdata
 
-from goldless.judging.design import choose_design, chosen_pairs
+from goldless.judging.critic_questions import choose_design, chosen_pairs
 
 Values = npt.NDArray[np.float64]
 Cells = npt.NDArray[np.bool_]

@@ -17,7 +17,7 @@ from goldless.cli.output import Output
 from goldless.cli.perturb import PERTURBATIONS as SHOWN_PERTURBATIONS
 from goldless.errors import UserError
 from goldless.judging.asking import Verdicts
-from goldless.judging.critic_prompts import CRITIC_PROMPTS
+from goldless.judging.critic import CRITIC_PROMPTS
 from goldless.judging.debate import DEBATES
 from goldless.judging.judges import JUDGES
 from goldless.meta_evaluation.perturbations.catalogue import PERTURBATIONS

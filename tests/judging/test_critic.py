@@ -6,12 +6,14 @@ import math
 import re
 
 import anyio
+import polars as pl
 import pytest
 
 from goldless.errors import CallError, CapabilityError, UserError
-from goldless.judging.critic import CriticStage, reads_by_scoring
-from goldless.judging.critic_prompts import SAME_SOURCE, THREE_LEVEL
-from goldless.judging.shuffling import CriticQuestion, critic_questions
+from goldless.evidence import VERDICTS, VerdictEvidence, failure_cells, rows_frame
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.critic import SAME_SOURCE, THREE_LEVEL, CriticStage
+from goldless.judging.critic_questions import CriticQuestion, critic_questions
 from goldless.metrics.tvd_mi import contrasts, response_scores
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ScoreRequest
 from goldless.models.journalled import JournalledChat, JournalledScorer
@@ -214,7 +216,6 @@ async def test_a_verdict_belongs_to_its_question_critic_and_prompt():
     verdict = await judged(replying("Yes"), questions=[CriticQuestion("t", "ann", "bob", "u")])
     assert (verdict.critic, verdict.prompt) == ("scripted", "same-source")
     assert (verdict.task, verdict.first, verdict.second, verdict.second_task) == ("t", "ann", "bob", "u")
-    assert not verdict.matched
 
 
 async def test_an_unparsable_reply_is_answered_by_the_labels_and_asked_about_once_more():
@@ -326,7 +327,7 @@ async def test_an_error_no_retry_can_mend_comes_out_as_itself():
 
 
 async def test_less_than_one_request_at_once_is_refused():
-    with pytest.raises(UserError, match="at least 1 request"):
+    with pytest.raises(UserError, match="at_once must be at least 1"):
         await judged(replying("Yes"), at_once=0)
 
 
@@ -378,6 +379,13 @@ def knows_the_dog(context: str, target: str) -> list[float]:
     return [-1.0 / (1 + shared)] if target == "Yes" else [-1.0]
 
 
+def table(verdicts: list[VerdictEvidence]) -> pl.DataFrame:
+    """The verdicts in the columns that metrics are given."""
+    names = [name for name in VERDICTS if not name.startswith("failure")]
+    rows = [(*(getattr(row, name) for name in names), *failure_cells(row.failure)) for row in verdicts]
+    return rows_frame(rows, VERDICTS)
+
+
 @pytest.mark.parametrize("shuffles", [1, 3, 4])
 async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journal):
     """The same text from all agents on all tasks tells nothing: matched and shuffled questions are the same ones."""
@@ -385,10 +393,10 @@ async def test_identical_responses_everywhere_score_exactly_zero(shuffles, journ
     texts = {(task, agent): "It depends." for task, agents in answered.items() for agent in agents}
     model = ScriptedModel(logprobs=knows_the_dog)
     stage = CriticStage(JournalledScorer(model, journal, Ledger("m", None, None)))
-    pairs = contrasts(await stage.judge(critic_questions(answered, shuffles=shuffles), texts))
+    pairs = contrasts(table(await stage.judge(critic_questions(answered, shuffles=shuffles), texts)))
     assert len(pairs) == 42
-    assert {pair.score for pair in pairs} == {0.0}
-    assert {row.score for row in response_scores(pairs)} == {0.0}
+    assert set(pairs["score"]) == {0.0}
+    assert set(response_scores(pairs)["score"]) == {0.0}
     assert len(model.calls) == 2
 
 
@@ -399,13 +407,13 @@ async def test_two_tasks_are_enough_for_a_contrast():
     verdicts = await CriticStage(ScriptedModel(logprobs=knows_the_dog)).judge(questions, texts)
     # matched: log-odds -1/2 + 1 = .5; shuffled: -1 + 1 = 0, so p = 1/2
     expected = 1 / (1 + math.exp(-0.5)) - 0.5
-    assert [pair.score for pair in contrasts(verdicts)] == [pytest.approx(expected)] * 4
+    assert contrasts(table(verdicts))["score"].to_list() == [pytest.approx(expected)] * 4
 
 
 async def test_agents_without_a_common_task_are_not_asked_about_and_have_no_score():
     questions = critic_questions({"one": ["ann"], "two": ["bob"]})
     verdicts = await CriticStage(CHATS).judge(questions, {})
-    assert response_scores(contrasts(verdicts)) == []
+    assert response_scores(contrasts(table(verdicts))).is_empty()
 
 
 async def test_the_second_asking_is_journalled_and_a_second_run_asks_nothing(journal):

@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import UserError
-from goldless.judging.critic_prompts import CRITIC_PROMPTS, SAME_SOURCE, THREE_LEVEL, fence, find_critic_prompt
+from goldless.judging.asking import fence
+from goldless.judging.critic import CRITIC_PROMPTS, SAME_SOURCE, THREE_LEVEL, find_critic_prompt
 
 BOTH = pytest.mark.parametrize("prompt", [SAME_SOURCE, THREE_LEVEL], ids=lambda prompt: prompt.name)
 

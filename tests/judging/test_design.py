@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.stats import spearmanr
 
 from goldless.errors import MetricError
-from goldless.judging.design import Design, choose_design, chosen_pairs
+from goldless.judging.critic_questions import Design, choose_design, chosen_pairs
 
 SIZES = st.tuples(st.integers(2, 40), st.integers(3, 12))
 BUDGETS = st.integers(0, 40_000)

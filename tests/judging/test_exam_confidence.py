@@ -7,9 +7,15 @@ import math
 import pytest
 
 from goldless.errors import CapabilityError, UserError
-from goldless.judging.exams.confidence_scales import LABELS, STATEMENT, by_label, by_probability
-from goldless.judging.exams.confidence_sets import chosen_sets, ranked_sets
-from goldless.judging.exams.self_confidence import ConfidenceStage
+from goldless.judging.exams.self_confidence import (
+    LABELS,
+    STATEMENT,
+    ConfidenceStage,
+    by_label,
+    by_probability,
+    chosen_sets,
+    ranked_sets,
+)
 from goldless.metrics.exam_traits import self_confidence, uncertainties
 from goldless.models.interface import Capabilities, ChatReply
 from goldless.models.scripted import ScriptedModel

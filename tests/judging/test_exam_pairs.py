@@ -9,9 +9,7 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
-from goldless.judging.exams.consistency import consistency_pairs, sit_consistency
-from goldless.judging.exams.human import human_split, sit_human
-from goldless.judging.exams.pairs import (
+from goldless.judging.exams.items import (
     ExamPair,
     all_pairs,
     both_orders,
@@ -20,6 +18,7 @@ from goldless.judging.exams.pairs import (
     pair_of,
     single_ratings,
 )
+from goldless.judging.exams.pairwise import consistency_pairs, human_split, sit_consistency, sit_human
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.scripted import ScriptedModel

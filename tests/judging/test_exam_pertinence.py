@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 from goldless.errors import UserError
-from goldless.judging.exams.changed_questions import ChangingStage
-from goldless.judging.exams.pertinence import nearest_items, sit_pertinence
-from goldless.judging.exams.similarity import PromptSimilarity, same_words
+from goldless.judging.exams.pertinence import ChangingStage, PromptSimilarity, nearest_items, same_words, sit_pertinence
 from goldless.judging.reviewing import ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.interface import ChatReply

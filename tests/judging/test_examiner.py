@@ -4,18 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.evidence import JudgementEvidence
-from goldless.judging.examiner import (
-    EXAMINERS,
-    LM_EXAMINER,
-    LM_EXAMINER_CRITERIA,
-    LM_EXAMINER_GENERAL,
-    criterion_scores,
-    examiner_scores,
-)
+from goldless.judging.judges import EXAMINERS, LM_EXAMINER, LM_EXAMINER_CRITERIA, LM_EXAMINER_GENERAL
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 
 pytestmark = pytest.mark.anyio
 
@@ -82,19 +73,12 @@ def test_the_overall_score_is_the_number_in_the_last_element_of_its_name(reply, 
 def test_the_score_by_criteria_is_their_mean():
     """(8 + 6 + 7.5 + 4) / 4 = 6.375."""
     assert LM_EXAMINER_CRITERIA.read(f"<analysis>1 2 3</analysis>\n{SCORES}") == 6.375
-    assert criterion_scores(LM_EXAMINER_CRITERIA, SCORES) == {
-        "Understanding": 8.0,
-        "Coverage": 6.0,
-        "Substantiation": 7.5,
-        "Constructiveness": 4.0,
-    }
 
 
 @pytest.mark.parametrize("instead", ["", "Coverage: good", "Coverage: 12", "Coverage: 6/5"])
-def test_a_criterion_without_a_score_makes_the_whole_missing_and_the_others_are_still_told(instead):
+def test_a_criterion_without_a_score_makes_the_whole_missing(instead):
     reply = SCORES.replace("Coverage: 6/10", instead)
     assert LM_EXAMINER_CRITERIA.read(reply) is None
-    assert set(criterion_scores(LM_EXAMINER_CRITERIA, reply)) == {"Understanding", "Substantiation", "Constructiveness"}
 
 
 def test_the_general_examiner_has_criteria_for_any_task():
@@ -109,18 +93,3 @@ async def test_an_examiner_is_asked_at_temperature_0_and_once_more_where_no_scor
     rows = await ReviewStage(model, scale).review([ReviewQuestion("t", "ann")], {("t", "ann"): "x"}, {"t": "q"})
     assert (rows[0].value, rows[0].failure.kind) == (None, "unparsable")
     assert [call.temperature for call in model.calls] == [0.0, 0.0]
-
-
-def test_a_score_that_cannot_be_read_is_missing_and_five_only_by_name():
-    """5.0 is what the GEM paper's code takes."""
-
-    def row(agent, value=None, failure=None):
-        return JudgementEvidence("m", "lm-examiner", "t", agent, value=value, failure=failure)
-
-    evidence = [
-        row("ann", 7.0),
-        row("bob", failure=CallFailure("unparsable", "?")),
-        row("cy", failure=CallFailure("timeout", "late")),
-    ]
-    assert examiner_scores(evidence) == {("t", "ann"): 7.0, ("t", "bob"): None, ("t", "cy"): None}
-    assert examiner_scores(evidence, unparsable="5.0") == {("t", "ann"): 7.0, ("t", "bob"): 5.0, ("t", "cy"): None}

@@ -8,7 +8,7 @@ import re
 import pytest
 from hostile_responses import HOSTILE
 
-from goldless.judging.critic_prompts import fence
+from goldless.judging.asking import fence
 from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage

@@ -10,8 +10,17 @@ import pytest
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.judging.licence_files import read_licence, read_licences, write_licence
-from goldless.judging.licences import LicensedTrait, Sitting, check, issue, prompt_hash, refuse
+from goldless.judging.licences import (
+    LicensedTrait,
+    Sitting,
+    check,
+    issue,
+    prompt_hash,
+    read_licence,
+    read_licences,
+    refuse,
+    write_licence,
+)
 from goldless.judging.scales import find_scale
 from goldless.models.interface import ModelIdentity
 
@@ -214,7 +223,7 @@ def test_a_write_that_fails_leaves_the_old_licence_whole(tmp_path, monkeypatch):
     def broken(_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("goldless.judging.licence_files.os.fsync", broken)
+    monkeypatch.setattr("goldless.judging.licences.os.fsync", broken)
     with pytest.raises(UserError, match=r"cannot be written .No space left on device"):
         write_licence(licence_of(weight=0.1), tmp_path)
     assert read_licence(path).weight == 0.935
@@ -231,23 +240,23 @@ def changed(path, change):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda d: d.pop("weight"), "weight is missing; it is a finite number"),
-        (lambda d: d.update(weight=True), "weight is a finite number, not True"),
-        (lambda d: d.update(weight="1"), "weight is a finite number, not '1'"),
-        (lambda d: d.update(expires="soon"), "expires is a date such as 2026-01-31, not 'soon'"),
-        (lambda d: d.update(issued="2026-02-30"), "issued is a date"),
-        (lambda d: d.update(prompt_hash="xyz"), "prompt_hash is 64 hexadecimal digits"),
-        (lambda d: d.update(reviwer="x"), "reviwer is no field of a licence"),
-        (lambda d: d.update(identity=[]), r"identity is an object, not \[\]"),
-        (lambda d: d["identity"].pop("revision"), "identity.revision is missing"),
-        (lambda d: d["identity"]["settings"].update(seed=3), "identity.settings is an object of texts"),
-        (lambda d: d.update(sittings=["consistency"]), r"sittings\[0\] is an object, not 'consistency'"),
-        (lambda d: d["sittings"][0].update(settings={"a": []}), r"sittings\[0\].settings is an object of texts"),
-        (lambda d: d["traits"]["pertinence"].update(n=2.5), "traits.pertinence.n is a whole number"),
-        (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "traits.pertinence.low is a finite number"),
-        (lambda d: d.update(weight=float("inf")), "weight is a finite number, not inf"),
-        (lambda d: d.update(weight=10**400), "weight is a finite number"),
-        (lambda d: d.update(weight=float("nan")), "weight is a finite number, not nan"),
+        (lambda d: d.pop("weight"), "weight: Field required"),
+        (lambda d: d.update(weight=True), "weight: Input should be a valid number, got True"),
+        (lambda d: d.update(weight="1"), "weight: Input should be a valid number, got '1'"),
+        (lambda d: d.update(expires="soon"), "expires: Input should be a valid date.*got 'soon'"),
+        (lambda d: d.update(issued="2026-02-30"), "issued: Input should be a valid date"),
+        (lambda d: d.update(prompt_hash="xyz"), "prompt_hash: String should match pattern .*0-9a-f.*64.*got 'xyz'"),
+        (lambda d: d.update(reviwer="x"), "reviwer: Unexpected keyword argument, got 'x'"),
+        (lambda d: d.update(identity=[]), r"identity: Input should be .*object, got \[\]"),
+        (lambda d: d["identity"].pop("revision"), "identity: .*needs the fields provider, name, revision"),
+        (lambda d: d["identity"]["settings"].update(seed=3), "identity.settings.seed: Input should be a valid string"),
+        (lambda d: d.update(sittings=["consistency"]), r"sittings.0: Input should be .*object, got 'consistency'"),
+        (lambda d: d["sittings"][0].update(settings={"a": []}), r"sittings.0.settings.a.*Input should be a valid"),
+        (lambda d: d["traits"]["pertinence"].update(n=2.5), "traits.pertinence.n: Input should be a valid integer"),
+        (lambda d: d["traits"]["pertinence"].update(low=float("nan")), "finite numbers"),
+        (lambda d: d.update(weight=float("inf")), "a finite number, not inf"),
+        (lambda d: d.update(weight=10**400), "a finite number"),
+        (lambda d: d.update(weight=float("nan")), "a finite number, not nan"),
         (lambda d: d.update(expires="2020-01-01"), "before it"),
         (lambda d: d.update(format=2), "with format 1; this has 2"),
     ],

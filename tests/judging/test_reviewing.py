@@ -256,7 +256,7 @@ async def test_judgements_come_back_in_the_order_of_the_questions_however_long_e
 
 
 async def test_less_than_one_request_at_once_is_refused():
-    with pytest.raises(UserError, match="at least 1 request"):
+    with pytest.raises(UserError, match="at_once must be at least 1"):
         await reviewed(CHATS, at_once=0)
 
 

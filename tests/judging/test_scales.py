@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import statistics
 from collections import defaultdict
 from collections.abc import Callable
@@ -21,7 +22,6 @@ from goldless.judging.scales import (
     Scale,
     escaped,
     find_scale,
-    published_value,
 )
 
 EACH = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
@@ -321,6 +321,12 @@ def human_signs(labels) -> dict[tuple[str, str, str], int]:
     return signs
 
 
+def published_value(output: str) -> float | None:
+    """A recorded output as the papers read it: the first "one" or "two" anywhere, even inside of "none"."""
+    found = re.search("one|two", output, re.IGNORECASE)
+    return None if found is None else float(found[0].casefold() == "one")
+
+
 def accuracy(rows, signs, reading) -> dict[str, float]:
     scored = defaultdict(list)
     for row in rows:
@@ -335,7 +341,7 @@ def accuracy(rows, signs, reading) -> dict[str, float]:
 def test_recorded_outputs_read_as_published_give_the_published_accuracies(table):
     """Auto-PRE, Table 3, XSum, pairwise. "None of them" counts as one there."""
     rows = [row for row in table("judgements") if row["format"] == "pairwise"]
-    found = accuracy(rows, human_signs(table("labels")), lambda output: published_value("pairwise", output))
+    found = accuracy(rows, human_signs(table("labels")), published_value)
     assert {name: found[name] for name in ("vicuna-7b", "fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4")} == {
         "vicuna-7b": 0.5106,
         "fastchat-t5-3b": 0.6921,
@@ -350,16 +356,15 @@ def test_recorded_outputs_of_one_word_are_read_as_published_and_wordy_ones_withi
     rows = [row for row in table("judgements") if row["format"] == "pairwise"]
     signs = human_signs(table("labels"))
     ours = accuracy(rows, signs, PAIRWISE.read)
-    published = accuracy(rows, signs, lambda output: published_value("pairwise", output))
+    published = accuracy(rows, signs, published_value)
     for name in ("vicuna-7b", "chatglm3-6b", "baichuan2-13b", "chatgpt", "chatglm_pro", "deepseek-r1"):
         assert ours[name] == published[name]
     assert {name for name in ours if abs(ours[name] - published[name]) > 0.001} == set()
 
 
 @pytest.mark.recorded
-def test_recorded_ratings_outside_of_the_range_are_missing_on_the_scale_and_kept_as_published(table):
+def test_recorded_ratings_outside_of_the_range_are_missing_on_the_scale(table):
     outputs = [row["output"] for row in table("judgements") if row["format"] == "5-level"]
     zeros = [output for output in outputs if output.strip() == "0"]
     assert zeros
     assert {FIVE_LEVEL.read(output) for output in zeros} == {None}
-    assert {published_value("5-level", output) for output in zeros} == {0.0}

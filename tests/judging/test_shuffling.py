@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from goldless.errors import UserError
-from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles, derangements
+from goldless.judging.critic_questions import CriticQuestion, critic_questions, default_shuffles, derangements
 
 SIZES = st.integers(2, 40)
 

@@ -50,7 +50,7 @@ def serve_jury(
 
 def _split(item: str) -> tuple[Path, str]:
     """The licence's file and how its model is reached."""
-    from goldless.judging.licence_files import read_licence
+    from goldless.judging.licences import read_licence
 
     path, equals, spec = item.partition("=")
     if equals and not spec:
@@ -73,8 +73,7 @@ def _spec_of(licence: Licence) -> str:
 
 async def _serve(held: dict[Path, str], host: str, port: int, token: str | None, options: Options) -> None:
     from goldless.judging.judges import find_judge
-    from goldless.judging.licence_files import read_licence
-    from goldless.judging.licences import prompt_hash, refuse
+    from goldless.judging.licences import prompt_hash, read_licence, refuse
     from goldless.jury.panel import Juror, Jury
     from goldless.jury.server import serve
     from goldless.models.cache import default_journal

@@ -7,14 +7,15 @@ verdict is answered once by the allowed ones, then it is missing.
 from __future__ import annotations
 
 import math
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, Protocol, TypeVar, runtime_checkable
 
-import anyio
 import numpy as np
 
-from goldless.errors import CallError, CapabilityError, GoldlessError, UserError
+from goldless.concurrency import side_by_side
+from goldless.errors import CallError, CapabilityError, UserError
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -40,6 +41,9 @@ CHOICE_TOKENS = 1024
 """Room for a choice: a model that thinks first needs it, and others are held to the length of the labels."""
 QUOTED = 80
 """Characters of an unparsable reply that are quoted."""
+
+SHORTEST_FENCE = 12
+"""Signs of a fence; it is longer where a text holds as many in a row."""
 
 Found = TypeVar("Found")
 
@@ -127,28 +131,95 @@ def find_text(texts: Texts, task: str, agent: str, *, role: str) -> str | CallFa
     return texts[task, agent]
 
 
+def fence(*texts: str) -> str:
+    """A line that none of the texts holds; the same for the same texts, and for nearly all of them."""
+    longest = max((len(run) for text in texts for run in re.findall("#+", text)), default=0)
+    return "#" * max(SHORTEST_FENCE, longest + 1)
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VerdictRequest(Generic[Found]):
+    """How a verdict is asked for and read."""
+
+    role: str
+    """Who is asked, in a word, for messages."""
+    read: Callable[[ChatReply], Found | CallFailure | None]
+    """The verdict in a reply, why it cannot be used, or None where there is none."""
+    restated: str
+    """The message to a model whose reply held no verdict."""
+    allowed: str
+    """The verdicts that may be given, for the failure's message."""
+    most_tokens: int
+    choices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerdictReply(Generic[Found]):
+    """What came of one question."""
+
+    verdict: Found | None
+    """None: missing, and ``failure`` says why."""
+    text: str | None = None
+    """What the model wrote last, where it wrote anything."""
+    failure: CallFailure | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Question(Generic[Found]):
+    """A question with a few allowed verdicts, however these are read."""
+
+    messages: Callable[[bool], tuple[Message, ...]]
+    """As it is put; True: with an explanation before the verdict."""
+    labels: Sequence[str]
+    """As the model is to write them, to be scored."""
+    mean: Callable[[Sequence[float]], Found | CallFailure]
+    """The verdict from log p of each label, in nats."""
+    request: VerdictRequest[Found]
+
+
+async def find_verdicts(
+    model: ScoringJudge | ChatJudge, reading: Reading, questions: Mapping[int, Question[Found]], at_once: int
+) -> dict[int, VerdictReply[Found]]:
+    """What came of each question; ``at_once``: requests in flight, where they are not scored as one batch."""
+    if isinstance(model, ScoringJudge) and reading == "probabilities-scored":
+        return await _scored(model, questions, at_once)
+    assert isinstance(model, ChatJudge)
+    found: dict[int, VerdictReply[Found]] = {}
+
+    async def one(i: int) -> None:
+        found[i] = await ask(model, questions[i].messages(reading == "labels"), questions[i].request)
+
+    await side_by_side(one, list(questions), at_once)
+    return found
+
+
 # --- verdicts as probabilities of the labels -----------------------------------------------------------------------
 
 
-async def score_labels(
-    model: ScoringJudge, asked: Mapping[int, tuple[Message, ...]], labels: Sequence[str], at_once: int
-) -> dict[int, tuple[float, ...] | CallFailure]:
-    """Log p of every label as the reply to every question, in nats, all in one batch."""
+async def _scored(
+    model: ScoringJudge, questions: Mapping[int, Question[Found]], at_once: int
+) -> dict[int, VerdictReply[Found]]:
+    """Verdicts from log p of every label as the reply to every question, all in one batch."""
     encoded: dict[int, list[ScoreRequest] | CallFailure] = {}
 
     async def encode(i: int) -> None:
-        encoded[i] = await _requests(model, asked[i], labels)
+        encoded[i] = await _requests(model, questions[i].messages(False), questions[i].labels)
 
-    await side_by_side(encode, list(asked), at_once)
-    ready = [(i, requests) for i in asked if not isinstance(requests := encoded[i], CallFailure)]
+    await side_by_side(encode, list(questions), at_once)
+    batch = [(i, request) for i in questions if isinstance(sent := encoded[i], list) for request in sent]
     replies: dict[int, ScoreReply] = {}
-    await model.score([request for _, requests in ready for request in requests], replies.update)
-    found: dict[int, tuple[float, ...] | CallFailure] = {
-        i: bad for i, bad in encoded.items() if isinstance(bad, CallFailure)
-    }
-    for place, (i, _) in enumerate(ready):
-        begin = place * len(labels)
-        found[i] = _sums([replies[begin + j] for j in range(len(labels))])
+    await model.score([request for _, request in batch], replies.update)
+    of_question: dict[int, list[ScoreReply]] = {}
+    for place, (i, _) in enumerate(batch):
+        of_question.setdefault(i, []).append(replies[place])
+    found: dict[int, VerdictReply[Found]] = {}
+    for i, sent in encoded.items():
+        nats = sent if isinstance(sent, CallFailure) else _sums(of_question[i])
+        verdict = nats if isinstance(nats, CallFailure) else questions[i].mean(nats)
+        found[i] = VerdictReply(None, None, verdict) if isinstance(verdict, CallFailure) else VerdictReply(verdict)
     return found
 
 
@@ -187,57 +258,30 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
 # --- verdicts as text ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Asking(Generic[Found]):
-    """How a verdict is asked for and read."""
-
-    role: str
-    """Who is asked, in a word, for messages."""
-    read: Callable[[ChatReply], Found | CallFailure | None]
-    """The verdict in a reply, why it cannot be used, or None where there is none."""
-    restated: str
-    """The message to a model whose reply held no verdict."""
-    allowed: str
-    """The verdicts that may be given, for the failure's message."""
-    most_tokens: int
-    choices: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Answer(Generic[Found]):
-    """What came of one question."""
-
-    verdict: Found | None
-    """None: missing, and ``failure`` says why."""
-    text: str | None
-    """What the model wrote last, where it wrote anything."""
-    failure: CallFailure | None = None
-
-
-async def ask(model: ChatJudge, messages: tuple[Message, ...], asking: Asking[Found]) -> Answer[Found]:
+async def ask(model: ChatJudge, messages: tuple[Message, ...], asked: VerdictRequest[Found]) -> VerdictReply[Found]:
     """The verdict; a reply without one is answered once by the allowed ones."""
-    most = CHOICE_TOKENS if asking.choices else asking.most_tokens
-    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asking.choices))
+    most = CHOICE_TOKENS if asked.choices else asked.most_tokens
+    reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asked.choices))
     if isinstance(reply, CallFailure):
-        return Answer(None, None, reply)
-    verdict = asking.read(reply)
+        return VerdictReply(None, None, reply)
+    verdict = asked.read(reply)
     if verdict is None:
-        again = asked_again(messages, reply.text, asking.restated)
+        again = asked_again(messages, reply.text, asked.restated)
         earlier = reply.text
-        reply = await model.chat(ChatRequest(again, max_tokens=most, choices=asking.choices))
+        reply = await model.chat(ChatRequest(again, max_tokens=most, choices=asked.choices))
         if isinstance(reply, CallFailure):
-            return Answer(None, earlier, reply)
-        verdict = asking.read(reply)
+            return VerdictReply(None, earlier, reply)
+        verdict = asked.read(reply)
     if isinstance(verdict, CallFailure):
-        return Answer(None, reply.text, verdict)
+        return VerdictReply(None, reply.text, verdict)
     if verdict is not None:
-        return Answer(verdict, reply.text)
+        return VerdictReply(verdict, reply.text)
     quoted = repr(reply.text.strip()[:QUOTED])
     if reply.finish == "length":
         message = f"the reply was cut before a verdict, twice; at last: {quoted}"
-        return Answer(None, reply.text, CallFailure("truncated", message, attempts=2))
-    message = f"the {asking.role} gave none of {asking.allowed}, twice; at last: {quoted}"
-    return Answer(None, reply.text, CallFailure("unparsable", message, attempts=2))
+        return VerdictReply(None, reply.text, CallFailure("truncated", message, attempts=2))
+    message = f"the {asked.role} gave none of {asked.allowed}, twice; at last: {quoted}"
+    return VerdictReply(None, reply.text, CallFailure("unparsable", message, attempts=2))
 
 
 def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:
@@ -246,31 +290,3 @@ def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tup
         return (*messages, Message("assistant", reply), Message("user", restated))
     # servers refuse an empty turn, and templates refuse two turns of one side in a row
     return (*messages[:-1], Message("user", f"{messages[-1].content}\n\n{restated}"))
-
-
-# --- many questions --------------------------------------------------------------------------------------------------
-
-
-async def side_by_side(work: Callable[[int], Awaitable[None]], jobs: Sequence[int], at_once: int) -> None:
-    """Do all jobs, so many at once."""
-    if at_once < 1:
-        raise UserError(f"at least 1 request is sent at once, not {at_once}")
-    queue = iter(jobs)
-
-    async def worker() -> None:
-        for job in queue:
-            await work(job)
-
-    try:
-        async with anyio.create_task_group() as tasks:
-            for _ in range(min(at_once, len(jobs))):
-                tasks.start_soon(worker)
-    except BaseExceptionGroup as group:
-        # jobs side by side may all have met the same error: one is enough
-        ours, others = group.split(GoldlessError)
-        if ours is None or others is not None:
-            raise
-        error: BaseException = ours
-        while isinstance(error, BaseExceptionGroup):
-            error = error.exceptions[0]
-        raise error from None

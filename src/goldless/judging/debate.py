@@ -13,16 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Literal
 
+from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import JudgementEvidence
-from goldless.judging.asking import Asking, ChatJudge, Texts, ask, side_by_side
-from goldless.judging.critic_prompts import fence
+from goldless.judging.asking import ChatJudge, Texts, VerdictReply, VerdictRequest, ask, fence
 from goldless.judging.replies import own_text, plain, without_copies
 from goldless.judging.reviewing import (
     Judgement,
     Material,
-    Missing,
-    Outcome,
     Prompts,
     ReviewQuestion,
     evidence_of,
@@ -141,8 +139,7 @@ class DebateStage:
         self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
     ) -> list[JudgementEvidence]:
         """One judgement a question, in their order; ``at_once``: debates side by side."""
-        asked, missing = find_material(questions, self.scale, texts, prompts, role=ROLE)
-        found: dict[int, Outcome] = {**missing}
+        asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
 
         async def one(i: int) -> None:
             found[i] = await self._debate(asked[i])
@@ -150,7 +147,7 @@ class DebateStage:
         await side_by_side(one, list(asked), at_once)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
-    async def _debate(self, material: Material) -> Outcome:
+    async def _debate(self, material: Material) -> VerdictReply[Judgement]:
         turns: list[Turn] = []
         verdicts: dict[str, float] = {}
         for number in range(1, self.debate.rounds + 1):
@@ -159,25 +156,25 @@ class DebateStage:
                 messages = self._messages(material, debater, turns, last=last)
                 said = await (self._close(model, messages, material) if last else _speak(model, messages))
                 if isinstance(said, CallFailure):
-                    return Missing(said, _transcript(turns) or None)
+                    return VerdictReply(None, _transcript(turns) or None, said)
                 text, value = said
                 turns.append(Turn(debater.name, text))
                 if value is not None:
                     verdicts[debater.name] = value
-        return Judgement(self._together(verdicts), _transcript(turns), "label")
+        return VerdictReply(Judgement(self._together(verdicts), _transcript(turns), "label"))
 
     async def _close(
         self, model: ChatJudge, messages: tuple[Message, ...], material: Material
     ) -> tuple[str, float | None] | CallFailure:
         """The turn of the last round, which ends with a verdict."""
-        asking = Asking(
+        request = VerdictRequest(
             role=ROLE,
             read=lambda reply: self._read(reply, material.texts),
             restated=self.scale.restated(),
             allowed=self.scale.allowed,
             most_tokens=max(TURN_TOKENS, self.scale.most_tokens),
         )
-        answer = await ask(model, messages, asking)
+        answer = await ask(model, messages, request)
         return answer.failure or (answer.text or "", answer.verdict)
 
     def _read(self, reply: ChatReply, texts: Sequence[str]) -> float | None:

@@ -1,33 +1,59 @@
 """Licences: what says that a reviewer passed its exams, of what, with which weight, and until when.
 
 A licence holds for the model that sat the exams, on one scale, under one prompt and for one kind of task. Models behind
-a name change without notice, so it also ends by itself. It is one JSON file that anybody can read; it holds no key, no
-response and no prompt, only hashes of them.
+a name change without notice, so it also ends by itself. It is one JSON file that anybody can read, written whole or not
+at all, and checked field by field when it is read; it holds no key, no response and no prompt, only hashes of them.
 """
 
 from __future__ import annotations
 
 import datetime as dt
+import json
 import math
+import os
 import re
+import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+from pydantic import BeforeValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.judging.scales import Scale
 from goldless.models.interface import ModelIdentity, content_hash
 
+FORMAT = 1
+SUFFIX = ".licence.json"
 VALID_DAYS = 90
 """How long a licence holds unless told otherwise."""
 
 Setting = str | int | float | bool | None
 """What a setting of an exam may be."""
+Text = Annotated[str, StringConstraints(pattern=r"\S")]
+Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+STRICT = ConfigDict(extra="forbid", strict=True)
+"""For files: nothing is turned into what it should have been."""
+
+
+def _whole_identity(value: Any) -> Any:
+    """What a file says of a model: all of it, as a field left out would pass for one that is empty."""
+    needed = [each.name for each in fields(ModelIdentity)]
+    if isinstance(value, dict) and sorted(value) != sorted(needed):
+        raise ValueError(f"needs the fields {', '.join(needed)}, got {', '.join(value)}")
+    return value
+
+
+Identity = Annotated[ModelIdentity, BeforeValidator(_whole_identity)]
 
 
 @dataclass(frozen=True, slots=True)
 class LicensedTrait:
     """One trait as the exam measured it."""
+
+    __pydantic_config__: ClassVar = STRICT
 
     value: float
     n: int
@@ -55,7 +81,9 @@ class LicensedTrait:
 class Sitting:
     """An exam that was sat, and how."""
 
-    exam: str
+    __pydantic_config__: ClassVar = STRICT
+
+    exam: Text
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
@@ -63,13 +91,15 @@ class Sitting:
 class Licence:
     """What a reviewer may judge, and with which weight."""
 
-    reviewer: str
+    __pydantic_config__: ClassVar = STRICT
+
+    reviewer: Text
     """Its identity in short."""
-    identity: ModelIdentity
-    scale: str
-    prompt_hash: str
+    identity: Identity
+    scale: Text
+    prompt_hash: Hash
     """Of the scale's wording and the task description, by ``prompt_hash``."""
-    task_kind: str
+    task_kind: Text
     """What was judged, in the user's words, such as ``news summary``."""
     sittings: tuple[Sitting, ...]
     traits: Mapping[str, LicensedTrait]
@@ -79,9 +109,9 @@ class Licence:
     issued: dt.date
     expires: dt.date
     """The last day on which it holds."""
-    goldless: str
+    goldless: Text
     """Version that issued it."""
-    study_hash: str
+    study_hash: Hash
     """Hash of the fingerprint of the study that the exams were made of."""
 
     def __post_init__(self) -> None:
@@ -238,3 +268,71 @@ def plain_kind(words: str) -> str:
 def _version(text: str) -> tuple[int, ...] | None:
     numbers = re.match(r"(\d+(?:\.\d+)*)", text)
     return tuple(map(int, numbers[1].split("."))) if numbers else None
+
+
+# --- on disk -------------------------------------------------------------------------------------------------------
+
+_LICENCE = TypeAdapter(Licence)
+
+
+def write_licence(licence: Licence, folder: Path | str) -> Path:
+    """Write the licence to a file of its own in the folder; whole or not at all.
+
+    The name comes from reviewer, scale, prompt and kind of task: a licence issued again replaces the one before.
+    """
+    folder = Path(folder)
+    subject = content_hash(
+        licence.identity.as_dict(), licence.scale, licence.prompt_hash, plain_kind(licence.task_kind)
+    )
+    words = re.sub(r"[^A-Za-z0-9.]+", "-", f"{licence.reviewer} {licence.scale}").strip("-.")[:80]
+    path = folder / f"{words}-{subject[:8]}{SUFFIX}"
+    data = {"format": FORMAT, **_LICENCE.dump_python(licence, mode="json")}
+    body = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".licence.", delete=False) as aside:
+            try:
+                aside.write(body)
+                aside.flush()
+                os.fsync(aside.fileno())
+                Path(aside.name).replace(path)
+            except BaseException:
+                Path(aside.name).unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise UserError(f"{path}: the licence cannot be written ({error.strerror}); name another folder") from error
+    return path
+
+
+def read_licences(folder: Path | str) -> list[Licence]:
+    """All licences in the folder, in the order of their files; none where there is no such folder."""
+    return [read_licence(path) for path in sorted(Path(folder).glob(f"*{SUFFIX}"))]
+
+
+def read_licence(path: Path | str) -> Licence:
+    """The licence in a file. Raises a UserError that names the file and every field that is wrong."""
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as a licence ({error})") from error
+    if not isinstance(data, dict) or data.get("format") != FORMAT or isinstance(data["format"], bool):
+        came = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise UserError(f"{path}: a licence is a JSON object with format {FORMAT}; this has {came!r}. Issue it again.")
+    try:
+        # as JSON once more: there a date is a text, and a list is a tuple, where nothing else is turned into another
+        return _LICENCE.validate_json(json.dumps({name: value for name, value in data.items() if name != "format"}))
+    except ValidationError as error:
+        problems = [f"  {path}: {problem}" for problem in _problems(error)]
+        raise UserError("\n".join(["a licence that cannot be used; issue it again:", *problems])) from error
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from error
+
+
+def _problems(error: ValidationError) -> list[str]:
+    """Everything that is wrong, each with the field it stands in."""
+    found = []
+    for problem in error.errors():
+        place = ".".join(map(str, problem["loc"]))
+        came = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
+        found.append(f"{place}: {problem['msg']}{came}")
+    return found

@@ -288,26 +288,16 @@ class TagReader:
     criteria: tuple[str, ...] = ()
     """Names in front of the numbers; none: the element holds one number."""
 
-    def numbers(self, reply: str) -> dict[str, float]:
-        """The number of each criterion that has one within the range; under an empty name, the single number."""
-        blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", own_text(reply))
-        return self._numbers(blocks[-1]) if blocks else {}
-
     def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The mean of all criteria, or None where one has no number."""
+        """The mean of all criteria, or None where one has no number within the range."""
         del marked  # no mention counts
-        numbers = self.numbers(text)
-        wanted = self.criteria or ("",)
-        return sum(numbers.values()) / len(wanted) if len(numbers) == len(wanted) else None
+        blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", own_text(text))
+        numbers = [self._number(blocks[-1], name) for name in self.criteria or ("",)] if blocks else [None]
+        known = [number for number in numbers if number is not None]
+        return sum(known) / len(known) if len(known) == len(numbers) else None
 
-    def _numbers(self, block: str) -> dict[str, float]:
-        reader = NumberReader(self.lowest, self.highest)
-        found: dict[str, float] = {}
-        for name in self.criteria or ("",):
-            line = (
-                re.findall(rf"(?im)^[\W\d_]{{0,12}}{re.escape(name)}[*_\s]{{0,4}}[:=](.*)$", block) if name else [block]
-            )
-            value = reader.find(line[-1]) if line else None
-            if value is not None:
-                found[name] = value
-        return found
+    def _number(self, block: str, name: str) -> float | None:
+        lines = [block]
+        if name:
+            lines = re.findall(rf"(?im)^[\W\d_]{{0,12}}{re.escape(name)}[*_\s]{{0,4}}[:=](.*)$", block)
+        return NumberReader(self.lowest, self.highest).find(lines[-1]) if lines else None

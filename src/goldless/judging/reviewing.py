@@ -10,23 +10,24 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
+from functools import partial
 from typing import Literal, Protocol
 
 from goldless.errors import UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import (
-    Asking,
     ChatJudge,
+    Question,
     Reading,
     ScoringJudge,
     Texts,
+    VerdictReply,
+    VerdictRequest,
     Verdicts,
-    ask,
     find_reading,
     find_text,
+    find_verdicts,
     label_shares,
-    score_labels,
-    side_by_side,
 )
 from goldless.judging.scales import Scale
 from goldless.models.interface import ChatReply, Message
@@ -76,18 +77,6 @@ class Judgement:
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
-    """A judgement that is not there."""
-
-    failure: CallFailure
-    output: str | None = None
-    """What the model wrote, where it wrote anything."""
-
-
-Outcome = Judgement | Missing
-
-
-@dataclass(frozen=True, slots=True)
 class ReviewStage:
     """How questions are put to a reviewer. The model must be prepared; one that cannot do it is refused here."""
 
@@ -129,15 +118,25 @@ class ReviewStage:
 
         ``at_once``: requests in flight, where they are not scored as one batch.
         """
-        asked, missing = find_material(questions, self.scale, texts, prompts, role=ROLE)
-        found: dict[int, Outcome] = {**missing}
-        if isinstance(self.model, ScoringJudge) and self.reading == "probabilities-scored":
-            found |= await self._scored(self.model, asked, at_once)
-        elif isinstance(self.model, ChatJudge):
-            found |= await self._written(self.model, asked, at_once, choose=self.reading != "labels")
+        asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
+        put = {i: self._question(material) for i, material in asked.items()}
+        found |= await find_verdicts(self.model, self.reading, put, at_once)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
-    def _messages(self, material: Material, *, explained: bool) -> tuple[Message, ...]:
+    def _question(self, material: Material) -> Question[Judgement]:
+        scale, choose = self.scale, self.reading != "labels"
+        request = VerdictRequest(
+            role=ROLE,
+            read=lambda reply: read_judgement(scale, reply, material.texts, choose=choose),
+            restated=scale.restated(),
+            allowed=scale.allowed,
+            most_tokens=scale.most_tokens,
+            choices=scale.labels if choose else (),
+        )
+        spoken = [scale.spoken(label) for label in scale.labels]
+        return Question(partial(self._messages, material), spoken, partial(mean_judgement, scale), request)
+
+    def _messages(self, material: Material, explained: bool) -> tuple[Message, ...]:  # noqa: FBT001 - called by place
         return self.scale.messages(
             material.first,
             material.second,
@@ -145,39 +144,6 @@ class ReviewStage:
             task_description=self.task_description,
             explained=explained,
         )
-
-    async def _scored(self, model: ScoringJudge, asked: Mapping[int, Material], at_once: int) -> dict[int, Outcome]:
-        """Judgements from log p of every label as the reviewer's reply, all in one batch."""
-        messages = {i: self._messages(material, explained=False) for i, material in asked.items()}
-        spoken = [self.scale.spoken(label) for label in self.scale.labels]
-        found: dict[int, Outcome] = {}
-        for i, nats in (await score_labels(model, messages, spoken, at_once)).items():
-            outcome = nats if isinstance(nats, CallFailure) else mean_judgement(self.scale, nats)
-            found[i] = Missing(outcome) if isinstance(outcome, CallFailure) else outcome
-        return found
-
-    async def _written(
-        self, model: ChatJudge, asked: Mapping[int, Material], at_once: int, *, choose: bool
-    ) -> dict[int, Outcome]:
-        """Judgements from what the reviewer writes; ``choose``: the labels' probabilities where replies have them."""
-        found: dict[int, Outcome] = {}
-
-        async def one(i: int) -> None:
-            material = asked[i]
-            asking = Asking(
-                role=ROLE,
-                read=lambda reply: read_judgement(self.scale, reply, material.texts, choose=choose),
-                restated=self.scale.restated(),
-                allowed=self.scale.allowed,
-                most_tokens=self.scale.most_tokens,
-                choices=self.scale.labels if choose else (),
-            )
-            answer = await ask(model, self._messages(material, explained=not choose), asking)
-            failure = answer.failure or CallFailure("unparsable", "the reviewer gave no verdict")
-            found[i] = Missing(failure, answer.text) if answer.verdict is None else answer.verdict
-
-        await side_by_side(one, list(asked), at_once)
-        return found
 
 
 # --- what a question is about ----------------------------------------------------------------------------------------
@@ -199,10 +165,10 @@ class Material:
 
 def find_material(
     questions: Sequence[ReviewQuestion], scale: Scale, texts: Texts, prompts: Prompts, *, role: str
-) -> tuple[dict[int, Material], dict[int, Missing]]:
+) -> tuple[dict[int, Material], dict[int, VerdictReply[Judgement]]]:
     """The texts of each question by its place, and the questions that lack one, with the cause."""
     asked: dict[int, Material] = {}
-    missing: dict[int, Missing] = {}
+    missing: dict[int, VerdictReply[Judgement]] = {}
     for i, question in enumerate(questions):
         scale.refuse_other_count(question.second)
         found = [
@@ -213,7 +179,7 @@ def find_material(
         absent = [text for text in found if isinstance(text, CallFailure)]
         there = [text for text in found if isinstance(text, str)]
         if absent:
-            missing[i] = Missing(absent[0])
+            missing[i] = VerdictReply(None, None, absent[0])
         else:
             asked[i] = Material(there[0], there[1] if scale.pairwise else None, prompts.get(question.task))
     return asked, missing
@@ -253,18 +219,20 @@ def read_judgement(
     return None if value is None else Judgement(value, reply.text, "label")
 
 
-def evidence_of(question: ReviewQuestion, outcome: Outcome, reviewer: str, scale: str) -> JudgementEvidence:
+def evidence_of(
+    question: ReviewQuestion, reply: VerdictReply[Judgement], reviewer: str, scale: str
+) -> JudgementEvidence:
     """A judgement, or why it is missing, as evidence."""
-    said = outcome if isinstance(outcome, Judgement) else None
+    said = reply.verdict
     return JudgementEvidence(
         reviewer=reviewer,
         scale=scale,
         task=question.task,
         first=question.first,
         second=question.second,
-        output=outcome.output,
+        output=reply.text if said is None else said.output,
         value=None if said is None else said.value,
         read_from=None if said is None else said.read_from,
         label_logprobs=None if said is None else said.label_logprobs,
-        failure=outcome.failure if isinstance(outcome, Missing) else None,
+        failure=reply.failure,
     )

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from goldless.errors import UserError, nearest
-from goldless.judging.critic_prompts import fence
+from goldless.judging.asking import fence
 from goldless.judging.replies import NumberReader, Reader, WordReader, read, read_apart
 from goldless.models.interface import Message
 
@@ -132,19 +132,6 @@ def _fenced(heading: str, text: str, line: str) -> str:
 def escaped(text: str) -> str:
     r"""The text with a backslash in signs that chat templates use: ``<|im_end|>`` is ``<\|im_end|>``."""
     return TURN_SIGNS.sub(lambda sign: sign[0] + "\\", text)
-
-
-def published_value(scale: str, output: str) -> float | None:
-    """A recorded output as the papers read it, to reproduce their numbers: not for judging anything.
-
-    Pairwise: the first "one" or "two" anywhere, even inside of "none". Otherwise: the number that the whole output is,
-    within the range or not.
-    """
-    if scale.startswith("pairwise"):
-        found = re.search("one|two", output, re.IGNORECASE)
-        return None if found is None else float(found[0].casefold() == "one")
-    number = re.fullmatch(r"\s*(-?\d+(?:\.\d+)?)\s*", output)
-    return None if number is None else float(number[1])
 
 
 # --- the scales ----------------------------------------------------------------------------------------------------

@@ -16,16 +16,11 @@ from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
-from goldless.judging.exams.answers import ExamAnswer
-from goldless.judging.exams.changed_questions import ChangingStage
-from goldless.judging.exams.confidence_sets import ConfidenceSets, chosen_sets, ranked_sets
-from goldless.judging.exams.consistency import consistency_pairs, sit_consistency
-from goldless.judging.exams.human import human_split, sit_human
-from goldless.judging.exams.pairs import ExamPair, all_pairs, both_orders
-from goldless.judging.exams.pertinence import nearest_items, sit_pertinence
-from goldless.judging.exams.self_confidence import ConfidenceStage
-from goldless.judging.licence_files import read_licence, read_licences
-from goldless.judging.licences import Licence, check, prompt_hash
+from goldless.judging.exams.items import ExamAnswer, ExamPair, all_pairs, both_orders
+from goldless.judging.exams.pairwise import consistency_pairs, human_split, sit_consistency, sit_human
+from goldless.judging.exams.pertinence import ChangingStage, nearest_items, sit_pertinence
+from goldless.judging.exams.self_confidence import ConfidenceSets, ConfidenceStage, chosen_sets, ranked_sets
+from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification

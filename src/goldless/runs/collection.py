@@ -22,7 +22,7 @@ from goldless.evidence import (
     verdicts_frame,
 )
 from goldless.judging.critic import CriticStage
-from goldless.judging.shuffling import CriticQuestion
+from goldless.judging.critic_questions import CriticQuestion
 from goldless.metrics.likelihood import Wording
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task

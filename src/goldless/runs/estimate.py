@@ -17,8 +17,8 @@ import polars as pl
 
 from goldless.errors import CapabilityError
 from goldless.evidence import RewriteEvidence, SynopsisEvidence, rewrites_frame, synopses_frame
-from goldless.judging.critic import reads_by_scoring
-from goldless.judging.critic_prompts import CriticPrompt, find_critic_prompt
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
 from goldless.models.catalogue import open_model

@@ -386,7 +386,7 @@ class Options:
 
 def check_options(options: Options) -> None:
     """Refuse what no study could be evaluated with."""
-    from goldless.judging.critic_prompts import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
+    from goldless.judging.critic import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
 
     options.chosen_metrics()
     options.chosen_templates()

@@ -16,8 +16,8 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty
-from goldless.judging.critic import CriticStage, reads_by_scoring
-from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.judging.asking import reads_by_scoring
+from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric
 from goldless.metrics.tvd_mi import reading
 from goldless.models.cache import default_journal

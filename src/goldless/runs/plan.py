@@ -10,8 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.judging.design import choose_design, chosen_pairs
-from goldless.judging.shuffling import CriticQuestion, critic_questions, default_shuffles
+from goldless.judging.critic_questions import (
+    CriticQuestion,
+    choose_design,
+    chosen_pairs,
+    critic_questions,
+    default_shuffles,
+)
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.metric import Metric
 from goldless.models.interface import content_hash

@@ -14,8 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import MetricError
-from goldless.judging.licence_files import write_licence
-from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash
+from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash, write_licence
 from goldless.metrics import exam_traits
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
 from goldless.metrics.exam_traits import Trait

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.judging.asking import CHOICE_TOKENS
-from goldless.judging.critic_prompts import find_critic_prompt
+from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
 from goldless.models.interface import ChatRequest, Message, ScoreRequest

@@ -1,5 +1,5 @@
-"""Exams: what a reviewer is asked before its vote counts, one module an exam. What the answers are worth, metrics say.
+"""Exams: what a reviewer is asked before its vote counts. What the answers are worth, metrics say.
 
-``pairs`` draws items, ``answers`` puts them to a reviewer; consistency, pertinence, self_confidence and human choose or
-build them.
+``items`` draws pairs and puts them to a reviewer; pairwise (consistency, human), pertinence and self_confidence choose
+or build them.
 """

@@ -16,7 +16,7 @@ import polars as pl
 
 from goldless.errors import CapabilityError, ModelSpecError, UserError, nearest
 from goldless.evidence import JudgementEvidence, judgement_rows
-from goldless.judging.exams.pairs import all_pairs, both_orders
+from goldless.judging.exams.items import all_pairs, both_orders
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ModelIdentity

@@ -1,0 +1,256 @@
+"""Which pairs of responses a critic is shown: matched ones, and shuffled ones to hold them against.
+
+A matched pair answers the same task; a shuffled pair takes the second response from another task. The second tasks are
+drawn by derangements, permutations that leave no task in its place: a task paired with itself would count matched
+evidence as shuffled.
+
+When calls are scarce, a design says which pairs are asked about. All ordered pairs of agents on all tasks cost
+tasks · agents · (agents - 1) contrasts. A design asks for part of them in *rings*: the agents stand on a circle, and
+one ring on one task pairs every agent, as first, with the agent some steps further on. So a ring costs one contrast per
+agent, in it every agent is first once and second once, and rings of different steps share no pair. The steps take
+turns, so over the tasks every agent meets every other nearly equally often: the plain mean over an agent's pairs needs
+no correction for who its partners were. Rings go to different tasks first, and round again only when every task has
+one, because pairs of one task repeat each other: on recorded critics 200 rings rank agents better on 200 tasks than on
+20. ``docs/tvdmi_calls.md`` has the comparison with other designs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from goldless.errors import MetricError, UserError, nearest
+from goldless.models.interface import content_hash
+
+DEFAULT_SHUFFLES = 4
+"""Shuffles a pair of agents where the number of tasks is fixed: 80-87 % as efficient as all n² of them (simulated)."""
+LEAST_AGENTS = 3
+"""Of two agents each is the other's only partner, so both have the same score."""
+LEAST_TASKS = 2
+"""A shuffled pair needs a second task, and so does an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class CriticQuestion:
+    """What a critic is asked: whether the first agent's response to ``task`` tells about the second's."""
+
+    task: str
+    first: str
+    second: str
+    second_task: str
+    """Equal to ``task``: a matched pair; another: a shuffled one."""
+
+
+def default_shuffles(n: int) -> int:
+    """Derangements of n tasks that are asked for unless told otherwise: 4, or as many as there are."""
+    return max(0, min(DEFAULT_SHUFFLES, n - 1))
+
+
+def derangements(n: int, m: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Rows [m, n] of m derangements of 0..n-1, no two of which send a place to the same one.
+
+    They are different cyclic shifts around one random circle, so every pair of different places is equally likely.
+    There are only n-1 such shifts: more are cut to that, and fewer than two places have none.
+    """
+    if n < 0 or m < 0:
+        raise UserError(f"derangements are counted from 0; asked for {m} of {n} places")
+    if n < 2:
+        return np.empty((0, max(n, 0)), dtype=np.int64)
+    circle = random.permutation(n)
+    shifts = 1 + random.permutation(n - 1)[:m]  # more shuffles keep the ones fewer would draw
+    found = np.empty((len(shifts), n), dtype=np.int64)
+    found[:, circle] = circle[(np.arange(n) + shifts[:, None]) % n]
+    return found
+
+
+def critic_questions(
+    answered: Mapping[str, Sequence[str]],
+    *,
+    shuffles: int = DEFAULT_SHUFFLES,
+    seed: int = 0,
+    panel: Sequence[str] | None = None,
+    only: Mapping[str, Collection[tuple[str, str]]] | None = None,
+) -> list[CriticQuestion]:
+    """Matched and shuffled questions about every ordered pair of agents, from the agents that answered each task.
+
+    A pair has ``shuffles`` shuffled questions for each matched one, or as many as its common tasks allow. A pair with
+    one common task has nothing to hold it against, so nothing is asked about it. ``panel``: only pairs with an agent
+    of the panel in them; None: all. ``only``: the ordered pairs to ask about, by task; None: all. Each pair's draw
+    depends on the seed, its two names and its common tasks alone: another agent in the study changes none. Questions
+    about the same first response stand together, as they share the beginning of their prompt.
+    """
+    if shuffles < 1:
+        raise UserError(f"a critic needs at least 1 shuffle to hold matched pairs against, not {shuffles}")
+    tasks_of: dict[str, dict[str, None]] = {}
+    for task, names in answered.items():
+        for agent in names:
+            tasks_of.setdefault(agent, {})[task] = None
+    _check_panel(panel, tasks_of)
+    found: dict[tuple[str, str], list[CriticQuestion]] = {}
+    chosen = None if only is None else {(task, *pair) for task, pairs in only.items() for pair in pairs}
+    wanted = None if chosen is None else {pair[1:] for pair in chosen}
+    for first, second in _pairs(list(tasks_of), panel):
+        if wanted is not None and (first, second) not in wanted:
+            continue
+        common = [task for task in tasks_of[first] if task in tasks_of[second]]
+        for task, others in _second_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
+            if chosen is None or (task, first, second) in chosen:
+                asked = (CriticQuestion(task, first, second, other) for other in (task, *others))
+                found.setdefault((task, first), []).extend(asked)
+    return [question for task in answered for agent in tasks_of for question in found.get((task, agent), ())]
+
+
+def _pairs(agents: Sequence[str], panel: Sequence[str] | None) -> Iterator[tuple[str, str]]:
+    chosen = set(agents if panel is None else panel)
+    for first in agents:
+        yield from ((first, s) for s in agents if s != first and (first in chosen or s in chosen))
+
+
+def _second_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, list[str]]:
+    """The tasks that each task is shuffled with; empty where nothing can be shuffled."""
+    drawn = sorted(common)  # the order of rows in a file must not change the draw
+    random = np.random.default_rng(int(seed, 16))
+    rows = derangements(len(drawn), shuffles, random)
+    if not len(rows):
+        return {}
+    by_task = {task: [drawn[s] for s in column] for task, column in zip(drawn, rows.T.tolist(), strict=True)}
+    return {task: by_task[task] for task in common}
+
+
+def _check_panel(panel: Sequence[str] | None, agents: Mapping[str, object]) -> None:
+    if panel is None:
+        return
+    if not panel:
+        raise UserError("the panel of partners is empty: name at least one agent, or leave it out to pair all")
+    for name in panel:
+        if name not in agents:
+            raise UserError(
+                f"the panel names {name!r}, which answered nothing{nearest(name, agents) or '.'} "
+                f"Agents: {', '.join(agents)}."
+            )
+
+
+# --- designs for scarce calls ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Design:
+    """How much a critic is asked: ``rings`` dealt out evenly over ``tasks``."""
+
+    tasks: int
+    """Tasks with at least one ring."""
+    agents: int
+    """Agents in a ring: all of the study."""
+    rings: int
+    """Over all tasks together; a task has at most agents - 1, which are all its ordered pairs."""
+    shuffles: int
+    """Shuffled questions for each matched one."""
+
+    def __post_init__(self) -> None:
+        """Refuse what no study has."""
+        _check_study(self.tasks, self.agents, self.shuffles)
+        most = self.tasks * (self.agents - 1)
+        if not self.tasks <= self.rings <= most:
+            raise MetricError(
+                f"a design of {self.rings} rings on {self.tasks} tasks of {self.agents} agents came; "
+                f"{self.tasks} to {most} rings are possible: let choose_design count them"
+            )
+
+    @property
+    def contrasts(self) -> int:
+        """Ordered pairs asked about, over all tasks."""
+        return self.rings * self.agents
+
+    @property
+    def calls(self) -> int:
+        """Critic calls: one matched and ``shuffles`` shuffled questions for each contrast."""
+        return self.contrasts * (1 + self.shuffles)
+
+
+def choose_design(n_tasks: int, n_agents: int, *, budget_calls: int, shuffles: int | None = None) -> Design:
+    """The design that ranks best for at most ``budget_calls`` critic calls: as many rings as they pay for.
+
+    Rings spread over as many tasks as there are. ``shuffles`` None: one a contrast, since another task is worth more
+    than another shuffle; up to four where the budget pays for them on every pair of every task. There are never more
+    than the tasks allow, which is one less than their number.
+    """
+    _check_study(n_tasks, n_agents, shuffles)
+    every = n_tasks * (n_agents - 1)
+    if shuffles is None:
+        shuffles = max(1, min(default_shuffles(n_tasks), budget_calls // (every * n_agents) - 1))
+    shuffles = min(shuffles, n_tasks - 1)
+    ring_calls = n_agents * (1 + shuffles)
+    rings = min(every, budget_calls // ring_calls)
+    if rings < LEAST_TASKS:
+        raise MetricError(
+            f"{budget_calls} critic calls cannot rank {n_agents} agents: the least is {LEAST_TASKS * ring_calls}, "
+            f"which pair every agent twice on {LEAST_TASKS} tasks with {shuffles} shuffled for each matched question; "
+            "raise the budget or leave agents out"
+        )
+    return Design(tasks=min(rings, n_tasks), agents=n_agents, rings=rings, shuffles=shuffles)
+
+
+def chosen_pairs(
+    tasks: Sequence[str], agents: Sequence[str], design: Design, *, seed: int = 0
+) -> dict[str, tuple[tuple[str, str], ...]]:
+    """The ordered pairs (first, second) to ask about, by task, for each of the ``design.tasks`` chosen tasks.
+
+    The choice depends on the names and the seed alone, not on the order they come in. What a smaller budget chose is
+    chosen again by a larger one, so that raising it pays only for the new pairs while the shuffles stay the same.
+    """
+    _check_names("tasks", tasks, design.tasks, exact=False)
+    _check_names("agents", agents, design.agents, exact=True)
+    turns = _mixed("tasks", tasks, seed)[: design.tasks]
+    circle = _mixed("agents", agents, seed)
+    steps = [int(step) for step in _mixed("steps", [str(step) for step in range(1, design.agents)], seed)]
+    stride = _stride(design.tasks, len(steps))
+    chosen = set(turns)
+    found: dict[str, list[tuple[str, str]]] = {task: [] for task in tasks if task in chosen}
+    for ring in range(design.rings):
+        lap, place = divmod(ring, design.tasks)
+        step = steps[(lap * stride + place) % len(steps)]
+        found[turns[place]].extend(zip(circle, circle[step:] + circle[:step], strict=True))
+    return {task: tuple(pairs) for task, pairs in found.items()}
+
+
+def _stride(tasks: int, steps: int) -> int:
+    """How far the steps advance from one lap over the tasks to the next.
+
+    The number of tasks goes on where the lap ended, so that all steps are used equally often. Where it shares a
+    divisor with the number of steps, a task would get one step twice: the next number that shares none is taken.
+    """
+    return next(stride for stride in range(tasks, tasks + steps + 1) if math.gcd(stride, steps) == 1)
+
+
+def _mixed(what: str, names: Sequence[str], seed: int) -> list[str]:
+    """The names in an order that the seed decides, the same on every machine and release."""
+    return sorted(names, key=lambda name: content_hash("design", what, seed, name))
+
+
+def _check_study(n_tasks: int, n_agents: int, shuffles: int | None) -> None:
+    if n_agents < LEAST_AGENTS:
+        raise MetricError(
+            f"{n_agents} agents came; a ranking by a critic needs at least {LEAST_AGENTS}, because two agents are each "
+            "other's only partner and score the same: add an agent"
+        )
+    if n_tasks < LEAST_TASKS:
+        raise MetricError(
+            f"{n_tasks} tasks came; a critic needs at least {LEAST_TASKS}, one to match and one to shuffle: add tasks"
+        )
+    if shuffles is not None and shuffles < 1:
+        raise MetricError(f"{shuffles} shuffles came; a critic needs at least 1 to hold matched pairs against")
+
+
+def _check_names(what: str, names: Sequence[str], needed: int, *, exact: bool) -> None:
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise MetricError(f"{twice!r} stands twice among the {what}; name each once")
+    if len(names) < needed or (exact and len(names) > needed):
+        raise MetricError(
+            f"{len(names)} {what} came for a design of {'' if exact else 'at least '}{needed}; "
+            "choose a design for this study"
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -90,6 +91,15 @@ def test_an_importer_that_fails_is_named_and_one_that_cannot_tell_is_passed_over
         read_study(toy)
 
 
+@pytest.mark.parametrize(
+    ("rows", "said"), [(False, "'responses' must be a frame, .* got dict"), (True, "must be a mapping, got tuple")]
+)
+def test_tables_that_are_no_tables_are_an_error_that_names_the_importer(installed, toy, rows, said):
+    installed(["columns"])
+    with pytest.raises(UserError, match=f"columns: .*{said}"):
+        read_study(toy, rows=rows)
+
+
 def test_two_importers_that_recognise_one_file_are_told_apart_by_name(installed, toy):
     installed(["greedy", "importer"])
     with pytest.raises(UserError, match="several importers: greedy, importer"):
@@ -163,3 +173,20 @@ def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp
         export(read_study(toy), tmp_path / "out", exporter="cvs")
     with pytest.raises(UserError, match="does not write a dict"):
         export({}, tmp_path / "out", exporter="csv")
+
+
+def test_the_importer_in_the_docs_reads_its_files(tmp_path, monkeypatch):
+    page = (Path(__file__).parents[2] / "docs" / "study_format.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (code,) = (block for block in blocks if "class Toy" in block)
+    (tmp_path / "documented_toy.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = EntryPoint("toy", "documented_toy:toy", "goldless.importers")
+    monkeypatch.setattr(plugins_module, "entry_points", lambda group: [found] if group == found.group else [])
+    plugins_module.plugins.cache_clear()
+    (tmp_path / "answers.toy").write_text("t1|a|blood\nt1|b|a rose\nbroken\n")
+    with pytest.raises(StudyError, match=r"answers\.toy:3: a line must have 3 cells, got 1"):
+        read_study(tmp_path / "answers.toy")
+    (tmp_path / "answers.toy").write_text("t1|a|blood\nt1|b|a rose\n")
+    assert read_study(tmp_path / "answers.toy").response("t1", "b").text == "a rose"
+    plugins_module.plugins.cache_clear()

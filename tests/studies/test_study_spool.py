@@ -13,10 +13,10 @@ from goldless.studies.spool import Spool
 def test_what_was_appended_is_read_back_from_memory_and_from_disk():
     spool = Spool(memory_bytes=10)
     first = spool.append(b"12345")
-    assert not spool.on_disk
+    assert spool._file is None
     second = spool.append("äöü".encode())
     third = spool.append(b"")
-    assert spool.on_disk
+    assert spool._file is not None
     assert (first, second, third) == (0, 5, 11)
     assert spool.read(second, 6).decode() == "äöü"
     assert spool.read(first, 5) == b"12345"

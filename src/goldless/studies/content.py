@@ -84,7 +84,8 @@ class StudyContent:
             yield from (task_row(self.task(number)) for number in range(len(self.tasks)))
         elif table == "responses":
             for number in range(len(self.tasks)):
-                yield from map(record_row, self.responses(number))
+                for response in self.responses(number):
+                    yield {"task": response.task, "agent": response.agent, "text": response.text}
         else:
             yield from map(record_row, self.agents if table == "agents" else self.labels())
 

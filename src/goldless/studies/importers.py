@@ -9,9 +9,11 @@ A package adds an importer, one object as described by ``Importer``, by an entry
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
+
+import narwhals.stable.v2 as nw
 
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
@@ -19,7 +21,7 @@ from goldless.studies.checking import Problems
 from goldless.studies.content import MADE
 from goldless.studies.recorded import EVIDENCE
 from goldless.studies.response_table import REQUIRED
-from goldless.studies.tables import ALLOWED, FORMATS, Rows, Source, is_table, table_name
+from goldless.studies.tables import ALLOWED, FORMATS, Line, Source, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)
 """Tables of a study that goldless knows."""
@@ -164,15 +166,27 @@ def imported_tables(
         raise
     except Exception as error:
         raise _failed(chosen, error) from error
-    return {table: _guarded(data, chosen) for table, data in tables.items()}
+    return {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
 
 
-def _guarded(data: Any, importer: str) -> Any:
-    """The table; rows that are made while they are read fail with the name of the importer."""
-    return _guarded_rows(data, importer) if isinstance(data, Iterator) else data
+def is_rows(data: Any) -> bool:
+    """Whether a table is given by its rows; else it is a frame or the path of a file."""
+    is_frame = isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
+    return not is_frame and not isinstance(data, Path)
 
 
-def _guarded_rows(rows: Rows, importer: str) -> Iterator[Any]:
+def _checked_rows(rows: Any, table: str, importer: str) -> Iterator[Mapping[str, Any] | Line]:
+    """The rows; what goes wrong while they are made is an error with the name of the importer."""
+    kinds = "a frame, the path of a file, or rows"
+    if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
+        raise UserError(f"{importer}: the table {table!r} must be {kinds}, got {type(rows).__name__}")
+    for row in _made_rows(rows, importer):
+        if not isinstance(row, Line | Mapping):
+            raise UserError(f"{importer}: a row of {table!r} must be a mapping, got {type(row).__name__}")
+        yield row
+
+
+def _made_rows(rows: Iterable[Any], importer: str) -> Iterator[Any]:
     try:
         yield from rows
     except (UserError, OSError):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,8 @@ from goldless.studies.tables import Source
 
 RATING = ("agent", "score")
 PREFERENCE = ("first", "second", "preference")
+COLUMNS = {"task": "i", "first": "i", "second": "i", "value": "d", "rater": "i", "criterion": "i"}
+"""Of ``LabelColumns``, with their types as ``array`` and numpy call them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,15 +46,8 @@ class LabelColumns:
         task, first = new_task[self.task], new_agent[self.first]
         second = np.where(self.is_rating, -1, new_agent[self.second])
         keep = (task >= 0) & (first >= 0) & (self.is_rating | (second >= 0))
-        return replace(
-            self,
-            task=task[keep],
-            first=first[keep],
-            second=second[keep].astype(np.int32),
-            value=self.value[keep],
-            rater=self.rater[keep],
-            criterion=self.criterion[keep],
-        )
+        kept = {name: getattr(self, name)[keep] for name in ("value", "rater", "criterion")}
+        return replace(self, task=task[keep], first=first[keep], second=second[keep].astype(np.int32), **kept)
 
 
 class LabelTable:
@@ -62,9 +58,7 @@ class LabelTable:
         self.agents = agents
         self._raters = Names()
         self._criteria = Names()
-        self._task, self._first, self._second = array("i"), array("i"), array("i")
-        self._rater, self._criterion = array("i"), array("i")
-        self._value = array("d")
+        self._columns: dict[str, array[Any]] = {name: array(code) for name, code in COLUMNS.items()}
         self._line = array("q")
 
     def read(self, source: Source, problems: Problems, responses: ResponseColumns | None) -> None:
@@ -82,16 +76,8 @@ class LabelTable:
 
     def finish(self) -> LabelColumns:
         """All labels."""
-        return LabelColumns(
-            task=np.array(self._task, np.int32),
-            first=np.array(self._first, np.int32),
-            second=np.array(self._second, np.int32),
-            value=np.array(self._value, np.float64),
-            rater=np.array(self._rater, np.int32),
-            criterion=np.array(self._criterion, np.int32),
-            raters=tuple(self._raters),
-            criteria=tuple(self._criteria),
-        )
+        columns = {name: np.array(column, column.typecode) for name, column in self._columns.items()}
+        return LabelColumns(**columns, raters=tuple(self._raters), criteria=tuple(self._criteria))
 
     def _add(self, row: Row, line: int, check: Checking) -> None:
         task = check.name(row, "task", line)
@@ -112,20 +98,18 @@ class LabelTable:
             known &= agent is not None and self.agents.number(agent, line) >= 0
         if not known or task is None or rater is None or value is None:
             return
-        numbers = [self.agents[agent] for agent in agents if agent is not None]
-        self._task.append(self.tasks[task])
-        self._first.append(numbers[0])
-        self._second.append(numbers[1] if compared else -1)
-        self._value.append(value)
-        self._rater.append(self._raters[rater])
-        self._criterion.append(-1 if criterion is None else self._criteria[criterion])
+        first, second = [*(self.agents[agent] for agent in agents if agent is not None), -1][:2]
+        place = -1 if criterion is None else self._criteria[criterion]
+        cells = (self.tasks[task], first, second, value, self._raters[rater], place)
+        for column, cell in zip(self._columns.values(), cells, strict=True):
+            column.append(cell)
         self._line.append(line)
 
     def _report_unanswered(self, responses: ResponseColumns, check: Checking) -> None:
         tasks, agents = list(self.tasks), list(self.agents)
-        task = np.array(self._task, np.int64)
-        for column in (self._first, self._second):
-            agent = np.array(column, np.int64)
+        task = np.array(self._columns["task"], np.int64)
+        for column in ("first", "second"):
+            agent = np.array(self._columns[column], np.int64)
             places = np.where(agent < 0, 0, responses.places(pair_keys(task, agent.clip(min=0))))
             absent = np.flatnonzero(places < 0)
             _, first, counts = np.unique(pair_keys(task, agent)[absent], return_index=True, return_counts=True)

@@ -17,7 +17,7 @@ from goldless.records import Agent, Response, Task
 from goldless.studies.agent_table import AgentTable, read_agents
 from goldless.studies.checking import Names, Problems, all_at_once
 from goldless.studies.content import MADE, Recorded, StudyContent
-from goldless.studies.importers import imported_tables
+from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.label_table import LabelTable
 from goldless.studies.recorded import check_evidence, frame_of, names_from_evidence
 from goldless.studies.response_table import ResponseColumns, ResponseTable, pair_keys
@@ -133,16 +133,11 @@ def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyC
     for table, data in tables.items():
         file = data.name if isinstance(data, Path) else f"{name} ({table})"
         if table in MADE:
-            kept = data if isinstance(data, Path) or _is_rows(data) else _arrow(data)
+            kept = data if isinstance(data, Path) or is_rows(data) else _arrow(data)
             sources[table] = Source(kept, file)
         else:
             recorded[table] = _recorded(data, file, problems)
     return _read_tables(sources, recorded, problems)
-
-
-def _is_rows(data: Any) -> bool:
-    """Whether a table is given by its rows; else it is a frame."""
-    return isinstance(data, Iterable) and not isinstance(nw.from_native(data, pass_through=True), nw.DataFrame)
 
 
 def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
@@ -151,7 +146,7 @@ def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
         return data
     if isinstance(data, pl.DataFrame):
         return data.lazy()
-    return frame_of(Source(data if _is_rows(data) else _arrow(data), file).chunks(problems)).lazy()
+    return frame_of(Source(data if is_rows(data) else _arrow(data), file).chunks(problems)).lazy()
 
 
 def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> StudyContent:

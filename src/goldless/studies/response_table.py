@@ -57,8 +57,14 @@ class ResponseColumns:
         return self.spool.read(int(self.offset[place]), int(self.length[place]))
 
     def texts(self, places: range) -> list[str]:
-        """The texts at some places in a run."""
-        return [self.data(place).decode() for place in places]
+        """The texts at some places in a run; read at once where they stand in a run in the spool too."""
+        offsets, lengths = self.offset[places.start : places.stop], self.length[places.start : places.stop]
+        total = int(lengths.sum())
+        if not total or int((offsets + lengths).max() - offsets.min()) != total:
+            return [self.data(place).decode() for place in places]
+        data = self.spool.read(int(offsets.min()), total)
+        starts = (offsets - offsets.min()).tolist()
+        return [data[start : start + n].decode() for start, n in zip(starts, lengths.tolist(), strict=True)]
 
     def take(self, keep: npt.NDArray[np.bool_], key: npt.NDArray[np.int64]) -> ResponseColumns:
         """Those to keep, under new keys."""

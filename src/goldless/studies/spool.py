@@ -47,11 +47,6 @@ class Spool:
             length -= len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    @property
-    def on_disk(self) -> bool:
-        """Whether the texts have outgrown memory."""
-        return self._file is not None
-
     def _open(self) -> int:
         descriptor, path = tempfile.mkstemp(prefix="goldless-")
         # Without a name the file cannot be left behind, however the process ends.

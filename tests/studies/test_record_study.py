@@ -43,7 +43,9 @@ def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_ke
     assert (made.name, made.n_responses, made.n_ratings, made.recorded) == ("made", 3, 0, ())
 
 
-def test_a_response_to_no_task_and_a_second_response_are_errors():
+def test_a_response_to_no_task_and_anything_given_twice_are_errors():
+    with pytest.raises(UserError, match="a task must be given once, got 't1' twice"):
+        study_from_records([*TASKS, Task("t1", "again")], [])
     with pytest.raises(UserError, match="a response of 'ann' must be to one of the tasks, got 't9'"):
         study_from_records(TASKS, [Response("t9", "ann", "x")])
     with pytest.raises(UserError, match="'ann' must have one response to task 't2', got two"):

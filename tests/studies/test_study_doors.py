@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from goldless import plugins as plugins_module
-from goldless.errors import UserError
+from goldless.errors import StudyError, UserError
 from goldless.records import Response, Task
 from goldless.studies import export, import_study, read_study
 from goldless.studies.importers import IMPORTERS

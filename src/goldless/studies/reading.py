@@ -84,6 +84,8 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
     spool = Spool()
     table, task_numbers = TaskTable(spool), Names()
     for task in tasks:
+        if task.task in task_numbers:
+            raise UserError(f"a task must be given once, got {task.task!r} twice")
         task_numbers[task.task] = len(task_numbers)
         table.keep(record_of(task))
     given, agents = list(responses), Names()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.catalogue import KINDS, open_model
+from goldless.models.catalogue import forms, open_model
 from goldless.models.gguf.model import GgufModel
 from goldless.models.http_api import HttpModel
 from goldless.models.interface import ChatModel, Scorer
@@ -37,8 +37,8 @@ def test_an_unknown_form_is_an_error_that_lists_every_known_one(spec):
     with pytest.raises(ModelSpecError) as caught:
         open_model(spec)
     assert f"unknown model {spec!r}" in str(caught.value)
-    for kind in KINDS:
-        assert kind.form in str(caught.value)
+    for form in forms():
+        assert form.form in str(caught.value)
 
 
 def test_a_near_miss_is_suggested():

@@ -16,8 +16,8 @@ from goldless.errors import CanaryError
 
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
-    from goldless.models.catalogue import Model
     from goldless.models.interface import ScoreReply
+    from goldless.models.provider import Model
     from goldless.reports.report_table import ReportTable
 
 REPEATS = 4

@@ -21,12 +21,12 @@ app = typer.Typer(
 @verb()
 def list_models(*, output: Output) -> None:
     """List the ways to name a model."""
-    from goldless.models.catalogue import KINDS
+    from goldless.models.catalogue import forms
     from goldless.models.embedded import find_embedded
     from goldless.reports.report_table import Column, ReportTable
 
     columns = (Column("form", "written as"), Column("purpose", "what it is"))
-    kinds = tuple(asdict(kind) for kind in KINDS)
+    kinds = tuple(asdict(form) for form in forms())
     path = find_embedded()
     output.print_tables(
         [ReportTable("Models", columns, kinds)],

@@ -59,12 +59,11 @@ def _split(item: str) -> tuple[Path, str]:
 
 
 def _spec_of(licence: Licence) -> str:
-    identity = licence.identity
-    if identity.provider == "embedded":
-        return "embedded"
-    if identity.provider in {"openai", "hf"}:
-        return f"{identity.provider}:{identity.name}"
-    # an address is never taken from a file: the key in the environment would be sent there
+    from goldless.models.catalogue import specification_of
+
+    spec = specification_of(licence.identity)
+    if spec is not None:
+        return spec
     raise UserError(
         f"the licence of {licence.reviewer} does not say how to reach its model: give LICENCE=SPEC, such as "
         "FILE.json=gguf:PATH or FILE.json=http://HOST:PORT/v1#MODEL"

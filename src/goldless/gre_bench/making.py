@@ -27,8 +27,8 @@ from goldless.gre_bench.noted_draw import noted_draw
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.paper_folder import PaperFolder
 from goldless.gre_bench.papers import LeftOut, PaperSource
-from goldless.models.catalogue import Use
 from goldless.models.interface import ChatModel
+from goldless.models.provider import Use
 from goldless.models.usage import Price
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.pipeline import evaluate_study

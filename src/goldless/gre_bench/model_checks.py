@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.models.catalogue import Use, open_model
+from goldless.models.catalogue import open_model
+from goldless.models.provider import Use
 
 
 def check_models(given: Iterable[tuple[Any, Use]]) -> None:

@@ -22,7 +22,7 @@ import stamina
 
 from goldless.errors import UserError
 from goldless.gre_bench.kept_answers import KeptAnswer, KeptAnswers
-from goldless.models.http_api.failures import retry_after_seconds
+from goldless.models.http_api.client import retry_after_seconds
 
 # stamina logs every retry as a warning, which Python prints where nobody takes it; ``say`` tells the user instead.
 logging.getLogger("stamina").addHandler(logging.NullHandler())

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from goldless.errors import CanaryError
+from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import JoiningScorer, Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
 from goldless.models.journal import Journal
 from goldless.records import CallFailure
@@ -21,8 +22,6 @@ REPEATS = 4
 LEAST_GAIN_NATS = 0.01
 ROUNDING_NATS = 1e-3
 """In half precision a certain token's log-probability comes out above zero by at most about this much."""
-SERVERS = frozenset({"http", "openai"})
-"""Providers of models that others run."""
 INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
 
 
@@ -114,10 +113,11 @@ def _explain(scorer: Scorer, report: CanaryReport) -> str:
             f"{scorer.identity.short} gave back another number of log-probabilities than the text has tokens, or "
             "values that are none. Its numbers cannot be used: choose another scorer."
         )
+    provider = PROVIDERS.get(scorer.identity.provider)
     to_do = (
         "Check that the server returns log-probabilities of the prompt and that the right model and chat template are "
         "loaded."
-        if scorer.identity.provider in SERVERS
+        if provider is not None and not provider.local
         else "Its weights may be untrained or damaged, or its chat template not its own: choose another model."
     )
     return (

@@ -1,78 +1,209 @@
-"""From what a user writes to a model: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``openai:MODEL``, an address."""
+"""From what a user writes to a model: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``openai:MODEL``, an address.
+
+Here, and nowhere else, the providers stand by name. Their modules are imported when a model is opened: a run on this
+machine alone needs no HTTP client in memory, and a run over servers no engine.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Any
 
 from goldless.errors import ModelSpecError, nearest
-from goldless.models.embedded import Say, embedded_model
-from goldless.models.gguf.model import GgufModel
-from goldless.models.interface import ChatModel, Scorer
-from goldless.models.local_weights import HfModel
-from goldless.models.scripted import ScriptedModel
+from goldless.models.interface import ModelIdentity
+from goldless.models.provider import Form, Model, Provider, Say, Use
+from goldless.plugins import Catalogue
 
-Use = Literal["both", "chat", "scoring"]
+DIALECTS = ("sglang", "vllm", "completions-echo")
 
 
-class Model(Scorer, ChatModel, Protocol):
-    """A backend that is both a scorer and a chat model, as far as its capabilities go."""
+def _embedded(_: str, use: Use, say: Say) -> Model:  # noqa: ARG001 - see Maker
+    from goldless.models.embedded import embedded_model  # noqa: PLC0415
+
+    return embedded_model(say)
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """One way to name a model."""
+def _gguf(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
+    from goldless.models.gguf.model import GgufModel  # noqa: PLC0415
 
-    form: str
-    """How it is written."""
-    purpose: str
-    """What it is, in one line."""
+    return GgufModel(Path(rest).expanduser())
 
 
-KINDS = (
-    Kind("embedded", "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores; too small to judge"),
-    Kind("gguf:PATH", "a GGUF file of yours on this machine (architectures llama, qwen2, gemma3)"),
-    Kind("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),
-    Kind("hf:BASE+ADAPTER", "the same with an adapter of yours on it (goldless finetune makes one)"),
-    Kind("hf:NAME?weights=4bit", "the same, with or without adapter, its weights kept in 4 or 8 bits"),
-    Kind("hf:NAME?device=cpu", "the same on the processor; options joined by &: also dtype=bfloat16, sharing=cached"),
-    Kind("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
-    Kind("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …"),
-    Kind("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),
-)
+def _hf(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
+    from goldless.models.local_weights import HfModel  # noqa: PLC0415
+
+    return HfModel.from_specification(rest)
+
+
+def _scripted(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
+    from goldless.models.scripted import ScriptedModel  # noqa: PLC0415
+
+    return ScriptedModel.from_file(rest)
+
+
+def _openai(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
+    from goldless.models.http_api import openai_model  # noqa: PLC0415
+
+    return openai_model(rest, use=use, dialects=DIALECTS)
+
+
+def _openai_identity(rest: str) -> ModelIdentity:
+    from goldless.models.http_api import openai_identity  # noqa: PLC0415
+
+    return openai_identity(rest)
+
+
+def _http(scheme: str, rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
+    from goldless.models.http_api import http_model  # noqa: PLC0415
+
+    return http_model(f"{scheme}:{rest}", use=use, dialects=DIALECTS)
+
+
+def _http_identity(scheme: str, rest: str) -> ModelIdentity:
+    from goldless.models.http_api import http_identity  # noqa: PLC0415
+
+    return http_identity(f"{scheme}:{rest}")
+
+
+def _address(scheme: str, *forms: Form) -> Provider:
+    return Provider(
+        forms=forms,
+        make=partial(_http, scheme),
+        local=False,
+        dialects=DIALECTS,
+        unopened=partial(_http_identity, scheme),
+    )
+
+
+OURS = {
+    "embedded": Provider(
+        forms=(
+            Form(
+                "embedded",
+                "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores; too small to judge",
+            ),
+        ),
+        make=_embedded,
+        local=True,
+        bare=True,
+        small=True,
+        reopened_by_name=True,
+    ),
+    "gguf": Provider(
+        forms=(Form("gguf:PATH", "a GGUF file of yours on this machine (architectures llama, qwen2, gemma3)"),),
+        make=_gguf,
+        local=True,
+    ),
+    "hf": Provider(
+        forms=(
+            Form("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),
+            Form("hf:BASE+ADAPTER", "the same with an adapter of yours on it (goldless finetune makes one)"),
+            Form("hf:NAME?weights=4bit", "the same, with or without adapter, its weights kept in 4 or 8 bits"),
+            Form(
+                "hf:NAME?device=cpu",
+                "the same on the processor; options joined by &: also dtype=bfloat16, sharing=cached",
+            ),
+        ),
+        make=_hf,
+        local=True,
+        reopened_by_name=True,
+    ),
+    "openai": Provider(
+        forms=(Form("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),),
+        make=_openai,
+        local=False,
+        price_id="openai",
+        dialects=DIALECTS,
+        unopened=_openai_identity,
+        reopened_by_name=True,
+    ),
+    "http": _address("http", Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …")),
+    "https": _address("https"),
+    "scripted": Provider(
+        forms=(Form("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),),
+        make=_scripted,
+        local=True,
+    ),
+}
+
+
+def _wrong(value: Any) -> str | None:
+    if isinstance(value, Provider):
+        return None
+    return f"a model provider must be a goldless.models.provider.Provider, got {type(value).__name__}"
+
+
+PROVIDERS: Catalogue[Provider] = Catalogue("goldless.models", OURS, _wrong)
+"""Providers by prefix, ours and those of installed packages."""
+
+
+# --- by what users write -----------------------------------------------------------------------------------------
+
+
+def forms() -> tuple[Form, ...]:
+    """The ways to name a model, those of installed packages last."""
+    return tuple(form for provider in PROVIDERS.all().values() for form in provider.forms)
+
+
+def find_provider(spec: str) -> Provider | None:
+    """The provider that a specification names; None where nobody has its prefix, or nothing stands behind it."""
+    prefix, colon, rest = spec.partition(":")
+    provider = PROVIDERS.get(prefix)
+    if provider is None or (bool(colon) if provider.bare else not rest):
+        return None
+    return provider
 
 
 def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Model:
     """The model a specification names. Nothing is loaded or sent before its ``prepare``."""
-    if is_server(spec):
-        return _server_model(spec, use)
-    prefix, colon, rest = spec.partition(":")
-    if spec == "embedded":
-        return embedded_model(say)
-    makers: dict[str, Callable[[], Model]] = {
-        "gguf": lambda: GgufModel(Path(rest).expanduser()),
-        "hf": lambda: HfModel.from_specification(rest),
-        "scripted": lambda: ScriptedModel.from_file(rest),
-    }
-    if not colon or not rest or prefix not in makers:
-        forms = "\n".join(f"  {kind.form:28} {kind.purpose}" for kind in KINDS)
-        missing = f": a name or path is missing behind {prefix}:" if prefix in makers else ""
-        hint = missing or nearest(prefix, ["embedded", "openai", *makers])
-        raise ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{forms}")
-    return makers[prefix]()
+    provider = find_provider(spec)
+    if provider is None:
+        raise _unknown(spec)
+    return provider.make(spec.partition(":")[2], use, say)
 
 
 def is_server(spec: str) -> bool:
     """Whether a specification names a model that others run, or that runs in a process of its own."""
-    return spec.startswith(("http://", "https://", "openai:"))
+    provider = find_provider(spec)
+    return provider is not None and not provider.local
 
 
-def _server_model(spec: str, use: Use) -> Model:
-    # a run on this machine alone needs no HTTP client in memory
-    from goldless.models.http_api import http_model, openai_model  # noqa: PLC0415
+def unopened_identity(spec: str) -> ModelIdentity | None:
+    """Who a specification names, told without opening the model and without a key; None where that cannot be told."""
+    provider = find_provider(spec)
+    if provider is None:
+        raise _unknown(spec)
+    return None if provider.unopened is None else provider.unopened(spec.partition(":")[2])
 
-    return (
-        openai_model(spec.removeprefix("openai:"), use=use) if spec.startswith("openai:") else http_model(spec, use=use)
-    )
+
+def _unknown(spec: str) -> ModelSpecError:
+    prefix = spec.partition(":")[0]
+    known = PROVIDERS.all()
+    lacking = prefix in known and not known[prefix].bare
+    hint = f": a name or path is missing behind {prefix}:" if lacking else nearest(prefix, known)
+    listed = "\n".join(f"  {form.form:28} {form.purpose}" for form in forms())
+    return ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{listed}")
+
+
+# --- by what models say of themselves ----------------------------------------------------------------------------
+
+
+def is_local(identity: ModelIdentity) -> bool:
+    """Whether a model computes on this machine; one of a provider that nobody knows does not."""
+    provider = PROVIDERS.get(identity.provider)
+    return provider is not None and provider.local
+
+
+def is_small(identity: ModelIdentity) -> bool:
+    """Whether a model is too small to judge."""
+    provider = PROVIDERS.get(identity.provider)
+    return provider is not None and provider.small
+
+
+def specification_of(identity: ModelIdentity) -> str | None:
+    """How to write the model of an identity that stands in a file; None where the file cannot or must not tell."""
+    provider = PROVIDERS.get(identity.provider)
+    if provider is None or not provider.reopened_by_name:
+        return None
+    return identity.provider if provider.bare else f"{identity.provider}:{identity.name}"

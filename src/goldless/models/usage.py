@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import anyio
 
 from goldless.errors import BudgetError, UserError
+from goldless.models.catalogue import PROVIDERS
 from goldless.models.interface import ModelIdentity, Usage
 
-FREE_PROVIDERS = {"embedded", "gguf", "hf", "scripted"}
 THOUSAND = 1_000
 MILLION = 1_000_000
 
@@ -30,10 +30,22 @@ class Price:
 
 def price_of(identity: ModelIdentity) -> Price | None:
     """The model's price, or None where it is unknown. Models on this machine are free."""
-    if identity.provider in FREE_PROVIDERS:
+    provider = PROVIDERS.get(identity.provider)
+    if provider is not None and provider.local:
         return Price(0.0, 0.0)
-    if "server" in identity.settings:
+    if provider is None or provider.price_id is None or "server" in identity.settings:
         return None  # somebody's own server: a public price of the same name says nothing
+    return _listed_price(identity.name, provider.price_id)
+
+
+def public_price(name: str) -> Price | None:
+    """The price of a model of which no more is known than its public name, or None where no provider lists it."""
+    ids = [provider.price_id for provider in PROVIDERS.all().values() if provider.price_id is not None]
+    found = (_listed_price(name, price_id) for price_id in ids)
+    return next((price for price in found if price is not None), None)
+
+
+def _listed_price(name: str, price_id: str) -> Price | None:
     # the price table is large: it is loaded only where something costs money
     from genai_prices import Usage as PricedUsage  # noqa: PLC0415
     from genai_prices import calc_price  # noqa: PLC0415
@@ -41,7 +53,7 @@ def price_of(identity: ModelIdentity) -> Price | None:
     try:
         # asked for a call of usual size: some models cost more a token in calls of hundreds of thousands of tokens
         of = {
-            kind: calc_price(PricedUsage(**{kind: THOUSAND}), identity.name, provider_id="openai").total_price
+            kind: calc_price(PricedUsage(**{kind: THOUSAND}), name, provider_id=price_id).total_price
             for kind in ("input_tokens", "output_tokens")
         }
     except LookupError:

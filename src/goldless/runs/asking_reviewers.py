@@ -25,9 +25,9 @@ from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import Use
 from goldless.models.interface import ModelIdentity
 from goldless.models.journal import Journal
+from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, Spending, open_models

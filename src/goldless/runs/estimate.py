@@ -21,12 +21,12 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import open_model
-from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
+from goldless.models.catalogue import is_local, open_model, unopened_identity
+from goldless.models.interface import Capabilities, Message, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
-from goldless.models.usage import FREE_PROVIDERS, Price, price_of
+from goldless.models.usage import Price, price_of
 from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
 from goldless.runs.collection import Collector, critic_batches, with_peers
@@ -42,7 +42,6 @@ SERVER_SECONDS_A_CALL = 1.0
 SYNOPSIS_TOKENS = 200
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
-SERVERS = ("openai:", "http://", "https://")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,16 +128,14 @@ class _Model:
 
 
 async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _Model:
-    if isinstance(given, str) and given.startswith(SERVERS):
-        # not opened: a plan needs no key
-        name = given.rpartition("#")[2] if "#" in given else given.partition(":")[2]
-        settings = {} if given.startswith("openai:") else {"server": given.partition("#")[0]}
-        identity = ModelIdentity("openai" if given.startswith("openai:") else "http", name, settings=settings)
-        return _Model(identity.short, _Server(), False, None, price_of(identity) or options.price, None)
+    # told without opening it: a plan needs no key
+    named = unopened_identity(given) if isinstance(given, str) else None
+    if named is not None:
+        return _Model(named.short, _Server(), False, None, price_of(named) or options.price, None)
     model = open_model(given, say=options.say) if isinstance(given, str) else given
     try:
         identity = model.identity
-        local = identity.provider in FREE_PROVIDERS
+        local = is_local(identity)
     except CapabilityError:
         local = True  # says who it is once it is loaded, so it is on this machine
     if not local:

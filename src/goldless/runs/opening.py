@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError
-from goldless.models.catalogue import Use, open_model
+from goldless.models.catalogue import is_local, open_model
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
-from goldless.models.usage import FREE_PROVIDERS, Budget, Ledger, price_of
+from goldless.models.provider import Use
+from goldless.models.usage import Budget, Ledger, price_of
 from goldless.runs.options import Options
 
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
@@ -60,7 +61,7 @@ class OpenModel:
     @property
     def local(self) -> bool:
         """Whether it computes on this machine, one thing after the other."""
-        return self.identity.provider in FREE_PROVIDERS
+        return is_local(self.identity)
 
     @property
     def spending(self) -> Spending:

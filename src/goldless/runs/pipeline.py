@@ -22,6 +22,7 @@ from goldless.metrics.metric import Given, Metric
 from goldless.metrics.tvd_mi import reading
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
+from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.sharing import sharing_word
 from goldless.preprocessing import MOST_TOKENS
@@ -202,9 +203,9 @@ async def _critic_stage(
     critic, options = models["critic"], plan.options
     scoring = reads_by_scoring(critic.model.capabilities, options.verdicts)
     noise = (await check_scorer(critic.model, journal)).noise_nats if scoring else None
-    if critic.identity.provider == "embedded":
+    if is_small(critic.identity):
         warnings.warn(
-            "the embedded model is too small to be a critic: expect TVD-MI near 0 for everybody. "
+            f"the {critic.identity.provider} model is too small to be a critic: expect TVD-MI near 0 for everybody. "
             "Name a larger one with --critic.",
             stacklevel=2,
         )

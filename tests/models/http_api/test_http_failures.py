@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goldless.models.http_api.failures import ApiKey, retry_after_seconds, status_failure
+from goldless.models.http_api.client import ApiKey, retry_after_seconds, status_failure
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
 

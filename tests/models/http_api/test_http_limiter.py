@@ -6,7 +6,7 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from goldless.models.http_api.limiter import Limiter, Pace
+from goldless.models.http_api.calls import Limiter, Pace
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,7 @@ import pytest
 from loopback import rejection
 
 from goldless.errors import CallError
-from goldless.models.http_api.failures import ApiKey, status_failure
+from goldless.models.http_api.client import ApiKey, status_failure
 from goldless.models.interface import ChatReply, ChatRequest, Message
 
 pytestmark = pytest.mark.anyio

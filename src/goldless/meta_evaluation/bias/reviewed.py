@@ -11,6 +11,7 @@ import polars as pl
 from goldless.errors import UserError, nearest
 from goldless.evidence import JUDGEMENTS, empty
 from goldless.meta_evaluation.judges import recorded_scales
+from goldless.models.catalogue import find_provider
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import recorded_review
@@ -78,7 +79,8 @@ def _check_asked(study: Study, how: ReviewOptions, asked: Reviewers, known: Sequ
     strange = [
         str(name)
         for name in asked
-        if how.recorded or (known and isinstance(name, str) and name != "embedded" and not set(name) & set(":=/."))
+        if how.recorded
+        or (known and isinstance(name, str) and find_provider(name) is None and not set(name) & set(":=/."))
     ]
     if strange:
         listed = f"Reviewers it has: {', '.join(known)}." if known else "It has none at all."

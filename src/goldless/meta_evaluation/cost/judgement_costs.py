@@ -14,13 +14,13 @@ from typing import Any, Literal
 
 import polars as pl
 
-from goldless.errors import CapabilityError, ModelSpecError, UserError, nearest
+from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import JudgementEvidence, judgement_rows
 from goldless.judging.exams.items import all_pairs, both_orders
 from goldless.judging.reviewing import ReviewQuestion
-from goldless.models.catalogue import open_model
+from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
-from goldless.models.usage import FREE_PROVIDERS, MILLION, Price, parse_price, price_of
+from goldless.models.usage import MILLION, Price, parse_price, price_of, public_price
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.asking_reviewers import named_reviewers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN
@@ -264,12 +264,12 @@ def _price(name: str, prices: Mapping[str, Price], options: ReviewOptions) -> tu
     if name in prices:
         return prices[name], "given"
     given = name if options.recorded else named_reviewers(options.reviewers).get(name, name)
-    identity = ModelIdentity("openai", name) if options.recorded else _identity(given)
-    if identity is None:
+    identity = None if options.recorded else _identity(given)
+    if identity is None and not options.recorded:
         return Price(0.0, 0.0), "on this machine"
-    found = price_of(identity)
+    found = public_price(name) if identity is None else price_of(identity)
     if found is not None:
-        return found, "on this machine" if identity.provider in FREE_PROVIDERS else "price table"
+        return found, "on this machine" if identity is not None and is_local(identity) else "price table"
     return (options.price, "given") if options.price is not None else (None, "unknown")
 
 
@@ -278,11 +278,9 @@ def _identity(given: Any) -> ModelIdentity | None:
 
     Nothing is loaded or asked, and no key is needed. What names no model is refused, as a review refuses it.
     """
-    if isinstance(given, str) and given.startswith("openai:"):
-        name = given.partition(":")[2]
-        if not name:
-            raise ModelSpecError("'openai:' names no model; write openai:MODEL")
-        return ModelIdentity("openai", name)
+    told = unopened_identity(given) if isinstance(given, str) else None
+    if told is not None:
+        return told
     model = open_model(given, use="chat") if isinstance(given, str) else given
     try:
         identity: ModelIdentity = model.identity

@@ -6,12 +6,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from goldless.models.http_api.choosing import Step, answer_logprobs, steps_of, written_answer
-from goldless.models.http_api.dialects import first_choice, usage_of
-from goldless.models.http_api.failures import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.dialects import usage_of
+from goldless.models.http_api.tokenizing import first_choice
 from goldless.models.interface import ChatReply, ChatRequest
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.retrying import Answer
+    from goldless.models.http_api.calls import Answer
 
 MOST_ALTERNATIVES = 20
 """Alternatives the OpenAI format lists at most."""

@@ -1,4 +1,4 @@
-"""What the ways of asking a server for log-probabilities have in common.
+"""The ways of asking a server for log-probabilities of a given text.
 
 A *dialect* turns messages and a target into a request and a request into log-probabilities. Two kinds exist. With
 *ids*, the server shows its tokenizer: context and target are tokenised apart, the ids are joined, and the reply must
@@ -11,16 +11,15 @@ joined by blank lines and ending in a blank line.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from goldless.models.http_api.failures import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.tokenizing import Layout, ServerTokenizer, first_choice, plain_layout
 from goldless.models.interface import Message, ScoreRequest, TokenLogprobs, Usage
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.retrying import Calls
-
-Layout = Literal["chat", "plain"]
+    from goldless.models.http_api.calls import Calls
 
 SCORING_TEMPERATURE = 1.0
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
@@ -34,9 +33,8 @@ _ROUNDING_NATS = 1e-3
 class Dialect(Protocol):
     """One way of asking for log p(target | context)."""
 
-    @property
-    def name(self) -> str:
-        """Its name in the identity and in messages."""
+    name: str
+    """Its name in the identity and in messages."""
 
     @property
     def layout(self) -> Layout:
@@ -52,32 +50,14 @@ class Dialect(Protocol):
         """The log-probabilities of the target's tokens, proven to be theirs. Raises AttemptError."""
 
 
-def plain_layout(messages: Sequence[Message]) -> str:
-    """The contents joined by blank lines and ending in a blank line."""
-    return "".join(f"{message.content}\n\n" for message in messages)
+def usage_of(counts: Any) -> Usage:
+    """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
+    if not isinstance(counts, dict):
+        return Usage()
+    return Usage(int(counts.get("prompt_tokens") or 0), int(counts.get("completion_tokens") or 0))
 
 
-def ids_of(request: ScoreRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Context and target as ids. Raises AttemptError for a request made for another dialect."""
-    context, target = request.context, request.target
-    if isinstance(context, str) or isinstance(target, str):
-        raise AttemptError("rejected", "this server is asked with token ids, and the request holds text")
-    if not context:
-        raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
-    return context, target
-
-
-def texts_of(request: ScoreRequest) -> tuple[str, str]:
-    """Context and target as text. Raises AttemptError for a request made for another dialect."""
-    context, target = request.context, request.target
-    if not isinstance(context, str) or not isinstance(target, str):
-        raise AttemptError("rejected", "this server is asked with text, and the request holds token ids")
-    if not context:
-        raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
-    return context, target
-
-
-def checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
+def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
     """The values as log-probabilities in nats. Raises AttemptError where they cannot be that."""
     if len(values) != expected:
         raise bad_reply(f"the reply holds {len(values)} log-probabilities for {expected} tokens")
@@ -89,19 +69,227 @@ def checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
     return tuple(map(float, values))
 
 
-def usage_of(counts: Any) -> Usage:
-    """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
-    if not isinstance(counts, dict):
-        return Usage()
-    return Usage(int(counts.get("prompt_tokens") or 0), int(counts.get("completion_tokens") or 0))
+# --- by token ids ------------------------------------------------------------------------------------------------
 
 
-def first_choice(data: Any) -> dict[str, Any]:
-    """The first choice of an OpenAI-style reply. Raises AttemptError where there is none."""
+class _IdsDialect:
+    """What the dialects of servers that show their tokenizer have in common."""
+
+    def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
+        self._model = model
+        self._tokenizer = ServerTokenizer(model, ask_chat_for_ids=ask_chat_for_ids)
+
+    @property
+    def layout(self) -> Layout:
+        """How messages become a context."""
+        return self._tokenizer.layout
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request as ids."""
+        return await self._tokenizer.encode(calls, messages, target)
+
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, as ``/detokenize`` spells them."""
+        _, target = _ids_of(request)
+        return await self._tokenizer.pieces(calls, target)
+
+
+class SglangDialect(_IdsDialect):
+    """SGLang: ``/generate`` with ``logprob_start_len``.
+
+    Only the suffix from the start index is returned, and the radix cache still serves what comes before it: the right
+    primitive for many targets under one context. The token *at* the start index comes back without a value, because
+    its predecessor is not computed; so the start is one token before the target.
+    """
+
+    name = "sglang"
+
+    def __init__(self, model: str) -> None:
+        super().__init__(model, ask_chat_for_ids=True)
+
+    async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
+        """The target's log-probabilities; the ids in the reply must be those sent, from the start index on."""
+        context, target = _ids_of(request)
+        question = {
+            "input_ids": context + target,
+            "sampling_params": {"max_new_tokens": 0, "temperature": SCORING_TEMPERATURE},
+            "return_logprob": True,
+            "logprob_start_len": len(context) - 1,
+        }
+        answer = await calls.post("/generate", question)
+        meta = answer.data.get("meta_info") if isinstance(answer.data, dict) else None
+        rows = meta.get("input_token_logprobs") if isinstance(meta, dict) else None
+        if not isinstance(rows, list):
+            raise bad_reply("/generate returned no input_token_logprobs")
+        values = _values_after_start(rows, (context[-1], *target))
+        return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(meta), answer.retries)
+
+
+class VllmDialect(_IdsDialect):
+    """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
+
+    vLLM computes the whole prompt anew for such a request and has no start offset, so the reply covers context and
+    target.
+    """
+
+    name = "vllm"
+
+    def __init__(self, model: str, *, alternatives: int = 0) -> None:
+        """``alternatives``: further tokens to name at each position; 0 is least work, old versions want 1."""
+        super().__init__(model)
+        self._alternatives = alternatives
+
+    async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
+        """The target's log-probabilities; each position of the reply must name the id sent."""
+        context, target = _ids_of(request)
+        question = {
+            "model": self._model,
+            "prompt": context + target,
+            "prompt_logprobs": self._alternatives,
+            "max_tokens": 1,  # 0 is refused without echo
+            "temperature": SCORING_TEMPERATURE,
+        }
+        answer = await calls.post("/v1/completions", question)
+        positions = first_choice(answer.data).get("prompt_logprobs")
+        if not isinstance(positions, list):
+            raise bad_reply("the server took prompt_logprobs and returned none")
+        if len(positions) != len(context) + len(target):
+            raise bad_reply(f"prompt_logprobs holds {len(positions)} positions for {len(context) + len(target)} tokens")
+        values = [_value_at(entry, token) for entry, token in zip(positions[len(context) :], target, strict=True)]
+        return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(answer.data.get("usage")), answer.retries)
+
+
+def _ids_of(request: ScoreRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Context and target as ids. Raises AttemptError for a request made for another dialect."""
+    context, target = request.context, request.target
+    if isinstance(context, str) or isinstance(target, str):
+        raise AttemptError("rejected", "this server is asked with token ids, and the request holds text")
+    _refuse_empty(context)
+    return context, target
+
+
+def _refuse_empty(context: tuple[int, ...] | str) -> None:
+    if not context:
+        raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
+
+
+def _values_after_start(rows: list[Any], sent: tuple[int, ...]) -> list[Any]:
+    """The values after the start index. Raises AttemptError where rows and ids sent differ."""
+    if len(rows) != len(sent):
+        raise bad_reply(f"input_token_logprobs holds {len(rows)} rows for {len(sent)} tokens from the start index on")
+    for row, token in zip(rows, sent, strict=True):
+        if not isinstance(row, list) or len(row) < 2 or row[1] != token:
+            raise bad_reply(f"token {token} was sent, and the reply holds {row!r} in its place")
+    return [row[0] for row in rows[1:]]
+
+
+def _value_at(entry: Any, token: int) -> Any:
     try:
-        choice = data["choices"][0]
-    except (KeyError, IndexError, TypeError):
-        raise bad_reply("the reply has no choices") from None
-    if not isinstance(choice, dict):
-        raise bad_reply("the reply's first choice is no object")
-    return choice
+        return entry[str(token)]["logprob"]
+    except (KeyError, TypeError):
+        raise bad_reply(f"token {token} was sent, and the reply does not name it at its position") from None
+
+
+# --- by text -----------------------------------------------------------------------------------------------------
+
+
+class EchoDialect:
+    """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, over plain text.
+
+    The server shows no tokenizer, so context and target go as one text, and ``text_offset`` must prove that a token
+    begins exactly where the target begins. A tokenizer that merges across the join makes the target's log-probability
+    undefined; then nothing is returned.
+    """
+
+    name = "completions-echo"
+    layout: Layout = "plain"
+
+    def __init__(self, model: str, *, written_tokens: int = 0) -> None:
+        """``written_tokens``: tokens to let the model write; 0 is right, some servers want 1."""
+        self._model = model
+        self._written_tokens = written_tokens
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 see Dialect
+        """The request as text."""
+        return ScoreRequest(plain_layout(messages), target)
+
+    async def pieces(self, calls: Calls, request: ScoreRequest) -> None:
+        """Never: the server shows no tokenizer."""
+
+    async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
+        """The log-probabilities of the tokens that begin within the target."""
+        context, target = _texts_of(request)
+        question = {
+            "model": self._model,
+            "prompt": context + target,
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": self._written_tokens,
+            "temperature": SCORING_TEMPERATURE,
+        }
+        answer = await calls.post("/v1/completions", question)
+        choice = first_choice(answer.data)
+        if not str(choice.get("text") or "").startswith(context + target):
+            raise bad_reply("the server took echo and did not return the prompt")
+        tokens, values, offsets = _columns(choice.get("logprobs"))
+        first, end = _target_span(tokens, offsets, context, target)
+        logprobs = _checked_logprobs(values[first:end], end - first)
+        return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
+
+
+def _texts_of(request: ScoreRequest) -> tuple[str, str]:
+    """Context and target as text. Raises AttemptError for a request made for another dialect."""
+    context, target = request.context, request.target
+    if not isinstance(context, str) or not isinstance(target, str):
+        raise AttemptError("rejected", "this server is asked with text, and the request holds token ids")
+    _refuse_empty(context)
+    return context, target
+
+
+def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:
+    """Tokens, values and offsets, of equal length."""
+    if not isinstance(logprobs, dict):
+        raise bad_reply("the server took echo and logprobs and returned no logprobs")
+    columns = tuple(logprobs.get(name) for name in ("tokens", "token_logprobs", "text_offset"))
+    if not all(isinstance(column, list) and column for column in columns):
+        raise bad_reply("the reply lacks tokens, token_logprobs or text_offset")
+    tokens, values, offsets = columns
+    if not len(tokens) == len(values) == len(offsets):  # type: ignore[arg-type]
+        raise bad_reply("tokens, token_logprobs and text_offset differ in length")
+    return tokens, values, offsets  # type: ignore[return-value]
+
+
+def _target_span(tokens: list[str], offsets: list[int], context: str, target: str) -> tuple[int, int]:
+    """First and end index of the target's tokens. Raises AttemptError where the join is no token boundary."""
+    begin = len(context) + _leading_mark(tokens, offsets, context)
+    end = begin + len(target)
+    inside = [index for index, offset in enumerate(offsets) if begin <= offset < end]
+    if not inside or offsets[inside[0]] != begin:
+        raise bad_reply(
+            "no token begins where the target begins: the server's tokenizer merges across the join of context and "
+            "target, so the target has no log-probability of its own; use a scorer that takes token ids"
+        )
+    first, last = inside[0], inside[-1] + 1
+    if inside != list(range(first, last)):
+        raise bad_reply("text_offset does not rise from token to token")
+    written = "".join(tokens[first:last])
+    # Pieces of a character come as a replacement character or as "bytes:\\x…"; then the offsets alone must do.
+    spelled = "\ufffd" not in written and not any(token.startswith("bytes:") for token in tokens[first:last])
+    if spelled and written != target:
+        raise bad_reply(f"the tokens at the target's offsets spell {written[:60]!r}, not the target")
+    return first, last
+
+
+def _leading_mark(tokens: list[str], offsets: list[int], context: str) -> int:
+    """Characters of a begin-of-text mark that some servers count in ``text_offset`` though it is not in the text."""
+    mark = tokens[0]
+    counted = len(offsets) > 1 and offsets[1] - offsets[0] == len(mark)
+    return len(mark) if counted and not context.startswith(mark) else 0
+
+
+WORDINGS: Mapping[str, Sequence[Callable[[str], Dialect]]] = {
+    SglangDialect.name: (SglangDialect,),
+    VllmDialect.name: (VllmDialect, lambda model: VllmDialect(model, alternatives=1)),
+    EchoDialect.name: (EchoDialect, lambda model: EchoDialect(model, written_tokens=1)),
+}
+"""Each dialect in its wordings, the one for the newest servers first."""

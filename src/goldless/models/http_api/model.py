@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal
+from typing import TypedDict, Unpack
 
 import anyio
 
 from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
+from goldless.models.http_api.calls import DEFAULT_MAXIMUM, DEFAULT_START, Answer, Calls, Limiter, Pace, RetryPolicy
 from goldless.models.http_api.chat import Wording, payload, read_reply, written_steps
-from goldless.models.http_api.client import Client, Timeouts
-from goldless.models.http_api.dialects import Dialect, first_choice
-from goldless.models.http_api.failures import ApiKey, AttemptError
-from goldless.models.http_api.limiter import DEFAULT_MAXIMUM, DEFAULT_START, Limiter, Pace
-from goldless.models.http_api.listing import Listing, list_models
-from goldless.models.http_api.probing import Finding, find_dialect
-from goldless.models.http_api.retrying import Answer, Calls, RetryPolicy
-from goldless.models.http_api.tokenizing import count_tokens
+from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts
+from goldless.models.http_api.dialects import WORDINGS, Dialect
+from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models
+from goldless.models.http_api.tokenizing import count_tokens, first_choice
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -28,9 +25,8 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
 )
+from goldless.models.provider import Use
 from goldless.records import CallFailure
-
-Use = Literal["both", "chat", "scoring"]
 
 _CHAT_PROBE = ChatRequest(
     (Message("user", "Answer with yes or no: is water wet?"),),
@@ -40,6 +36,21 @@ _CHAT_PROBE = ChatRequest(
     logprobs=True,
 )
 _YES_NO = {True: "yes", False: "no"}
+
+
+class HttpOptions(TypedDict, total=False):
+    """How a server is asked."""
+
+    use: Use
+    """What is probed by ``prepare``; both by default."""
+    dialects: Sequence[str]
+    """Ways to try of asking for log-probabilities of a given text; all by default."""
+    concurrency: int | None
+    """Begin with so many calls and never exceed it; otherwise begin with 20 and let the server's replies decide."""
+    max_concurrency: int
+    """Most calls where the server's replies decide."""
+    retry: RetryPolicy | None
+    timeouts: Timeouts | None
 
 
 class HttpModel:
@@ -53,33 +64,29 @@ class HttpModel:
     def __init__(
         self,
         *,
-        provider: Literal["openai", "http"],
+        provider: str,
         base_url: str,
         name: str = "",
         key: ApiKey | None = None,
         key_variable: str = "GOLDLESS_HTTP_API_KEY",
         public_address: bool = False,
-        use: Use = "both",
-        concurrency: int | None = None,
-        max_concurrency: int = DEFAULT_MAXIMUM,
-        retry: RetryPolicy | None = None,
-        timeouts: Timeouts | None = None,
+        **options: Unpack[HttpOptions],
     ) -> None:
         """Nothing is sent yet.
 
         ``name``: empty takes the only model the server has. ``public_address``: the provider's own, which says nothing
-        about the model. ``concurrency``: begin with so many calls and never exceed it; otherwise begin with 20 and let
-        the server's replies decide, up to ``max_concurrency``.
+        about the model.
         """
         self._provider = provider
         self._name = name
         self._key_variable = key_variable
         self._public_address = public_address
-        self._use: Use = use
-        self._client = Client(base_url, key or ApiKey(), timeouts=timeouts or Timeouts())
-        pace = Pace(start=concurrency or DEFAULT_START, maximum=concurrency or max_concurrency)
-        self._limiter = Limiter(pace)
-        policy = retry or RetryPolicy()
+        self._use = options.get("use", "both")
+        self._dialects = options.get("dialects", tuple(WORDINGS))
+        self._client = Client(base_url, key or ApiKey(), timeouts=options.get("timeouts") or Timeouts())
+        fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
+        self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
+        policy = options.get("retry") or RetryPolicy()
         self._calls = Calls(self._client, self._limiter, policy)
         self._hasty_calls = Calls(self._client, self._limiter, policy.hasty())
         self._lock = anyio.Lock()
@@ -285,7 +292,7 @@ class HttpModel:
         async with self._lock:
             if self._scoring_probed:
                 return
-            self._dialect, info, findings = await find_dialect(self._hasty_calls, self._name)
+            self._dialect, info, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
             if self._dialect is not None and info is not None:
                 self._revision = info.revision(self._name)
             self._findings += findings

@@ -1,26 +1,92 @@
-"""Which scoring dialect a server speaks, found by asking it to score a few words.
+"""What a server has and can do: the models it lists, and the scoring dialect it speaks.
 
-A server that ignores ``echo`` or ``prompt_logprobs`` without a word, as llama.cpp's does, is found out here: a dialect
-counts as spoken only when a real reply passes the same checks as every later one.
+A dialect is found by asking to score a few words. A server that ignores ``echo`` or ``prompt_logprobs`` without a
+word, as llama.cpp's does, is found out here: a dialect counts as spoken only when a real reply passes the same checks
+as every later one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from goldless.models.http_api.echo import EchoDialect
-from goldless.models.http_api.failures import AttemptError, bad_reply
-from goldless.models.http_api.sglang import SglangDialect
-from goldless.models.http_api.vllm import VllmDialect
+from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.dialects import WORDINGS, SglangDialect
 from goldless.models.interface import Message
 
 if TYPE_CHECKING:
+    from goldless.models.http_api.calls import Calls
     from goldless.models.http_api.dialects import Dialect
-    from goldless.models.http_api.retrying import Calls
 
 _MESSAGES = (Message("user", "Which words follow?"),)
 _TARGET = "One two three four."
+_LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
+"""vLLM and SGLang; OpenRouter and Together; Groq."""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What ``/v1/models`` said."""
+
+    entries: Mapping[str, Mapping[str, Any]]
+    """By name; empty where the server keeps no list."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The models, in the server's order."""
+        return tuple(self.entries)
+
+    def only_model(self, url: str) -> str:
+        """The one model there is. Raises ModelSpecError where there are none or several."""
+        if len(self.entries) == 1:
+            return next(iter(self.entries))
+        if not self.entries:
+            raise ModelSpecError(f"{url} does not say which models it has; name one: {url}#MODEL")
+        raise ModelSpecError(
+            f"{url} has {len(self.entries)} models; name one: {url}#MODEL\nIt has: {', '.join(self.names[:20])}"
+        )
+
+    def context_tokens(self, name: str) -> int | None:
+        """Most tokens the model takes, where the server says."""
+        entry = self.entries.get(name, {})
+        for field in _LENGTH_FIELDS:
+            value = entry.get(field)
+            if isinstance(value, int) and value > 0:
+                return value
+        return None
+
+    def has_tokenizer(self, name: str) -> bool:
+        """Whether the entry is worded as by servers that also tokenise: vLLM and SGLang."""
+        return _LENGTH_FIELDS[0] in self.entries.get(name, {})
+
+    def revision(self, name: str) -> str:
+        """The weights behind a served name, where they are called otherwise (vLLM's and SGLang's ``root``)."""
+        root = self.entries.get(name, {}).get("root")
+        return root if isinstance(root, str) and root != name else ""
+
+
+async def list_models(calls: Calls, *, url: str, key_variable: str) -> Listing:
+    """The list; empty where the server has no such route.
+
+    Raises PrerequisiteError where no server answers or the key is not taken.
+    """
+    try:
+        data = (await calls.get("/v1/models")).data
+    except AttemptError as failure:
+        if failure.kind in {"connection", "timeout"}:
+            raise PrerequisiteError(
+                f"No server answers at {url} ({failure.message}).\nStart it, or check the host and the port."
+            ) from None
+        if failure.status in {401, 403}:
+            raise PrerequisiteError(f"{failure.message}\nSet {key_variable} to a key this server takes.") from None
+        if failure.kind in {"rate_limited", "server_error"}:
+            raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready; try again later.") from None
+        return Listing({})
+    rows = data.get("data") if isinstance(data, dict) else None
+    entries = {row["id"]: row for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
+    return Listing(entries)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,26 +113,28 @@ class SglangInfo:
         return path if self.weight_version in {"", "default"} else f"{path}@{self.weight_version}"
 
 
-async def find_dialect(calls: Calls, model: str) -> tuple[Dialect | None, SglangInfo | None, tuple[Finding, ...]]:
-    """The first dialect that works, what SGLang says of itself, and what each probe found."""
+async def find_dialect(
+    calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS)
+) -> tuple[Dialect | None, SglangInfo | None, tuple[Finding, ...]]:
+    """The first of the named dialects that works, what SGLang says of itself, and what each probe found."""
     findings: list[Finding] = []
     info: SglangInfo | None = None
-    try:
-        info = await _sglang_info(calls)
-    except AttemptError as failure:
-        findings.append(Finding("scoring as sglang", works=False, answer=failure.message))
-    candidates: list[Dialect] = [] if info is None else [SglangDialect(model)]
-    candidates += [VllmDialect(model, alternatives=alternatives) for alternatives in (0, 1)]
-    candidates += [EchoDialect(model, written_tokens=tokens) for tokens in (0, 1)]
-    refused = ""
-    for dialect in candidates:
-        if dialect.name == refused:
-            continue  # the second wording would fail for the same reason
-        finding, same_for_all = await _try(calls, dialect)
-        findings.append(finding)
-        if finding.works:
-            return dialect, info, tuple(findings)
-        refused = dialect.name if same_for_all else ""
+    if SglangDialect.name in names:
+        try:
+            info = await _sglang_info(calls)
+        except AttemptError as failure:
+            findings.append(Finding(f"scoring as {SglangDialect.name}", works=False, answer=failure.message))
+    for name in names:
+        if name == SglangDialect.name and info is None:
+            continue
+        for wording in WORDINGS[name]:
+            dialect = wording(model)
+            finding, same_for_all = await _try(calls, dialect)
+            findings.append(finding)
+            if finding.works:
+                return dialect, info, tuple(findings)
+            if same_for_all:
+                break  # another wording would fail for the same reason
     return None, info, tuple(findings)
 
 

@@ -3,40 +3,28 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import Unpack
 
 from yarl import URL
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.http_api.failures import ApiKey
-from goldless.models.http_api.limiter import DEFAULT_MAXIMUM
-from goldless.models.http_api.model import HttpModel, Use
+from goldless.models.http_api.client import ApiKey
+from goldless.models.http_api.model import HttpModel, HttpOptions
+from goldless.models.interface import ModelIdentity
 
-if TYPE_CHECKING:
-    from goldless.models.http_api.client import Timeouts
-    from goldless.models.http_api.retrying import RetryPolicy
-
+OPENAI = "openai"
 OPENAI_URL = "https://api.openai.com/v1"
 OPENAI_KEY_VARIABLE = "OPENAI_API_KEY"
 OPENAI_URL_VARIABLE = "OPENAI_BASE_URL"
+HTTP = "http"
 HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 
 
-def openai_model(
-    name: str,
-    *,
-    use: Use = "both",
-    concurrency: int | None = None,
-    max_concurrency: int = DEFAULT_MAXIMUM,
-    retry: RetryPolicy | None = None,
-    timeouts: Timeouts | None = None,
-) -> HttpModel:
+def openai_model(name: str, **options: Unpack[HttpOptions]) -> HttpModel:
     """The model of that name at OpenAI, or at OPENAI_BASE_URL.
 
     Raises PrerequisiteError where OPENAI_API_KEY is not set.
     """
-    if not name:
-        raise ModelSpecError("'openai:' names no model; write openai:MODEL")
     key = _key(OPENAI_KEY_VARIABLE)
     if not key:
         raise PrerequisiteError(
@@ -45,46 +33,42 @@ def openai_model(
         )
     url = _checked_url(os.environ.get(OPENAI_URL_VARIABLE, "").strip() or OPENAI_URL, said=OPENAI_URL_VARIABLE)
     return HttpModel(
-        provider="openai",
+        provider=OPENAI,
         base_url=url,
         name=name,
         key=key,
         key_variable=OPENAI_KEY_VARIABLE,
         public_address=url == OPENAI_URL,
-        use=use,
-        concurrency=concurrency,
-        max_concurrency=max_concurrency,
-        retry=retry,
-        timeouts=timeouts,
+        **options,
     )
 
 
-def http_model(
-    url_spec: str,
-    *,
-    use: Use = "both",
-    concurrency: int | None = None,
-    max_concurrency: int = DEFAULT_MAXIMUM,
-    retry: RetryPolicy | None = None,
-    timeouts: Timeouts | None = None,
-) -> HttpModel:
+def openai_identity(name: str) -> ModelIdentity:
+    """The model of that name at OpenAI, as far as the name tells; needs no key."""
+    return ModelIdentity(OPENAI, name)
+
+
+def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
     """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
 
     The key, where the server wants one, is GOLDLESS_HTTP_API_KEY: a key for OpenAI never goes to another host.
     """
     address, _, name = url_spec.partition("#")
     return HttpModel(
-        provider="http",
+        provider=HTTP,
         base_url=_checked_url(address, said="the model"),
         name=name,
         key=_key(HTTP_KEY_VARIABLE),
         key_variable=HTTP_KEY_VARIABLE,
-        use=use,
-        concurrency=concurrency,
-        max_concurrency=max_concurrency,
-        retry=retry,
-        timeouts=timeouts,
+        **options,
     )
+
+
+def http_identity(url_spec: str) -> ModelIdentity:
+    """The model at an address, as far as the address tells; nothing is asked there."""
+    address, _, name = url_spec.partition("#")
+    server = _checked_url(address, said="the model")
+    return ModelIdentity(HTTP, name or address.partition(":")[2], settings={"server": server})
 
 
 def _key(variable: str) -> ApiKey:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from goldless.models.http_api.dialects import Layout, first_choice, plain_layout
-from goldless.models.http_api.failures import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply
 from goldless.models.interface import Message, ScoreRequest
 from goldless.models.token_texts import pieces_of_prefixes
 
 if TYPE_CHECKING:
-    from goldless.models.http_api.retrying import Calls
+    from goldless.models.http_api.calls import Calls
 
+Layout = Literal["chat", "plain"]
+"""How messages become a context."""
 _KEPT = 8192
 """Token lists kept. Every candidate of a task is scored against the same peers: each text comes many times."""
 
@@ -125,6 +126,22 @@ class ServerTokenizer:
     async def _tokenize(self, calls: Calls, question: dict[str, Any]) -> tuple[int, ...]:
         data = (await calls.post("/tokenize", {"model": self._model, **question})).data
         return _checked_ids(data.get("tokens") if isinstance(data, dict) else None)
+
+
+def plain_layout(messages: Sequence[Message]) -> str:
+    """The contents joined by blank lines and ending in a blank line."""
+    return "".join(f"{message.content}\n\n" for message in messages)
+
+
+def first_choice(data: Any) -> dict[str, Any]:
+    """The first choice of an OpenAI-style reply. Raises AttemptError where there is none."""
+    try:
+        choice = data["choices"][0]
+    except (KeyError, IndexError, TypeError):
+        raise bad_reply("the reply has no choices") from None
+    if not isinstance(choice, dict):
+        raise bad_reply("the reply's first choice is no object")
+    return choice
 
 
 async def count_tokens(calls: Calls, model: str, messages: Sequence[Message]) -> int:

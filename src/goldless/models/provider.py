@@ -1,0 +1,66 @@
+"""Providers: everything goldless knows of one kind of model, in one record.
+
+A provider is registered under its prefix, which is what users write before the colon and what its models say as
+``provider`` in their identity. Ours stand in ``catalogue``; a package adds its own by an entry point:
+
+    [project.entry-points."goldless.models"]
+    toy = "my_package:toy"
+
+where ``my_package.toy`` is a ``Provider``. Nothing else has to know of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from goldless.models.interface import ChatModel, ModelIdentity, Scorer
+
+Use = Literal["both", "chat", "scoring"]
+"""What a model is opened for."""
+Say = Callable[[str], None]
+"""Takes what users should know while a model is fetched or loaded."""
+
+
+class Model(Scorer, ChatModel, Protocol):
+    """A backend that is both a scorer and a chat model, as far as its capabilities go."""
+
+
+Maker = Callable[[str, Use, Say], Model]
+"""Opens a model from what stands behind the prefix. Nothing is loaded or sent before the model's ``prepare``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One way to name a model."""
+
+    form: str
+    """How it is written."""
+    purpose: str
+    """What it is, in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """One kind of model."""
+
+    forms: tuple[Form, ...]
+    """The ways to write it, for ``goldless models list`` and for messages."""
+    make: Maker
+    local: bool
+    """Whether it computes on this machine, and is therefore free; False: others run it, or a process of its own."""
+    bare: bool = False
+    """Whether the prefix alone names the model, as in ``embedded``."""
+    small: bool = False
+    """Whether its models are too small to judge."""
+    price_id: str | None = None
+    """Its id in the price table of genai-prices; None: it has no public prices."""
+    dialects: tuple[str, ...] = ()
+    """Ways in which its servers may give log-probabilities of a given text, in the order they are tried."""
+    unopened: Callable[[str], ModelIdentity] | None = None
+    """Who stands behind the prefix, as far as can be told without opening it, so that a plan needs no key. Raises a
+    UserError where nobody can. None: only an opened model tells."""
+    reopened_by_name: bool = False
+    """Whether the name in an identity is enough to open the same model, and safe to take from a file: an address is
+    not, for the key in the environment would be sent there."""

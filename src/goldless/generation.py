@@ -9,9 +9,8 @@ from typing import Literal, Protocol
 
 from goldless.errors import CallError
 from goldless.evidence import GenerationEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, Usage
-from goldless.models.request_length import RequestLength, context_limit, request_length
-from goldless.models.written_text import unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, Usage, unusable
+from goldless.models.tokens import RequestLength, context_limit, request_length
 from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 4096

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from goldless.evidence import RewriteEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
-from goldless.models.written_text import unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, unusable
 from goldless.records import CallFailure, Response
 from goldless.templates import Template
 

@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from goldless.evidence import SynopsisEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
-from goldless.models.written_text import unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, unusable
 from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 1024

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from goldless.models.interface import MeasuringModel, Message
-from goldless.models.request_length import RequestLength, context_limit, estimated_tokens, request_length
 from goldless.models.scripted import ScriptedModel
+from goldless.models.tokens import RequestLength, context_limit, estimated_tokens, request_length
 
 pytestmark = pytest.mark.anyio
 

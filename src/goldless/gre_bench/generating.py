@@ -21,7 +21,7 @@ from goldless.gre_bench.review_prompt import NAME, REVIEW_PROMPT
 from goldless.models.cache import default_journal
 from goldless.models.interface import ChatModel
 from goldless.models.journal import Journal
-from goldless.models.request_length import RequestLength
+from goldless.models.tokens import RequestLength
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
 from goldless.runs.asking_reviewers import named_reviewers

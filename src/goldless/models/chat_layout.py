@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from jinja2 import Template, TemplateError
 from jinja2.ext import Extension
@@ -18,6 +19,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from goldless.errors import CapabilityError
 from goldless.models.interface import Message
+from goldless.models.tokens import KeptIds
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,27 +35,40 @@ STAND_IN = "\ue000{}\ue001"
 """Takes the place of a content while the template is rendered, so that its own words can be told apart."""
 
 
-class TextTokenizer(Protocol):
-    """A tokenizer that keeps the words of a template and the words of people apart."""
+class TextTokenizer(ABC):
+    """A tokenizer that keeps the words of a template and the words of people apart, and reads each text once."""
 
-    @property
-    def control(self) -> frozenset[int]:
+    def __init__(self, control: frozenset[int]) -> None:
+        self.control = control
         """Ids of special tokens, which a text of people or models never becomes."""
+        self._kept = KeptIds()
 
     def text_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
+        known = self._kept.get(("text", text))
+        return self._kept.put(("text", text), self._read_text(text)) if known is None else known
 
     def template_ids(self, text: str) -> tuple[int, ...]:
         """Token ids of a template's own words: special tokens are honoured, none is added."""
+        known = self._kept.get(("template", text))
+        return self._kept.put(("template", text), self._read_template(text)) if known is None else known
 
+    @abstractmethod
+    def _read_text(self, text: str) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def _read_template(self, text: str) -> tuple[int, ...]: ...
+
+    @abstractmethod
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None where it has no such token."""
 
+    @abstractmethod
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         """The text of token ids."""
 
 
-class FastTokenizer:
+class FastTokenizer(TextTokenizer):
     """A tokenizer of the ``tokenizers`` library."""
 
     def __init__(self, tokenizer: Tokenizer, *, for_texts: Tokenizer | None = None) -> None:
@@ -61,15 +76,13 @@ class FastTokenizer:
         self._tokenizer = tokenizer
         self._for_texts = for_texts or tokenizer
         added = self._for_texts.get_added_tokens_decoder()
-        self.control = frozenset(i for i, token in added.items() if token.special)
+        super().__init__(frozenset(i for i, token in added.items() if token.special))
 
-    def text_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text of people or models: never a special token."""
+    def _read_text(self, text: str) -> tuple[int, ...]:
         self._for_texts.encode_special_tokens = True
         return tuple(self._for_texts.encode(text, add_special_tokens=False).ids)
 
-    def template_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a template's own words: special tokens are honoured, none is added."""
+    def _read_template(self, text: str) -> tuple[int, ...]:
         self._tokenizer.encode_special_tokens = False
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 

@@ -219,6 +219,17 @@ class ChatReply:
     """Of a reply out of the journal: what its call was charged for when it was made."""
 
 
+def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> CallFailure | None:
+    """Why the text is missing: the call failed, it was cut, or it is empty; None where it can be used."""
+    if isinstance(reply, CallFailure):
+        return reply
+    if reply.finish == "length":
+        return CallFailure("truncated", f"the {what} was cut at {most_tokens} tokens")
+    if not reply.text.strip():
+        return CallFailure("bad_reply", f"the {what} came back empty")
+    return None
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """A model that writes text."""

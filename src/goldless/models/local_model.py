@@ -25,7 +25,7 @@ from goldless.models.interface import (
     TokenLogprobs,
     Usage,
 )
-from goldless.models.token_texts import token_texts
+from goldless.models.tokens import KeptIds, token_texts
 from goldless.records import CallFailure
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class LocalModel(ABC):
         self._loaded: LoadedModel | None = None
         self._closing = threading.Event()
         self._loading = anyio.Lock()
+        self._contexts = KeptIds()
 
     @abstractmethod
     def _load(self) -> LoadedModel:
@@ -100,11 +101,11 @@ class LocalModel(ABC):
             if self._loaded is None or self._loaded.engine is None:
                 self._closing = threading.Event()
                 self._loaded = await anyio.to_thread.run_sync(self._load)
+                self._contexts = KeptIds()
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """Token ids of context and target; the target ends with the end-of-turn token where there is one."""
-        layout = self._model().layout
-        return ScoreRequest(layout.context(messages), layout.target(target))
+        return ScoreRequest(self._context(messages), self._model().layout.target(target))
 
     def merges_at_join(self, target: str) -> bool:
         """Whether the tokenizer would make one token of a context's end and this target's beginning."""
@@ -141,11 +142,11 @@ class LocalModel(ABC):
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the model's own layout."""
-        return len(self._model().layout.context(messages))
+        return len(self._context(messages))
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """A written text, or the likeliest of the given answers."""
-        context = self._model().layout.context(request.messages)
+        context = self._context(request.messages)
         if request.choices:
             return await self._choose(context, request.choices)
         if not context:
@@ -197,6 +198,12 @@ class LocalModel(ABC):
             choice_logprobs={c: round(float(p), DECIMALS) for c, p in zip(choices, logprobs, strict=True)},
             usage=Usage(len(context), 1),
         )
+
+    def _context(self, messages: Sequence[Message]) -> tuple[int, ...]:
+        """Token ids of the messages; one object for equal messages, so that many requests share it."""
+        key = tuple(messages)
+        known = self._contexts.get(key)
+        return self._contexts.put(key, self._model().layout.context(key)) if known is None else known
 
     def _model(self) -> LoadedModel:
         if self._loaded is None:

@@ -10,11 +10,12 @@ from gguf.quants import dequantize, quantize
 from tiny_models import write_tiny
 
 from goldless.errors import CapabilityError, UserError
+from goldless.models.chat_layout import FastTokenizer
 from goldless.models.gguf.build import build_model
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
 from goldless.models.gguf.engine import Engine
 from goldless.models.gguf.model import GgufModel
-from goldless.models.interface import ChatRequest, Message
+from goldless.models.interface import ChatRequest, Message, ScoreRequest
 
 SHAPES = {
     "llama": {},
@@ -186,3 +187,33 @@ def _alphabet():
 
 def _token(alphabet, byte):
     return alphabet[_alphabet()[byte]]
+
+
+def test_each_different_text_is_tokenised_once_and_the_ids_are_those_of_reading_it_anew(tmp_path, monkeypatch):
+    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path / "home"))
+    write_tiny(tmp_path / "m.gguf", "llama")
+    read: list[str] = []
+    read_text = FastTokenizer._read_text
+    monkeypatch.setattr(FastTokenizer, "_read_text", lambda self, text: (read.append(text), read_text(self, text))[1])
+    texts = [f"Answer {i} of six." for i in range(6)]
+
+    async def encoded() -> list[tuple[str, str, ScoreRequest]]:
+        model = GgufModel(tmp_path / "m.gguf")
+        await model.prepare()
+        read.clear()
+        found = []
+        for given in texts:
+            messages = [Message("system", "Judge."), Message("user", f"Given: {given}")]
+            found += [(given, target, await model.encode(messages, target)) for target in texts]
+        await model.aclose()
+        return found
+
+    found = anyio.run(encoded)
+    assert len(found) == 36
+    assert len(read) == len(set(read))
+    assert {f"Given: {text}" for text in texts} | set(texts) <= {text.strip() for text in read}
+    assert len(read) <= 2 * len(texts) + 1  # six contexts, six targets, and the instruction
+    layout = build_model(tmp_path / "m.gguf").layout
+    for given, target, request in found:
+        messages = [Message("system", "Judge."), Message("user", f"Given: {given}")]
+        assert request == ScoreRequest(layout.context(messages), layout.target(target))

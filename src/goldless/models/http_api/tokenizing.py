@@ -9,15 +9,21 @@ import anyio
 
 from goldless.models.http_api.client import AttemptError, bad_reply
 from goldless.models.interface import Message, ScoreRequest
-from goldless.models.token_texts import pieces_of_prefixes
+from goldless.models.tokens import KeptIds, pieces_of_prefixes
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
 
 Layout = Literal["chat", "plain"]
 """How messages become a context."""
-_KEPT = 8192
-"""Token lists kept. Every candidate of a task is scored against the same peers: each text comes many times."""
+
+
+class _Asked:
+    """A text that the server is being asked about."""
+
+    def __init__(self) -> None:
+        self.done = anyio.Event()
+        self.failure: AttemptError | None = None
 
 
 class ServerTokenizer:
@@ -33,7 +39,8 @@ class ServerTokenizer:
         self._model = model
         self._ways = [self._chat_by_tokenize, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
         self._found = False
-        self._ids: dict[Any, tuple[int, ...]] = {}
+        self._ids = KeptIds()
+        self._under_way: dict[tuple[Message, ...] | str, _Asked] = {}
 
     @property
     def layout(self) -> Layout:
@@ -85,16 +92,28 @@ class ServerTokenizer:
         return text
 
     async def _kept(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
-        known = self._ids.get(text)
-        if known is None:
-            if isinstance(text, str):
-                known = await self._tokenize(calls, {"prompt": text, "add_special_tokens": False})
-            else:
-                known = await self._context(calls, text)
-            if len(self._ids) >= _KEPT:
-                self._ids.clear()
-            self._ids[text] = known
+        """The ids, asked for once however many want them at the same time; whoever waits shares a failure."""
+        while (known := self._ids.get(text)) is None:
+            other = self._under_way.get(text)
+            if other is None:
+                return self._ids.put(text, await self._asked(calls, text))
+            await other.done.wait()
+            if other.failure is not None:
+                raise other.failure
         return known
+
+    async def _asked(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
+        asked = self._under_way[text] = _Asked()
+        try:
+            if isinstance(text, str):
+                return await self._tokenize(calls, {"prompt": text, "add_special_tokens": False})
+            return await self._context(calls, text)
+        except AttemptError as failure:
+            asked.failure = failure
+            raise
+        finally:
+            del self._under_way[text]
+            asked.done.set()
 
     async def _context(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
         if self._found:

@@ -9,19 +9,18 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from goldless.errors import CapabilityError
-from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.chat_layout import ChatLayout, FastTokenizer, TextTokenizer
 from goldless.models.interface import content_hash
 
 
-class SlowTokenizer:
+class SlowTokenizer(TextTokenizer):
     """A tokenizer of transformers that is not built on the ``tokenizers`` library."""
 
     def __init__(self, tokenizer: Any, control: frozenset[int]) -> None:
+        super().__init__(control)
         self._tokenizer = tokenizer
-        self.control = control
 
-    def text_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text of people or models: never a special token."""
+    def _read_text(self, text: str) -> tuple[int, ...]:
         ids = tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=True))
         if self.control.intersection(ids):
             # it must not be honoured, and this tokenizer offers no way to read it as characters
@@ -29,8 +28,7 @@ class SlowTokenizer:
             raise CapabilityError(f"a text holds {', '.join(names)}, which this model's tokenizer cannot read as text")
         return ids
 
-    def template_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a template's own words: special tokens are honoured, none is added."""
+    def _read_template(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False))
 
     def token_id(self, token: str) -> int | None:

@@ -9,7 +9,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from goldless.models.chat_layout import FastTokenizer
 from goldless.models.interface import Message
-from goldless.models.token_texts import pieces_of_prefixes, token_texts
+from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 
 texts = st.text(alphabet=st.characters(exclude_categories=("Cs",)))
 
@@ -86,3 +86,17 @@ async def test_the_embedded_model_spells_its_target_and_ends_with_nothing(embedd
     assert len(found) == len(request.target)
     assert found[-1] == ""
     assert "".join(found) == target
+
+
+def test_kept_ids_are_found_again_and_the_first_go_first_beyond_the_limit():
+    kept = KeptIds(most=5)
+    assert kept.put("a", (1, 2)) == (1, 2)
+    kept.put("b", (3, 4))
+    kept.put("a", (1, 2))
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == ((1, 2), (3, 4), None)
+    kept.put("c", (5, 6))
+    assert (kept.get("a"), kept.get("b"), kept.get("c")) == (None, (3, 4), (5, 6))
+
+
+def test_a_text_longer_than_the_limit_is_read_all_the_same():
+    assert KeptIds(most=1).put("long", (1, 2, 3)) == (1, 2, 3)

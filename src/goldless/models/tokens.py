@@ -1,0 +1,158 @@
+"""Tokens: ids that are kept once they are known, the text of each, and how many a request has."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from goldless.models.interface import MeasuringModel, Message
+
+UNFINISHED = "\ufffd"
+"""What a decoder writes for the bytes of a character whose other bytes stand in the next token."""
+MOST_KEPT = 2_000_000
+"""Token ids remembered at most, about 100 MB."""
+LETTERS_A_TOKEN = 3
+"""Of letters and blanks; every other ASCII character counts as a token, for digits and signs often are one. With a
+vocabulary of 49,000, smaller than most servers', the estimate is 1.3 to 1.5 times the tokens of four machine-learning
+papers, and below them in no stretch of 5,000 characters."""
+TOKENS_A_CHARACTER = 2
+"""Of characters beyond ASCII: signs of mathematics and of other scripts are often several tokens."""
+MESSAGE_TOKENS = 16
+"""What a chat template puts around a message, at most."""
+_LETTERS = re.compile(r"[A-Za-z ]+")
+
+
+class KeptIds:
+    """Token ids by what they are the ids of; beyond the limit, what was put in first goes first.
+
+    Every candidate of a task is scored against the same peers: each text comes many times, and is tokenised once.
+    """
+
+    def __init__(self, most: int = MOST_KEPT) -> None:
+        self._most = most
+        self._kept: dict[Hashable, tuple[int, ...]] = {}
+        self._size = 0
+        self._lock = threading.Lock()
+
+    def get(self, key: Hashable) -> tuple[int, ...] | None:
+        """The ids, or None where they are not kept."""
+        return self._kept.get(key)
+
+    def put(self, key: Hashable, ids: tuple[int, ...]) -> tuple[int, ...]:
+        """Keep the ids, which are returned."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = ids
+                self._size += len(ids)
+            while self._size > self._most:
+                first = next(iter(self._kept))
+                self._size -= len(self._kept.pop(first))
+        return ids
+
+
+# --- the text of each --------------------------------------------------------------------------------------------
+
+
+class Decoding(Protocol):
+    """As much of a tokenizer as is needed to spell tokens."""
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text."""
+
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of token ids."""
+
+
+def token_texts(tokenizer: Decoding, ids: Sequence[int]) -> tuple[str, ...] | None:
+    """The text of each token, which joined give the text of all; None where the tokenizer cannot be cut so.
+
+    A character whose bytes lie in several tokens belongs to the one that completes it; the others have no text.
+    Each token is decoded behind the one before it only, so the work grows with the length, not with its square.
+    """
+    pieces: list[str] = []
+    start = read = 0
+    before = ""
+    for position in range(1, len(ids) + 1):
+        text = tokenizer.decode(ids[start:position])
+        if text.endswith(UNFINISHED) and position < len(ids):
+            pieces.append("")
+            continue
+        if not text.startswith(before):
+            return None
+        pieces.append(text[len(before) :])
+        start, read, before = read, position, tokenizer.decode(ids[read:position])
+    return _without_added_space(tokenizer, pieces)
+
+
+def _without_added_space(tokenizer: Decoding, pieces: list[str]) -> tuple[str, ...]:
+    """The pieces without the blank that some tokenizers put before every text and do not take away again."""
+    if tokenizer.decode(tokenizer.text_ids("a")) == " a":
+        first = next((i for i, piece in enumerate(pieces) if piece), None)
+        if first is not None:
+            pieces[first] = pieces[first].removeprefix(" ")
+    return tuple(pieces)
+
+
+def pieces_of_prefixes(prefixes: Sequence[str]) -> tuple[str, ...] | None:
+    """The text of each token from the texts of the first token, the first two, and so on; None where they do not grow.
+
+    For a tokenizer that is asked over a wire: all prefixes can be asked at once.
+    """
+    pieces = []
+    before = ""
+    for position, prefix in enumerate(prefixes, 1):
+        known = prefix if position == len(prefixes) else prefix.rstrip(UNFINISHED)
+        if len(known) < len(before):
+            known = before  # a character that is unfinished still
+        if not known.startswith(before):
+            return None
+        pieces.append(known[len(before) :])
+        before = known
+    return tuple(pieces)
+
+
+# --- how many a request has --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class RequestLength:
+    """The length of a request."""
+
+    tokens: int
+    exact: bool
+    """Whether the model counted it itself; else it is an estimate, on the safe side for papers."""
+
+    def __str__(self) -> str:
+        """The number, and whether it is an estimate."""
+        return f"{self.tokens:,} tokens" if self.exact else f"about {self.tokens:,} tokens (estimated)"
+
+
+async def request_length(model: object, messages: Sequence[Message]) -> RequestLength:
+    """The messages' length as the model counts it, or estimated where it cannot tell.
+
+    Raises CallError where the model could tell, but does not answer now.
+    """
+    counted = await model.count_tokens(messages) if isinstance(model, MeasuringModel) else None
+    if counted is not None:
+        return RequestLength(counted, exact=True)
+    return RequestLength(sum(estimated_tokens(m.content) + MESSAGE_TOKENS for m in messages), exact=False)
+
+
+def estimated_tokens(text: str) -> int:
+    """Tokens of a text, rather too many than too few."""
+    signs = _LETTERS.sub("", text)
+    letters, plain = len(text) - len(signs), len(signs.encode("ascii", "ignore"))
+    return math.ceil(letters / LETTERS_A_TOKEN) + plain + (len(signs) - plain) * TOKENS_A_CHARACTER
+
+
+def context_limit(model: object, given: int | None) -> int | None:
+    """Most tokens of request and reply: what the model says, or what the user says where that is less or all there is.
+
+    None: nobody knows, and the server decides.
+    """
+    known = model.context_length if isinstance(model, MeasuringModel) else None
+    return min((limit for limit in (known, given) if limit is not None), default=None)

@@ -22,8 +22,16 @@ from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
-from goldless.jury.metering import Meter, metered
-from goldless.models.interface import Usage
+from goldless.models.interface import (
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    Usage,
+)
+from goldless.models.wrapper import WrappedModel, WrappedScorer
 from goldless.records import CallFailure
 
 TASK = "question"
@@ -151,11 +159,11 @@ class Jury:
         """
         if isinstance(answers, str) or len(answers) < 2:
             raise UserError("a jury decides between at least two answers; give a list of them")
-        meters = [metered(juror.model) for juror in self.jurors]
+        meters = [_metered(juror.model) for juror in self.jurors]
         heard: dict[str, list[Vote]] = {}
         errors: list[GoldlessError] = []
 
-        async def hear(juror: Juror, meter: Meter) -> None:
+        async def hear(juror: Juror, meter: JuryModel) -> None:
             try:
                 heard[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
             except GoldlessError as error:
@@ -171,7 +179,9 @@ class Jury:
         return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
 
 
-async def _ask(juror: Juror, model: Meter, question: str | None, answers: Sequence[str], at_once: int) -> list[Vote]:
+async def _ask(
+    juror: Juror, model: JuryModel, question: str | None, answers: Sequence[str], at_once: int
+) -> list[Vote]:
     """What a juror says of every pair in both orders, or of every answer."""
     count = range(len(answers))
     asked: list[tuple[int, int | None]] = [(i, None) for i in count]
@@ -188,6 +198,46 @@ async def _ask(juror: Juror, model: Meter, question: str | None, answers: Sequen
 
 def _vote(juror: Juror, first: int, second: int | None, said: JudgementEvidence) -> Vote:
     return Vote(juror.name, juror.scale.name, juror.weight, first, second, said.value, said.output, said.failure)
+
+
+# --- what a verdict costs ----------------------------------------------------------------------------------------
+
+
+class _Meter(WrappedModel):
+    """A model that counts what one verdict's calls are charged for, apart from other verdicts under way."""
+
+    def __init__(self, model: JuryModel) -> None:
+        super().__init__(model)
+        self.usage = Usage()
+
+
+class _ChatMeter(_Meter):
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        reply = await self._model.chat(request)
+        if isinstance(reply, ChatReply):
+            self.usage += reply.usage
+        return reply
+
+
+class _ScoringMeter(WrappedScorer, _Meter):
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        def count(replies: Mapping[int, ScoreReply]) -> None:
+            came = (reply.usage for reply in replies.values() if isinstance(reply, TokenLogprobs))
+            self.usage = sum(came, self.usage)
+            deliver(replies)
+
+        await self._model.score(requests, count)
+
+
+class _FullMeter(_ScoringMeter, _ChatMeter):
+    """A model that is both."""
+
+
+def _metered(model: JuryModel) -> _ChatMeter | _ScoringMeter:
+    """The model with a count of its own, able to do what the model can."""
+    if isinstance(model, ScoringJudge):
+        return _FullMeter(model) if isinstance(model, ChatJudge) else _ScoringMeter(model)
+    return _ChatMeter(model)
 
 
 # --- counting --------------------------------------------------------------------------------------------------

@@ -22,9 +22,18 @@ from yarl import URL
 
 from goldless.errors import GoldlessError, PrerequisiteError, UserError
 from goldless.http_serving import listening_application, serve_until_told
-from goldless.jury.completions import MODEL, RequestError, chunks, completion, error_body, model_entry, votes_data
-from goldless.jury.layouts import Case, read_case
 from goldless.jury.panel import Jury, JuryError, JuryVerdict
+from goldless.jury.wire import (
+    MODEL,
+    Case,
+    RequestError,
+    chunks,
+    completion,
+    error_body,
+    model_entry,
+    read_case,
+    votes_data,
+)
 
 LOGGER = logging.getLogger("goldless.jury")
 

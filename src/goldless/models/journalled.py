@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 
 from goldless.models.interface import (
-    Capabilities,
     ChatModel,
     ChatReply,
     ChatRequest,
@@ -29,16 +28,18 @@ from goldless.models.interface import (
 )
 from goldless.models.journal import Entry, Journal, model_hash
 from goldless.models.usage import Ledger
+from goldless.models.wrapper import WrappedModel, WrappedScorer
 from goldless.records import CallFailure
 
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
 OVER_BUDGET = CallFailure("budget", "not sent: it could have gone over the budget", attempts=0)
 
 
-class JournalledScorer:
+class JournalledScorer(WrappedScorer):
     """A scorer that asks only for what the journal does not have."""
 
     def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
+        super().__init__(scorer)
         self.scorer = scorer
         """The scorer itself: canaries must not be answered from the journal."""
         self._journal = journal
@@ -46,42 +47,6 @@ class JournalledScorer:
         self.reused = 0
         """Replies that came from the journal."""
         self._under_way: dict[str, anyio.Event] = {}
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who computes."""
-        return self.scorer.identity
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do."""
-        return self.scorer.capabilities
-
-    @property
-    def context_length(self) -> int | None:
-        """Most tokens of context and target together."""
-        return self.scorer.context_length
-
-    @property
-    def positions(self) -> str:
-        """Which positions are summed."""
-        return self.scorer.positions
-
-    async def prepare(self) -> None:
-        """Load, connect or probe."""
-        await self.scorer.prepare()
-
-    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request for log p(target | messages)."""
-        return await self.scorer.encode(messages, target)
-
-    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, as the scorer tells them."""
-        return await self.scorer.pieces(request)
-
-    async def aclose(self) -> None:
-        """Give back what the scorer holds."""
-        await self.scorer.aclose()
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Deliver what the journal has, then ask for the rest, each different call once."""
@@ -176,25 +141,15 @@ class JournalledScorer:
         return checked
 
 
-class JournalledChat:
+class JournalledChat(WrappedModel):
     """A chat model that asks only for what the journal does not have."""
 
     def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger) -> None:
-        self._model = model
+        super().__init__(model)
         self._journal = journal
         self.ledger = ledger
         self.reused = 0
         self._under_way: dict[str, anyio.Event] = {}
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who answers."""
-        return self._model.identity
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do."""
-        return self._model.capabilities
 
     @property
     def context_length(self) -> int | None:
@@ -204,14 +159,6 @@ class JournalledChat:
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages, where the model tells."""
         return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
-
-    async def prepare(self) -> None:
-        """Load, connect or probe."""
-        await self._model.prepare()
-
-    async def aclose(self) -> None:
-        """Give back what the model holds."""
-        await self._model.aclose()
 
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +25,13 @@ class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
     """The caller asked to stop."""
 
 
-class LocalEngine(Protocol):
-    """Computes log-probabilities and continuations of token ids."""
+class LocalEngine(ABC):
+    """Computes log-probabilities and continuations of token ids, one call at a time."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @abstractmethod
     def score(
         self,
         requests: Sequence[Pair],
@@ -48,6 +55,25 @@ class LocalEngine(Protocol):
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[int, float]]:
         """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
+        random = np.random.default_rng(seed)
+        with self._computing():
+            follow, new = self._follower(cancelled), context
+            for _ in range(most):
+                token, logprob = draw(follow(new), temperature, random)
+                if token in stop:
+                    return
+                yield token, logprob
+                new = (token,)
+
+    @abstractmethod
+    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
+        """A function that takes the tokens of one sequence piece by piece; it gives log p of everything behind each."""
+
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
+        """What is held while something is computed."""
+        with self._lock:
+            yield
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,6 @@ part is computed once, and no position attends to a token that is not its own pa
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -18,7 +17,7 @@ import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
 from goldless.models.gguf.graph import mask_names, past_names
-from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, Pair, draw, single_branch, wanted_positions
+from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, LocalEngine, Pair, single_branch, wanted_positions
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
@@ -32,16 +31,16 @@ Past = list[FloatArray]
 """Keys and values of a path, layer by layer: [key-value heads, tokens, head size]."""
 
 
-class Engine:
+class Engine(LocalEngine):
     """Computes log-probabilities and continuations of token ids."""
 
     def __init__(self, architecture: Architecture, folder: Path, *, threads: int | None = None) -> None:
         """Weights are loaded when they are first needed: a run that finds everything in the journal needs none."""
+        super().__init__()
         self.architecture = architecture
         self._folder = folder
         self._threads = threads or available_cores()
         self._past_names = past_names(architecture)
-        self._lock = threading.Lock()
 
     @cached_property
     def _body(self) -> Any:
@@ -134,38 +133,27 @@ class Engine:
             for w, value in zip(some, chosen, strict=True):
                 results[w.request][w.offset] = value
 
-    def generate(
-        self,
-        context: tuple[int, ...],
-        *,
-        most: int,
-        stop: frozenset[int],
-        temperature: float = 0.0,
-        seed: int | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> Iterator[tuple[int, float]]:
-        """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
-        random = np.random.default_rng(seed)
-        with self._lock:
-            past, hidden = self._empty_past(), np.zeros((1, 1), np.float32)
-            for begin in range(0, len(context), MOST_TOKENS_A_CALL):
-                hidden, past = self._step(context[begin : begin + MOST_TOKENS_A_CALL], begin, past)
-            for count in range(most):
+    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], FloatArray]:
+        past, position = self._empty_past(), 0
+
+        def behind(tokens: tuple[int, ...]) -> FloatArray:
+            nonlocal past, position
+            hidden = np.zeros((1, 1), np.float32)
+            for begin in range(0, len(tokens), MOST_TOKENS_A_CALL):
                 if cancelled():
                     raise Cancelled
-                token, logprob = self._next(hidden, temperature, random)
-                if token in stop:
-                    return
-                yield token, logprob
-                hidden, past = self._step((token,), len(context) + count, past)
+                piece = tokens[begin : begin + MOST_TOKENS_A_CALL]
+                hidden, past = self._step(piece, position, past)
+                position += len(piece)
+            (logprobs,) = self._head.run(["logprobs"], {"hidden": hidden, "targets": np.zeros(1, np.int64)})
+            found: FloatArray = logprobs[0]
+            return found
+
+        return behind
 
     def _step(self, tokens: tuple[int, ...], start: int, past: Past) -> tuple[FloatArray, Past]:
         hidden, new = self._run_siblings([Node(start, tokens, [])], past)
         return hidden[-1:], _extended(past, new, 0, len(tokens))
-
-    def _next(self, hidden: FloatArray, temperature: float, random: np.random.Generator) -> tuple[int, float]:
-        (logprobs,) = self._head.run(["logprobs"], {"hidden": hidden, "targets": np.zeros(1, np.int64)})
-        return draw(logprobs[0], temperature, random)
 
     def _empty_past(self) -> Past:
         shape = (self.architecture.key_value_heads, 0, self.architecture.head_size)

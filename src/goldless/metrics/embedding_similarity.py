@@ -14,8 +14,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from goldless.models.sentence_embedding import SentenceEmbedder, packaged_embedder
-from goldless.models.sentence_embedding.packaged import locate_packaged
+from goldless.models.sentence_embedding import PACKAGED, SentenceEmbedder, packaged_embedder
 from goldless.sentences import split_sentences
 
 Measure = Literal["f1", "precision", "recall"]
@@ -48,7 +47,7 @@ class SentenceSimilarity:
     def fetch(self, say: Callable[[str], None]) -> None:
         """Have the model's files at hand, saying so where they are fetched now."""
         if self.embedder is packaged_embedder:
-            locate_packaged(say)
+            PACKAGED.locate(say)
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); each distinct sentence is embedded once."""

@@ -24,7 +24,7 @@ from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
-from goldless.models.local_weights.sharing import sharing_word
+from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
 from goldless.runs.collection import Collector
 from goldless.runs.evaluation import Evaluation

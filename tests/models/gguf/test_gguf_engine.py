@@ -11,10 +11,9 @@ from tiny_models import write_tiny
 
 from goldless.errors import CapabilityError, UserError
 from goldless.models.chat_layout import FastTokenizer
-from goldless.models.gguf.build import build_model
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
 from goldless.models.gguf.engine import Engine
-from goldless.models.gguf.model import GgufModel
+from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
 
 SHAPES = {

@@ -6,7 +6,6 @@ Four-bit weights can stay as they are: onnxruntime's block-quantised matrix prod
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -181,15 +180,6 @@ class Checkpoint:
                 f"{self.path}: has no tensor {missing[0]} ({len(missing)} expected ones are missing): its layers are "
                 "not those this engine computes. Use hf:NAME_OR_PATH, or a server, for this model."
             )
-
-
-def file_sha256(path: Path) -> str:
-    """Hash of a whole file; a UserError where it cannot be read."""
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}). Give the path of a .gguf file.") from error
 
 
 def _half(raw: ByteArray, start: int, count: int = 1) -> FloatArray:

@@ -1,20 +1,39 @@
-"""A GGUF model as scorer and chat model: ``gguf:PATH``, and the embedded default."""
+"""A GGUF model as scorer and chat model: ``gguf:PATH``, and the embedded default.
+
+The engine's files are made once and kept in the cache; then the model is loaded without reading the GGUF again.
+"""
 
 from __future__ import annotations
 
+import json
+import shutil
+import tempfile
 import warnings
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from goldless.models.gguf.build import build_model
+from tokenizers import Tokenizer
+
+from goldless.errors import PrerequisiteError
+from goldless.models.cache import models_folder
+from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.gguf.checkpoint import Architecture, Checkpoint
 from goldless.models.gguf.engine import Engine
-from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity
+from goldless.models.gguf.graph import Kernel, save_body, save_head
+from goldless.models.gguf.tokenizer import build_tokenizer
+from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.models.local_model import LoadedModel, LocalModel
+from goldless.models.wheels import file_sha256
 
 if TYPE_CHECKING:
-    from goldless.models.gguf.graph import Kernel
     from goldless.records import CallFailure
+
+FORMAT = 1
+"""Raised whenever the graphs change what they compute or how they are called."""
+LARGEST_FLOAT32 = 300_000_000
+"""Models with more weights keep the file's blocks: four times less memory, about a quarter slower."""
 
 
 class GgufModel(LocalModel):
@@ -71,3 +90,90 @@ class GgufModel(LocalModel):
                 "gguf:PATH, hf:NAME_OR_PATH).",
                 stacklevel=2,
             )
+
+
+# --- the engine's files --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltModel:
+    """A model ready for the engine."""
+
+    folder: Path
+    sha256: str
+    """Of the GGUF file."""
+    architecture: Architecture
+    layout: ChatLayout
+    kernel: Kernel
+    tokenizer_hash: str
+    """Of tokenizer and chat template."""
+
+
+def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
+    """The engine's files for a GGUF file, from the cache or built now."""
+    sha256 = file_sha256(path)
+    for known in (kernel,) if kernel else ("float32", "blocks"):
+        folder = _folder(sha256, known)
+        if (folder / "settings.json").exists():
+            return _load(folder, sha256, known)
+    checkpoint = Checkpoint(path)
+    chosen: Kernel = kernel or ("float32" if checkpoint.weights() <= LARGEST_FLOAT32 else "blocks")
+    folder = _folder(sha256, chosen)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # another process may build the same model now: each builds aside, the first rename wins
+    aside = Path(tempfile.mkdtemp(dir=folder.parent, prefix=".building-"))
+    try:
+        _write(checkpoint, aside, chosen)
+        if not folder.exists():
+            aside.rename(folder)
+    except OSError as error:
+        if not (folder / "settings.json").exists():
+            raise PrerequisiteError(
+                f"cannot write the converted model to {folder} ({error}). Free some disk space, or set GOLDLESS_HOME "
+                "to a folder on a larger disk."
+            ) from error
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return _load(folder, sha256, chosen)
+
+
+def _folder(sha256: str, kernel: str) -> Path:
+    return models_folder() / f"{sha256[:16]}-{kernel}-v{FORMAT}"
+
+
+def _write(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
+    tokens = checkpoint.get("tokenizer.ggml.tokens")
+    begin = checkpoint.get("tokenizer.ggml.bos_token_id")
+    end = checkpoint.get("tokenizer.ggml.eos_token_id")
+    spaced = checkpoint.get("tokenizer.ggml.model") == "llama"
+    settings = {
+        "architecture": asdict(checkpoint.architecture),
+        "template": checkpoint.get("tokenizer.chat_template"),
+        "begin": tokens[begin] if begin is not None else "",
+        "end": tokens[end] if end is not None else "",
+        "add_begin": bool(begin is not None and checkpoint.get("tokenizer.ggml.add_bos_token", spaced)),
+    }
+    build_tokenizer(checkpoint).save(str(folder / "tokenizer.json"))
+    save_body(checkpoint, folder / "body.onnx", kernel)
+    save_head(checkpoint, folder / "head.onnx", kernel)
+    (folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+
+
+def _load(folder: Path, sha256: str, kernel: Kernel) -> BuiltModel:
+    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
+    layout = ChatLayout(
+        tokenizer=FastTokenizer(Tokenizer.from_str(tokenizer_text)),
+        template=settings["template"],
+        begin=settings["begin"],
+        end=settings["end"],
+        add_begin=settings["add_begin"],
+    )
+    return BuiltModel(
+        folder=folder,
+        sha256=sha256,
+        architecture=Architecture(**settings["architecture"]),
+        layout=layout,
+        kernel=kernel,
+        tokenizer_hash=content_hash(tokenizer_text, settings["template"]),
+    )

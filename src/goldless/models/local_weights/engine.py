@@ -19,7 +19,7 @@ import torch
 
 from goldless.models.local_engine import Cancelled, LocalEngine, Pair, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
-from goldless.models.local_weights.sharing import Sharing
+from goldless.models.local_weights.specification import Sharing
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:

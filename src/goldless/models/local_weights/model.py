@@ -10,10 +10,10 @@ from typing import Any, Self
 from goldless.errors import PrerequisiteError
 from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.local_weights.sharing import Sharing
 from goldless.models.local_weights.specification import (
     HfSpecification,
     Precision,
+    Sharing,
     Weights,
     adapter_folder,
     parse_specification,

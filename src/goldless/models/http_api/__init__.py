@@ -2,8 +2,7 @@
 
 specs.py        HttpModel from ``openai:MODEL`` and ``http://host:port/v1#MODEL``
 model.py        HttpModel: both Protocols of ``interface`` over one server
-chat.py         chat completions: what is asked and what the reply means
-choosing.py     which of the given answers was chosen, and with what probability
+chat.py         chat completions: what is asked, what the reply means, which of the given answers was chosen
 probing.py      the models a server lists, and which scoring dialect it speaks
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
 tokenizing.py   the server's own tokenizer

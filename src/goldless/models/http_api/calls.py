@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import orjson
-import stamina
 
 from goldless.models.http_api.client import AttemptError
 
@@ -26,10 +25,7 @@ if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
     from goldless.records import CallFailure
 
-# stamina logs every retry as a warning, and Python prints warnings that no handler takes. A thousand rate-limited
-# calls would bury the progress display; whoever sets up logging still gets them.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
-
+LOGGER = logging.getLogger("goldless.models")
 GROWTH = 1.05
 FALL = 0.8
 DEFAULT_START = 20
@@ -160,6 +156,15 @@ class RetryPolicy:
     lost_connections: bool = True
     """Whether timeouts and lost connections are tried again too."""
 
+    def wait_seconds(self, failures: int, retry_after_seconds: float | None) -> float:
+        """How long to wait after so many failures, the last of which named so long a pause.
+
+        What the server asks for is the least; one that always says "at once" must not use up all attempts at once.
+        """
+        usual = min(self.wait_max_seconds, self.wait_initial_seconds * 2.0 ** (failures - 1))
+        jitter = random.uniform(0.0, self.wait_jitter_seconds)  # noqa: S311 not secret
+        return max(retry_after_seconds or 0.0, usual) + jitter
+
     def hasty(self) -> RetryPolicy:
         """For a first contact: a server that is not there is reported at once, a busy one asked once more."""
         return replace(self, attempts=min(self.attempts, 2), lost_connections=False)
@@ -195,41 +200,18 @@ class Calls:
         return await self._insist(lambda: self._client.post(route, body))
 
     async def _insist(self, send: Send) -> Answer:
-        # Nearly every call succeeds at once; the retry machinery is set up only for those that do not.
-        try:
-            return Answer(await self._attempt(send))
-        except AttemptError as failure:
-            if not self._may_retry(failure):
-                raise
-            first = failure
-        return await self._retry(send, first)
-
-    async def _retry(self, send: Send, first: AttemptError) -> Answer:
-        policy = self._policy
         failed: list[CallFailure] = []
-        pending: AttemptError | None = first
-        try:
-            async for attempt in stamina.retry_context(
-                on=lambda error: self._wait(error, len(failed)),
-                attempts=policy.attempts,
-                timeout=None,
-                wait_initial=policy.wait_initial_seconds,
-                wait_max=policy.wait_max_seconds,
-                wait_jitter=policy.wait_jitter_seconds,
-            ):
-                with attempt:
-                    try:
-                        if pending is not None:  # stamina's first attempt is the one already made
-                            made, pending = pending, None
-                            raise made
-                        return Answer(await self._attempt(send), tuple(failed))
-                    except AttemptError as failure:
-                        failed.append(failure.record())
-                        raise
-        except AttemptError as last:
-            last.attempts = len(failed)
-            raise
-        raise AssertionError("stamina neither returned nor raised")  # pragma: no cover
+        while True:
+            try:
+                return Answer(await self._attempt(send), tuple(failed))
+            except AttemptError as failure:
+                failed.append(failure.record())
+                failure.attempts = len(failed)
+                if len(failed) >= self._policy.attempts or not self._may_retry(failure):
+                    raise
+                wait = self._policy.wait_seconds(len(failed), failure.retry_after_seconds)
+                LOGGER.info("attempt %d of %d: %s", len(failed), self._policy.attempts, failure.message)
+            await anyio.sleep(wait)
 
     async def _attempt(self, send: Send) -> Any:
         """One attempt in a slot of its own; the slot is free again while a retry waits."""
@@ -254,15 +236,3 @@ class Calls:
         if not self._policy.lost_connections and failure.kind in {"connection", "timeout"}:
             return False
         return (failure.retry_after_seconds or 0.0) <= self._policy.longest_retry_after_seconds
-
-    def _wait(self, error: Exception, failures: int) -> bool | float:
-        """For stamina: no retry, one after its usual wait, or one after so many seconds."""
-        if not isinstance(error, AttemptError) or not self._may_retry(error):
-            return False
-        if error.retry_after_seconds is None:
-            return True
-        # What the server asks for is the least; one that always says "at once" must not use up all attempts at once.
-        policy = self._policy
-        usual = min(policy.wait_max_seconds, policy.wait_initial_seconds * 2.0 ** (failures - 1))
-        jitter = random.uniform(0.0, policy.wait_jitter_seconds)  # noqa: S311 not secret
-        return max(error.retry_after_seconds, usual) + jitter

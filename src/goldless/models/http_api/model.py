@@ -215,7 +215,7 @@ class HttpModel:
 
         With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer where the text
         holds exactly one, else the most probable one. Where neither can be told, the text is as the model wrote it and
-        ``choice_logprobs`` is None. How probabilities are read stands in ``choosing``.
+        ``choice_logprobs`` is None. How probabilities are read stands in ``chat``.
         """
         if not self._name:
             await self._connect()

@@ -4,4 +4,7 @@ from __future__ import annotations
 
 from goldless.models.local_weights.model import HfModel
 
-__all__ = ["HfModel"]
+__all__ = ["HfModel", "open_hf"]
+
+open_hf = HfModel.from_specification
+"""The model that stands behind ``hf:``."""

@@ -20,7 +20,7 @@ import orjson
 from aiohttp import web
 from yarl import URL
 
-from goldless.errors import GoldlessError, PrerequisiteError, UserError
+from goldless.errors import GoldlessError, PrerequisiteError, UserError, kind_and_place
 from goldless.http_serving import listening_application, serve_until_told
 from goldless.jury.panel import Jury, JuryError, JuryVerdict
 from goldless.jury.wire import (
@@ -237,7 +237,7 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     except GoldlessError as error:
         LOGGER.error("a case was not decided: %s", error)  # noqa: TRY400 - the message says it all
     except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
-        LOGGER.error("a case was not decided: %s", _kind_and_place(error))  # noqa: TRY400
+        LOGGER.error("a case was not decided: %s", kind_and_place(error))  # noqa: TRY400
     said = "the jury could not work on this case; the server's log says why"
     return _json(error_body(said, status=500), status=500, headers=_NO_RETRY)
 
@@ -247,17 +247,6 @@ _NO_RETRY = {"X-Should-Retry": "false"}
 
 def _headers(status: int) -> dict[str, str]:
     return {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
-
-
-def _kind_and_place(error: BaseException) -> str:
-    """What was raised, in which file and line: the message of an unknown error may quote what was sent."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = "" if trace is None else f" in {trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}"
-    return f"{type(error).__name__}{place}"
 
 
 def _gate(token: str | None, names: frozenset[str] | None) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 from goldless.errors import ModelSpecError, nearest
 from goldless.models.interface import ModelIdentity
-from goldless.models.provider import Form, Maker, Model, Provider, Say, Use
+from goldless.models.provider import Form, Model, Provider, Say, Use
 from goldless.models.scripted import ScriptedModel
 from goldless.plugins import Catalogue
 
@@ -30,18 +30,16 @@ def _late(place: str) -> Callable[..., Any]:
     return call
 
 
-def _server(place: str, scheme: str = "") -> Maker:
-    """Opens a model on a server; an address is told with its scheme."""
-    return lambda rest, use, _: _late(place)(f"{scheme}{rest}", use=use, dialects=DIALECTS)
-
-
-def _address(scheme: str, *forms: Form) -> Provider:
+def _servers(what: str, *forms: Form, scheme: str = "", **facts: Any) -> Provider:
+    """A provider of models on servers, which are asked in any of the dialects; an address is told with its scheme."""
+    opened, named = _late(f"http_api:{what}_model"), _late(f"http_api:{what}_identity")
     return Provider(
         forms=forms,
-        make=_server("http_api:http_model", scheme),
+        make=lambda rest, use, _: opened(f"{scheme}{rest}", use=use, dialects=DIALECTS),
         local=False,
         dialects=DIALECTS,
-        unopened=lambda rest: _late("http_api:http_identity")(f"{scheme}{rest}"),
+        unopened=lambda rest: named(f"{scheme}{rest}"),
+        **facts,
     )
 
 
@@ -78,19 +76,18 @@ OURS = {
         local=True,
         reopened_by_name=True,
     ),
-    "openai": Provider(
-        forms=(Form("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),),
-        make=_server("http_api:openai_model"),
-        local=False,
+    "openai": _servers(
+        "openai",
+        Form("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
         price_id="openai",
-        dialects=DIALECTS,
-        unopened=_late("http_api:openai_identity"),
         reopened_by_name=True,
     ),
-    "http": _address(
-        "http:", Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …")
+    "http": _servers(
+        "http",
+        Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …"),
+        scheme="http:",
     ),
-    "https": _address("https:"),
+    "https": _servers("http", scheme="https:"),
     "scripted": Provider(
         forms=(Form("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),),
         make=lambda rest, _use, _say: ScriptedModel.from_file(rest),

@@ -7,12 +7,11 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib import resources
-from pathlib import Path
 
 from aiohttp import web
 from yarl import URL
 
-from goldless.errors import UserError
+from goldless.errors import UserError, kind_and_place
 from goldless.http_serving import listening_application, serve_until_told
 from goldless.viewer.comparison import compare_page
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
@@ -219,8 +218,8 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     except UserError as error:
         response = _problem(400, str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
-        LOGGER.error("a page could not be made: %s", _kind_and_place(error))  # noqa: TRY400
-        response = _problem(500, f"This page could not be made ({_kind_and_place(error)}).")
+        LOGGER.error("a page could not be made: %s", kind_and_place(error))  # noqa: TRY400
+        response = _problem(500, f"This page could not be made ({kind_and_place(error)}).")
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response
@@ -231,14 +230,3 @@ def _problem(status: int, message: str) -> web.Response:
     if status == 405:
         response.headers["Allow"] = "GET, HEAD"
     return response
-
-
-def _kind_and_place(error: BaseException) -> str:
-    """What was raised, in which file and line: the message of an unknown error may quote a text."""
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = "" if trace is None else f" in {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}"
-    return f"{type(error).__name__}{place}"

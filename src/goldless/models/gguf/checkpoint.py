@@ -6,7 +6,6 @@ Four-bit weights can stay as they are: onnxruntime's block-quantised matrix prod
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -101,10 +100,6 @@ class Checkpoint:
     def __contains__(self, name: str) -> bool:
         """Whether the file has a tensor of this name."""
         return name in self._tensors
-
-    def names(self) -> Iterator[str]:
-        """Names of all tensors."""
-        return iter(self._tensors)
 
     def dense(self, name: str) -> FloatArray:
         """A tensor in float32, rows first."""

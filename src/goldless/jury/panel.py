@@ -12,16 +12,20 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import anyio
+import numpy as np
+import numpy.typing as npt
 
 from goldless.errors import GoldlessError, ModelError, UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
+from goldless.metrics.chair import panel_verdicts, vote_share
+from goldless.metrics.judgement_table import PairJudgements, pair_judgements_from_columns
 from goldless.models.interface import (
     ChatReply,
     ChatRequest,
@@ -245,46 +249,51 @@ def _metered(model: JuryModel) -> _ChatMeter | _ScoringMeter:
 
 def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage) -> JuryVerdict:
     votes = tuple(itertools.chain.from_iterable(by_juror.values()))
-    shares = _shares(by_juror, answers)
-    unheard = [str(i + 1) for i, share in enumerate(shares) if share is None]
-    if unheard:
+    compared = _compared(by_juror, answers)
+    shares = _shares(compared, {vote.juror: vote.weight for vote in votes})
+    if np.isnan(shares).any():
+        unheard = ", ".join(str(i + 1) for i in np.flatnonzero(np.isnan(shares)))
         failures = {f"{vote.juror}: {vote.failure.kind}": None for vote in votes if vote.failure is not None}
         raise JuryError(
-            f"no juror's verdict can be used for answer {', '.join(unheard)} of {answers}; the calls failed with "
+            f"no juror's verdict can be used for answer {unheard} of {answers}; the calls failed with "
             f"{'; '.join(failures)}. Ask again, or look into the jurors.",
             votes,
         )
-    found = tuple(share for share in shares if share is not None)
-    leaders = [i for i, share in enumerate(found) if share > max(found) - TIE_TOLERANCE]
-    absent = tuple(name for name, said in by_juror.items() if not any(_pulls(said)))
-    return JuryVerdict(leaders[0] if len(leaders) == 1 else None, found, votes, absent, usage)
+    leaders = np.flatnonzero(shares > shares.max() - TIE_TOLERANCE)
+    winner = int(leaders[0]) if len(leaders) == 1 else None
+    heard = np.any(compared.asked.any(axis=2) & ~(compared.asked & np.isnan(compared.value)).any(axis=2), axis=1)
+    absent = tuple(name for name, votes_once in zip(compared.reviewers, heard, strict=True) if not votes_once)
+    return JuryVerdict(winner, tuple(shares.tolist()), votes, absent, usage)
 
 
-def _shares(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> list[float | None]:
-    """Each answer's mean share of the pairs it stands in; None where none of them has a vote."""
-    pulls: dict[tuple[int, int], list[tuple[float, float]]] = {}
-    for said in by_juror.values():
-        for pair, weight, value in _pulls(said):
-            pulls.setdefault(pair, []).append((weight, value))
-    of_answer: list[list[float]] = [[] for _ in range(answers)]
-    for (i, j), votes in pulls.items():
-        whole = math.fsum(weight for weight, _ in votes)
-        share = math.fsum(weight * value for weight, value in votes) / whole
-        of_answer[i].append(share)
-        of_answer[j].append(1 - share)
-    return [math.fsum(some) / len(some) if some else None for some in of_answer]
+def _shares(compared: PairJudgements, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    """Each answer's mean share of the pairs it stands in, as the chair counts votes; NaN where none has a vote."""
+    verdicts = panel_verdicts(compared, weights=weights)
+    table = np.full((len(verdicts.agents), len(verdicts.agents)), np.nan)
+    share = vote_share(verdicts)
+    table[verdicts.low, verdicts.high], table[verdicts.high, verdicts.low] = share, 1 - share
+    voted = ~np.isnan(table)
+    means: npt.NDArray[np.float64] = np.full(len(table), np.nan)
+    np.divide(np.where(voted, table, 0.0).sum(axis=1), voted.sum(axis=1), out=means, where=voted.any(axis=1))
+    return means
 
 
-def _pulls(said: Sequence[Vote]) -> Iterator[tuple[tuple[int, int], float, float]]:
-    """One juror's votes on pairs: the pair with the lower index first, the weight, the value for the lower index."""
-    compared = {(vote.first, vote.second): vote.value for vote in said if vote.second is not None}
-    rated = {vote.first: vote.value for vote in said if vote.second is None}
-    for vote in said:
-        i, j, value = vote.first, vote.second, vote.value
-        if j is not None and i < j:
-            swapped = compared[j, i]
-            if value is not None and swapped is not None:
-                yield (i, j), vote.weight, (value + 1 - swapped) / 2
-    for (i, rating), (j, other) in itertools.combinations(rated.items(), 2):
-        if rating is not None and other is not None:
-            yield (i, j), said[0].weight, 0.5 if rating == other else float(rating > other)
+def _compared(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> PairJudgements:
+    """All votes as comparisons; whoever rates compares each pair once, by the two ratings."""
+    rows = []
+    for juror, said in by_juror.items():
+        rows += [(juror, vote.first, vote.second, vote.value) for vote in said if vote.second is not None]
+        rated = [(vote.first, vote.value) for vote in said if vote.second is None]
+        rows += [(juror, i, j, _preference(a, b)) for (i, a), (j, b) in itertools.combinations(rated, 2)]
+    jurors, first, second, values = zip(*rows, strict=True)
+    names = [str(i) for i in range(answers)]
+    return pair_judgements_from_columns(
+        jurors, [TASK] * len(rows), [names[i] for i in first], [names[i] for i in second], values, agents=names
+    )
+
+
+def _preference(first: float | None, second: float | None) -> float | None:
+    """How far the first of two ratings is the better one; None where one is missing."""
+    if first is None or second is None:
+        return None
+    return 0.5 if first == second else float(first > second)

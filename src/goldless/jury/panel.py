@@ -25,7 +25,7 @@ from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
 from goldless.metrics.chair import panel_verdicts, vote_share
-from goldless.metrics.judgement_table import PairJudgements, pair_judgements_from_columns
+from goldless.metrics.judgement_table import PairJudgements, pair_judgements
 from goldless.models.interface import (
     ChatReply,
     ChatRequest,
@@ -280,16 +280,13 @@ def _shares(compared: PairJudgements, weights: Mapping[str, float]) -> npt.NDArr
 
 def _compared(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> PairJudgements:
     """All votes as comparisons; whoever rates compares each pair once, by the two ratings."""
-    rows = []
+    rows: list[tuple[str, int, int, float | None]] = []
     for juror, said in by_juror.items():
         rows += [(juror, vote.first, vote.second, vote.value) for vote in said if vote.second is not None]
         rated = [(vote.first, vote.value) for vote in said if vote.second is None]
         rows += [(juror, i, j, _preference(a, b)) for (i, a), (j, b) in itertools.combinations(rated, 2)]
-    jurors, first, second, values = zip(*rows, strict=True)
-    names = [str(i) for i in range(answers)]
-    return pair_judgements_from_columns(
-        jurors, [TASK] * len(rows), [names[i] for i in first], [names[i] for i in second], values, agents=names
-    )
+    votes = [JudgementEvidence(juror, "votes", TASK, str(i), str(j), value=value) for juror, i, j, value in rows]
+    return pair_judgements(votes, agents=[str(i) for i in range(answers)])
 
 
 def _preference(first: float | None, second: float | None) -> float | None:

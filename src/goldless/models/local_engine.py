@@ -17,6 +17,7 @@ from goldless.models.prefix_tree import Node, build_tree, walk
 HEAD_ELEMENTS = 1 << 22
 """Most logits at once: 16 MiB in float32."""
 
+FloatArray = npt.NDArray[np.float32]
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 """Token ids of a context and of the target that follows it."""
 
@@ -31,18 +32,21 @@ class LocalEngine(ABC):
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
-    @abstractmethod
     def score(
         self,
         requests: Sequence[Pair],
         *,
         cancelled: Callable[[], bool] = lambda: False,
         share: bool = True,
-    ) -> list[npt.NDArray[np.float32]]:
+    ) -> list[FloatArray]:
         """Log p of each target token given context and earlier target tokens, for every (context, target).
 
         ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
         """
+        results = [np.zeros(len(target), np.float32) for _, target in requests]
+        with self._computing():
+            self._score(requests, results, cancelled, share=share)
+        return results
 
     def generate(
         self,
@@ -64,6 +68,12 @@ class LocalEngine(ABC):
                     return
                 yield token, logprob
                 new = (token,)
+
+    @abstractmethod
+    def _score(
+        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
+    ) -> None:
+        """Fill in the results."""
 
     @abstractmethod
     def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:

@@ -7,9 +7,12 @@ import re
 import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from goldless.models.interface import MeasuringModel, Message
+
+if TYPE_CHECKING:
+    from goldless.models.chat_layout import TextTokenizer
 
 UNFINISHED = "\ufffd"
 """What a decoder writes for the bytes of a character whose other bytes stand in the next token."""
@@ -57,17 +60,7 @@ class KeptIds:
 # --- the text of each --------------------------------------------------------------------------------------------
 
 
-class Decoding(Protocol):
-    """As much of a tokenizer as is needed to spell tokens."""
-
-    def text_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text."""
-
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of token ids."""
-
-
-def token_texts(tokenizer: Decoding, ids: Sequence[int]) -> tuple[str, ...] | None:
+def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...] | None:
     """The text of each token, which joined give the text of all; None where the tokenizer cannot be cut so.
 
     A character whose bytes lie in several tokens belongs to the one that completes it; the others have no text.
@@ -88,7 +81,7 @@ def token_texts(tokenizer: Decoding, ids: Sequence[int]) -> tuple[str, ...] | No
     return _without_added_space(tokenizer, pieces)
 
 
-def _without_added_space(tokenizer: Decoding, pieces: list[str]) -> tuple[str, ...]:
+def _without_added_space(tokenizer: TextTokenizer, pieces: list[str]) -> tuple[str, ...]:
     """The pieces without the blank that some tokenizers put before every text and do not take away again."""
     if tokenizer.decode(tokenizer.text_ids("a")) == " a":
         first = next((i for i, piece in enumerate(pieces) if piece), None)

@@ -57,27 +57,14 @@ class Engine(LocalEngine):
         options.enable_mem_pattern = False  # made for inputs of one shape; with ours it only keeps memory
         return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
 
-    def score(
-        self,
-        requests: Sequence[Pair],
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        share: bool = True,
-    ) -> list[FloatArray]:
-        """Log p of each target token given context and earlier target tokens, for every (context, target).
-
-        ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
-        """
-        results = [np.zeros(len(target), np.float32) for _, target in requests]
+    def _score(
+        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
+    ) -> None:
         # the last token of a target is predicted, never read: it need not be computed
         sequences = [context + target[:-1] for context, target in requests]
-        with self._lock:
-            if share:
-                self._score_tree(build_tree(sequences), requests, results, cancelled)
-            else:
-                for i, sequence in enumerate(sequences):
-                    self._score_tree(single_branch(i, sequence), requests, results, cancelled)
-        return results
+        alone = (single_branch(i, sequence) for i, sequence in enumerate(sequences))
+        for root in [build_tree(sequences)] if share else alone:
+            self._score_tree(root, requests, results, cancelled)
 
     def _score_tree(self, root: Node, requests: Any, results: list[FloatArray], cancelled: Callable[[], bool]) -> None:
         stack = [(pack, self._empty_past()) for pack in _packs(root.children)]

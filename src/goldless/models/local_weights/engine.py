@@ -13,19 +13,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import numpy.typing as npt
 import torch
 
-from goldless.models.local_engine import Cancelled, LocalEngine, Pair, wanted_positions
+from goldless.models.local_engine import Cancelled, FloatArray, LocalEngine, Pair, wanted_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory
 from goldless.models.local_weights.specification import Sharing
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
     from goldless.models.local_weights.packed_scoring import PackedScorer
-
-FloatArray = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,35 +134,22 @@ class TorchEngine(LocalEngine):
         self.packed = packed
         self._weight_bytes = network.weight_bytes
 
-    def score(
-        self,
-        requests: Sequence[Pair],
-        *,
-        cancelled: Callable[[], bool] = lambda: False,
-        share: bool = True,
-    ) -> list[FloatArray]:
-        """The log p of each target token given context and earlier target tokens, for every (context, target).
-
-        ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
-        """
-        results = [np.zeros(len(target), np.float32) for _, target in requests]
+    def _score(
+        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
+    ) -> None:
         if share and self.packed is not None:
-            with self._computing():
-                self.packed.score(requests, results, cancelled)
-            return results
+            self.packed.score(requests, results, cancelled)
+            return
         # the last token of a target is predicted, never read: it is computed only where the length of a text matters
         end = None if self._network.rotates_by_length else -1
         sequences = [context + target[:end] for context, target in requests]
-        with self._computing():
-            if share and self._network.shares:
-                self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, cancelled)
-            else:
-                for i, sequence in enumerate(sequences):
-                    if cancelled():
-                        raise Cancelled
-                    node = Node(0, sequence, [i])
-                    self._read([node], self._network.run_alone(sequence), requests, results)
-        return results
+        if share and self._network.shares:
+            self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, cancelled)
+            return
+        for i, sequence in enumerate(sequences):
+            if cancelled():
+                raise Cancelled
+            self._read([Node(0, sequence, [i])], self._network.run_alone(sequence), requests, results)
 
     def _score_tree(
         self, root: Node, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool]

@@ -12,9 +12,6 @@ from goldless.models.interface import ModelIdentity
 from goldless.models.local_model import LoadedModel, LocalModel
 from goldless.models.local_weights.specification import (
     HfSpecification,
-    Precision,
-    Sharing,
-    Weights,
     adapter_folder,
     parse_specification,
 )
@@ -27,48 +24,24 @@ INSTALL = "pip install 'goldless[transformers]'"
 class HfModel(LocalModel):
     """A model of the Hugging Face hub, or in a local folder of the same form, computed with torch on this machine."""
 
-    def __init__(
-        self,
-        name_or_path: str,
-        *,
-        adapter: str | None = None,
-        weights: Weights | None = None,
-        device: str | None = None,
-        dtype: Precision | None = None,
-        revision: str | None = None,
-        sharing: Sharing = "auto",
-    ) -> None:
-        """``device``: cuda where there is one, else cpu. ``dtype``: the checkpoint's own on cuda, float32 on cpu.
+    def __init__(self, base: str | HfSpecification, *, revision: str | None = None, **options: Any) -> None:
+        """``base``: a name on the hub or a folder, with ``options`` as the fields of an HfSpecification; or one.
 
-        ``adapter`` is a folder with an adapter for this model, ``weights`` how many bits its weights are kept in, and
-        ``revision`` a branch, tag or commit of a hub model. ``sharing`` is the way in which what requests share is
-        computed once; a model that cannot be packed is computed the other way, and its identity says so.
+        ``revision`` is a branch, tag or commit of a hub model. A model that cannot share in the way that was asked for
+        is computed the other way, and its identity says so.
         """
         super().__init__()
-        self._name_or_path = name_or_path
-        self._adapter = adapter
-        self._weights = weights
-        self._device = device
-        self._dtype = dtype
+        self._wanted = base if isinstance(base, HfSpecification) else HfSpecification(base, **options)
         self._revision = revision
-        self._sharing: Sharing = sharing
 
     @classmethod
     def from_specification(cls, written: str | HfSpecification) -> Self:
         """The model that stands behind ``hf:``."""
-        found = parse_specification(written) if isinstance(written, str) else written
-        return cls(
-            found.base,
-            adapter=found.adapter,
-            weights=found.weights,
-            device=found.device,
-            dtype=found.dtype,
-            sharing=found.sharing or "auto",
-        )
+        return cls(parse_specification(written) if isinstance(written, str) else written)
 
     def training_record(self) -> Mapping[str, Any]:
         """What its adapter says of its training; empty where there is none, or one that was made elsewhere."""
-        folder = None if self._adapter is None else adapter_folder(self._adapter)
+        folder = None if self._wanted.adapter is None else adapter_folder(self._wanted.adapter)
         if folder is None:
             return {}
         from goldless.models.local_weights.adapter import read_record  # noqa: PLC0415 - it imports torch
@@ -84,18 +57,15 @@ class HfModel(LocalModel):
         from goldless.models.local_weights.engine import open_engine  # noqa: PLC0415
         from goldless.models.local_weights.network import Network, explained_memory  # noqa: PLC0415
 
+        wanted = self._wanted
         with explained_memory():
             checkpoint = load_checkpoint(
-                self._name_or_path,
-                device=self._device,
-                dtype=self._dtype,
-                revision=self._revision,
-                weights=self._weights,
+                wanted.base, device=wanted.device, dtype=wanted.dtype, revision=self._revision, weights=wanted.weights
             )
-            if self._adapter is not None:
-                checkpoint = with_adapter(checkpoint, self._adapter)
+            if wanted.adapter is not None:
+                checkpoint = with_adapter(checkpoint, wanted.adapter)
             network = Network(checkpoint.model, checkpoint.probe)
-            engine, settings = open_engine(network, self._sharing)
+            engine, settings = open_engine(network, wanted.sharing or "auto")
         identity = ModelIdentity(
             provider="hf",
             name=checkpoint.name,

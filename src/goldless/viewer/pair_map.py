@@ -8,19 +8,21 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from goldless.errors import GoldlessError, UserError
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.embedded import embedded_model, find_embedded
-from goldless.models.gguf.model import GgufModel
 from goldless.models.interface import Message
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.sentences import split_sentences
 from goldless.studies import read_study
 from goldless.templates import TEMPLATES
+
+if TYPE_CHECKING:
+    from goldless.models.gguf.model import GgufModel
 
 SURPRISE_LIMITS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Nats of surprise, -log p, at which the shade changes: 0 hardly any to 6 a great deal."""

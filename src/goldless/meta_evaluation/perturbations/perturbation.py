@@ -14,8 +14,7 @@ from typing import Any, Literal, Protocol, TypeVar
 from goldless.concurrency import side_by_side
 from goldless.errors import GoldlessError, UserError
 from goldless.meta_evaluation.perturbations.headings import SECTIONS
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
-from goldless.models.interface import unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, unusable
 from goldless.records import CallFailure, Response, Task
 from goldless.studies import Study, study_from_records
 

@@ -192,7 +192,7 @@ def goldless_review(folder: Path) -> tuple[dict[str, float], Callable[[], object
     from goldless.metrics.judgement_table import pair_judgements  # noqa: PLC0415
     from goldless.metrics.ranking import rank_by_win_rate  # noqa: PLC0415
     from goldless.runs.review_evidence import recorded_review  # noqa: PLC0415
-    from goldless.runs.reviewing import shares_by_agent  # noqa: PLC0415
+    from goldless.runs.review_outcome import shares_by_agent  # noqa: PLC0415
     from goldless.studies import read_study  # noqa: PLC0415
 
     study = read_study(folder)
@@ -222,8 +222,6 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], dict[str, float]
 
 def warm() -> None:
     """Import everything that a measurement uses, so that the clock sees the work alone."""
-    import goldless.runs.pipeline  # noqa: PLC0415
-    import goldless.runs.reviewing  # noqa: F401, PLC0415
 
 
 def peak_mib() -> float:

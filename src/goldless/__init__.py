@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from goldless.runs.estimate import Plan
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_results import Review
-    from goldless.runs.review_store import save_review
-    from goldless.runs.store import save_run
+    from goldless.runs.store import save_review, save_run
     from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
 
 __all__ = [
@@ -110,8 +109,7 @@ _HOMES = {
     "goldless.runs.evaluation": "Evaluation",
     "goldless.runs.estimate": "Plan",
     "goldless.runs.review_results": "Review",
-    "goldless.runs.review_store": "save_review",
-    "goldless.runs.store": "save_run",
+    "goldless.runs.store": "save_review save_run",
     "goldless.studies": "Study read_study sample_study study_from_frame write_study",
 }
 """Where each public name is defined: it is imported when it is first used, since all together take seconds."""

@@ -29,9 +29,8 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
 from goldless.runs.options import REVIEWING, SCORING, Options, Progress
-from goldless.runs.pipeline import evaluate_study
+from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
-from goldless.runs.reviewing import review_study
 from goldless.studies import as_study
 
 Result = TypeVar("Result")

@@ -6,11 +6,11 @@ import json
 
 import numpy as np
 import pytest
+from goldless.metrics.scores import ResponseScore
 from scipy import stats
 
 from goldless.errors import UserError
 from goldless.gre_bench.contamination import contamination_clock, public_dates
-from goldless.metrics.scores import ResponseScore
 from goldless.records import Agent
 from goldless.studies import read_study
 

@@ -26,8 +26,7 @@ from goldless.models.usage import Price
 from goldless.reports.report_table import Column, ReportTable, large_text, seconds_text, usd_text
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
-from goldless.runs.options import Options as ReviewOptions
-from goldless.runs.reviewing import review_study
+from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_result
 from goldless.studies import sample_study
 
@@ -227,9 +226,7 @@ def test_the_journal_tells_the_time_in_which_at_least_one_call_was_under_way(tmp
 
 
 def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_token(study):
-    cost = planned_reviewer_costs(study, ReviewOptions(reviewers=(f"far={SERVER}",)), prices={"far": Price(1.0, 10.0)})[
-        "far"
-    ]
+    cost = planned_reviewer_costs(study, Options(reviewers=(f"far={SERVER}",)), prices={"far": Price(1.0, 10.0)})["far"]
     asked = [
         sum(len(message.content) for message in SCALES["pairwise"].messages(one.text, other.text, prompt=None)) // 4 + 1
         for _, responses in study
@@ -244,14 +241,14 @@ def test_planned_judgements_are_both_orders_of_every_pair_at_four_characters_a_t
 
 
 def test_a_reviewer_is_not_planned_for_agents_of_its_own_family(study):
-    own = planned_reviewer_costs(study, ReviewOptions(reviewers=("ann=embedded",)))["ann"]
+    own = planned_reviewer_costs(study, Options(reviewers=("ann=embedded",)))["ann"]
     assert own.judgements == 6
     assert (own.usd, own.price_from) == (0.0, "on this machine")
 
 
 def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(study):
     names = ("openai:gpt-4o-mini", f"far={SERVER}", "near=openai:gpt-4o-mini")
-    found = planned_reviewer_costs(study, ReviewOptions(reviewers=names), prices={"near": Price(3.0, 3.0)})
+    found = planned_reviewer_costs(study, Options(reviewers=names), prices={"near": Price(3.0, 3.0)})
     # OpenAI's list price of gpt-4o-mini: 0.15 and 0.60 dollars a million tokens
     assert found["openai:gpt-4o-mini"].price == Price(0.15, 0.6)
     assert found["openai:gpt-4o-mini"].price_from == "price table"
@@ -262,12 +259,12 @@ def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(stu
 @pytest.mark.parametrize("given", ["gpt-4o", "anthropic:claude-3", "openai:", "http://", "scripted:nowhere.jsonl"])
 def test_a_reviewer_that_is_no_model_is_refused_rather_than_free(study, given):
     with pytest.raises(UserError):
-        planned_reviewer_costs(study, ReviewOptions(reviewers=(f"r={given}",)))
+        planned_reviewer_costs(study, Options(reviewers=(f"r={given}",)))
 
 
 @pytest.mark.parametrize("given", ["embedded", "gguf:some.gguf", "hf:some/model"])
 def test_only_a_model_on_this_machine_is_free(study, given):
-    cost = planned_reviewer_costs(study, ReviewOptions(reviewers=(f"r={given}",)))["r"]
+    cost = planned_reviewer_costs(study, Options(reviewers=(f"r={given}",)))["r"]
     assert (cost.usd, cost.price_from) == (0.0, "on this machine")
 
 
@@ -291,7 +288,7 @@ def recorded_study(tmp_path, study, **columns):
 
 async def test_tokens_that_the_study_counts_are_used_and_those_given_go_before_them(study, tmp_path):
     recorded = recorded_study(tmp_path, study, input_tokens=500, output_tokens=2)
-    options = ReviewOptions(recorded=True, resamples=200)
+    options = Options(recorded=True, resamples=200)
     review = await review_study(recorded, options)
     prices = {"r": Price(10.0, 30.0)}
     cost = reviewer_costs(recorded, review, options, prices=prices)["r"]
@@ -304,7 +301,7 @@ async def test_tokens_that_the_study_counts_are_used_and_those_given_go_before_t
 async def test_what_a_run_was_charged_is_used_for_reviewers_that_were_asked(study):
     """The scripted model is charged one token for its answer and one for each word of the question."""
     reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
-    options = ReviewOptions(reviewers={"lazy": reviewer}, resamples=200)
+    options = Options(reviewers={"lazy": reviewer}, resamples=200)
     review = await review_study(study, options)
     cost = reviewer_costs(study, review, options)["lazy"]
     assert cost.tokens_from == "measured"
@@ -325,7 +322,7 @@ def test_prices_are_one_number_or_two():
 
 
 def test_prices_of_strangers_and_no_tokens_are_refused(study):
-    options = ReviewOptions(reviewers=("near=embedded",))
+    options = Options(reviewers=("near=embedded",))
     with pytest.raises(UserError, match="'neer'; did you mean 'near'"):
         planned_reviewer_costs(study, options, prices={"neer": Price(1.0, 1.0)})
     for tokens in (0, -5, math.inf):

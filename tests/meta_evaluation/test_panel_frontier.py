@@ -19,7 +19,7 @@ from goldless.meta_evaluation.cost.panel_search import halves, held_out, search_
 from goldless.meta_evaluation.cost.panels import find_panels, panel_frontier
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
-from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import Options
 from judgement_columns import pair_judgements_from_columns
 
 FAST = {"resamples": 200}
@@ -271,7 +271,7 @@ def test_labels_that_decide_nothing_and_no_splits_are_refused():
 async def test_panels_need_a_pairwise_scale_no_exam_and_labels(study_file, options, words):
     study = goldless.read_study(study_file())
     with pytest.raises(UserError, match=words):
-        await find_panels(study, ReviewOptions(reviewers=("x",), recorded=True, **options))
+        await find_panels(study, Options(reviewers=("x",), recorded=True, **options))
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def xsum(recorded):
 
 
 def panels_of(study, members, **settings):
-    options = ReviewOptions(reviewers=members, recorded=True, convention="paper", resamples=200)
+    options = Options(reviewers=members, recorded=True, convention="paper", resamples=200)
     prices = {name: PAPER_PRICES[name] for name in members}
     return anyio.run(functools.partial(find_panels, prices=prices, **settings), study, options)
 
@@ -341,7 +341,7 @@ def test_a_panel_without_gpt4_comes_within_a_hundredth_of_it_for_a_twentieth_of_
 @pytest.mark.recorded
 def test_where_own_families_are_left_out_the_agents_that_no_common_pair_is_of_are_named(xsum):
     """ChatGPT and vicuna-7b are agents too: counted from the tables, common pairs are those of the other five."""
-    options = ReviewOptions(reviewers=("gpt4", "chatgpt", "vicuna-7b"), recorded=True, resamples=200)
+    options = Options(reviewers=("gpt4", "chatgpt", "vicuna-7b"), recorded=True, resamples=200)
     found = anyio.run(functools.partial(find_panels, splits=5), xsum, options).frontier
     assert found.unseen == ("chatgpt", "vicuna-7b")
     assert any("none of these pairs is of chatgpt, vicuna-7b" in note for note in found.notes)

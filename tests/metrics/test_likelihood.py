@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers
 
 from goldless.evidence import LogprobEvidence
 from goldless.metrics.likelihood import pair_scores
-from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers
 from goldless.records import CallFailure
 
 TIMEOUT = CallFailure("timeout", "late")

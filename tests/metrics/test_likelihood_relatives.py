@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from goldless.metrics.scores import PairScore, mean_over_variants, pair_matrix
 
 from goldless.evidence import LogprobEvidence
 from goldless.metrics.likelihood import GEM, RELATIVES, pair_scores
-from goldless.metrics.scores import PairScore, mean_over_variants, pair_matrix
 from goldless.records import CallFailure
 
 

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from goldless.metrics.scores import PairScore, ResponseScore
 from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import MetricError
 from goldless.evidence import VerdictEvidence
-from goldless.metrics.scores import PairScore, ResponseScore
 from goldless.metrics.tvd_mi import contrasts, contrasts_from_table, response_scores
 from goldless.records import CallFailure
 from goldless.studies import read_study

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from goldless.metrics.scores import PairScore
+
 from goldless.metrics.wins import win_scores
 
 # a judge that always says the first is better, except that b beats a from either place

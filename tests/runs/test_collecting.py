@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
+from goldless.runs.collecting import task_groups
 
 import goldless
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
 from goldless.runs import collecting
-from goldless.runs.collecting import task_groups
 
 TASKS = 5
 WORDS = ("zarn", "bluk", "mipo")

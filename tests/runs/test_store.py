@@ -8,11 +8,11 @@ import math
 
 import polars as pl
 import pytest
+from goldless.metrics.scores import mean_over_peers
 
 import goldless
 from goldless.errors import UserError
 from goldless.metrics.likelihood import pair_scores
-from goldless.metrics.scores import mean_over_peers
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.store import as_json, check_writable, save_run

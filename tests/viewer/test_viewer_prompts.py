@@ -10,10 +10,9 @@ import goldless
 from goldless.models.interface import ChatReply
 from goldless.records import CallFailure
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
-from goldless.runs.options import Options as ReviewOptions
-from goldless.runs.review_store import save_review
-from goldless.runs.reviewing import review_study
-from goldless.runs.store import save_run
+from goldless.runs.options import Options
+from goldless.runs.pipeline import review_study
+from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
 from goldless.viewer.asked import Asked
 from goldless.viewer.library import Library
@@ -117,7 +116,7 @@ def test_the_prompt_of_every_verdict_is_what_the_critic_was_asked_and_the_reply_
 
 
 def reviewed(tmp_path, reviewer, **options):
-    options = ReviewOptions(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
+    options = Options(reviewers={"judge": reviewer}, resamples=200, journal=tmp_path / "j.sqlite", **options)
     save_review(anyio.run(review_study, study("Which of"), options), tmp_path / "run")
     return everything(tmp_path / "run", tmp_path / "j.sqlite", lambda s: _judgements(s, 1).rows)
 

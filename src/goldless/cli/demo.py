@@ -61,8 +61,8 @@ def demo(
 
 def _review(study: Study, options: Options, output: Output) -> None:
     """The exam of the embedded model, which is too small to be a reviewer."""
-    from goldless.runs.review_store import save_review
-    from goldless.runs.reviewing import review_study
+    from goldless.runs.pipeline import review_study
+    from goldless.runs.store import save_review
 
     say("The embedded model sits the automatic exam: consistency, pertinence and self-confidence.")
     asked = replace(options, reviewers=("embedded",), exams=("auto",))

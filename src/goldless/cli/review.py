@@ -19,8 +19,8 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
 
     Exit code 4: nobody passed. Example: goldless review study/ --reviewers openai:gpt-4o,openai:gpt-4o-mini --exam auto
     """
-    from goldless.runs.review_store import save_review
-    from goldless.runs.reviewing import review_study
+    from goldless.runs.pipeline import review_study
+    from goldless.runs.store import save_review
 
     found = output.run(review_study, study, options, replaces_evidence=True)
     if output.folder is not None:

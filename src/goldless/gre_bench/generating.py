@@ -24,10 +24,10 @@ from goldless.models.journal import Journal
 from goldless.models.tokens import RequestLength
 from goldless.models.usage import Price
 from goldless.records import Agent, CallFailure
-from goldless.runs.asking_reviewers import named_reviewers
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
+from goldless.runs.reviewers import named_reviewers
 from goldless.signature import Signature
 from goldless.studies import Study
 

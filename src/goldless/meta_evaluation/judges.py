@@ -25,7 +25,7 @@ from goldless.metrics.judgement_table import (
 from goldless.metrics.label_agreement import PairCredits, panel_credits, reviewer_credits, score_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.reviewing import shares_by_agent
+from goldless.runs.review_outcome import shares_by_agent
 from goldless.signature import table_hash
 from goldless.studies import Study
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError
+from goldless.models.cache import default_journal
 from goldless.models.catalogue import is_local, open_model
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Journal
@@ -73,6 +75,16 @@ class OpenModel:
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
         )
+
+
+@asynccontextmanager
+async def open_journal(path: Path | None) -> AsyncIterator[Journal]:
+    """The journal that replies are kept in: the user's own where none is named."""
+    journal = Journal(path or default_journal())
+    try:
+        yield journal
+    finally:
+        journal.close()
 
 
 @asynccontextmanager

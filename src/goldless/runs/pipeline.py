@@ -1,6 +1,9 @@
 """The pipeline: the only place that knows the order of the stages.
 
-study → plan → collect (synopses → rewrites → log-probabilities / verdicts) → metrics → statistics → leaderboard
+study → plan → collect → metrics → statistics → results
+
+Collected are synopses, then rewrites, then log-probabilities; a critic's verdicts; exams, then judgements of those who
+passed.
 """
 
 from __future__ import annotations
@@ -8,7 +11,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -20,7 +23,6 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric
 from goldless.metrics.tvd_mi import reading
-from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
@@ -28,12 +30,24 @@ from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
 from goldless.runs.collection import Collector
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.opening import OpenModel, Spending, open_models, refuse_without_chat, refuse_without_scoring
-from goldless.runs.options import Options, check_options
+from goldless.runs.opening import (
+    OpenModel,
+    Spending,
+    open_journal,
+    open_models,
+    refuse_without_chat,
+    refuse_without_scoring,
+)
+from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, metric_outcome, rater_outcome, signature
 from goldless.runs.parts import EvidenceParts
 from goldless.runs.plan import RunPlan, plan_run
 from goldless.runs.recorded import recorded_contrasts, recorded_verdicts, recorded_wins, usable_logprobs
+from goldless.runs.review_evidence import recorded_review
+from goldless.runs.review_labels import what_people_said
+from goldless.runs.review_outcome import qualified, review_result, without_families
+from goldless.runs.review_results import Review
+from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
 from goldless.runs.trained_scorer import training_notes
 from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.signature import table_hash
@@ -140,42 +154,60 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
     return MetricScores(metric, scores, signature(metric, scores, given.study, options))
 
 
+async def review_study(study: Study, options: Options) -> Review:
+    """Hold the exams, ask those who pass for their judgements, and count their votes."""
+    check_review_options(options)
+    people = what_people_said(study, options)
+    scale = options.chosen_scale
+    if options.recorded:
+        names = [str(name) for name in options.reviewers]
+        evidence = recorded_review(study, scale=scale, reviewers=names, convention=options.convention)
+        evidence = without_families(study, options, evidence)
+        qualification, notes = qualified(study, options, evidence, people)
+        return review_result(study, options, evidence, people, qualification, notes=notes)
+    async with open_journal(options.journal) as journal, open_models(review_parts(options), options, journal) as models:
+        reviewers = ReviewCollector(study, options, models, people.questioners)
+        licensed = reviewers.licensed()
+        answers = [] if licensed else await reviewers.exams()
+        evidence = exam_evidence(list(reviewers.models), answers, scale)
+        qualification, notes = (licensed, ()) if licensed else qualified(study, options, evidence, people)
+        evidence = replace(evidence, judgements=await reviewers.judgements(qualification.passed))
+        readings = reviewers.readings(qualification.passed)
+    return review_result(study, options, evidence, people, qualification, notes=notes, models=models, readings=readings)
+
+
 # --- asking models -------------------------------------------------------------------------------------------------
 
 
 async def _collect(plan: RunPlan) -> Collected:
     """Everything the metrics need, asked of models as far as it is not there."""
     options = plan.options
-    journal = Journal(options.journal or default_journal())
-    try:
-        async with open_models(plan.parts(), options, journal) as models:
-            _check_parts(plan, models)
-            _warn_of_training(plan, models)
-            parts = EvidenceParts()
-            collector = Collector(plan.study, options, parts)
-            canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None
-            stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
-            synopses = empty(SYNOPSES)
-            if plan.synopses:
-                synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
-            rewritten = await _preprocess(plan, collector, models)
-            tables: dict[str, Any] = {"synopses": synopses}
-            if rewritten:
-                tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
-            if plan.likelihood:
-                wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
-                tables["logprobs"] = await collector.score(models["scorer"], wanted, plan.peers, synopses)
-                tables["with_tokens"] = partial(parts.scan, "logprobs")
-            if stage is not None:
-                tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
-            described = {}
-            if canaries is not None:
-                described["logprobs"] = _scorer_description(models["scorer"], canaries)
-            if stage is not None:
-                described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
-            return Collected(Evidence(**tables, described=described), models, canaries)
-    finally:
-        journal.close()
+    async with open_journal(options.journal) as journal, open_models(plan.parts(), options, journal) as models:
+        _check_parts(plan, models)
+        _warn_of_training(plan, models)
+        parts = EvidenceParts()
+        collector = Collector(plan.study, options, parts)
+        canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None
+        stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
+        synopses = empty(SYNOPSES)
+        if plan.synopses:
+            synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
+        rewritten = await _preprocess(plan, collector, models)
+        tables: dict[str, Any] = {"synopses": synopses}
+        if rewritten:
+            tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
+        if plan.likelihood:
+            wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
+            tables["logprobs"] = await collector.score(models["scorer"], wanted, plan.peers, synopses)
+            tables["with_tokens"] = partial(parts.scan, "logprobs")
+        if stage is not None:
+            tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
+        described = {}
+        if canaries is not None:
+            described["logprobs"] = _scorer_description(models["scorer"], canaries)
+        if stage is not None:
+            described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
+        return Collected(Evidence(**tables, described=described), models, canaries)
 
 
 def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:

@@ -9,7 +9,7 @@ from typing import TypedDict
 from goldless.errors import MetricError, UserError, nearest
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
-from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import Options
 from goldless.studies import Study
 
 QUESTIONERS = 3
@@ -29,7 +29,7 @@ class People:
     """Agents whose responses the human exam is made of."""
 
 
-def what_people_said(study: Study, options: ReviewOptions) -> People:
+def what_people_said(study: Study, options: Options) -> People:
     """The labels of a study, as far as it has any. Raises where an exam needs what is not there."""
     check_margin(options.margin)
     agents = [agent.agent for agent in study.agents]
@@ -65,7 +65,7 @@ class _Names(TypedDict):
     criterion: str | None
 
 
-def _criterion(study: Study, options: ReviewOptions) -> str | None:
+def _criterion(study: Study, options: Options) -> str | None:
     known = sorted({label.criterion for label in study.labels() if label.criterion is not None})
     if options.criterion is not None and options.criterion not in known:
         raise UserError(f"no label has the criterion {options.criterion!r}{nearest(options.criterion, known)}")
@@ -74,7 +74,7 @@ def _criterion(study: Study, options: ReviewOptions) -> str | None:
     return options.criterion
 
 
-def _questioners(labels: PairLabels, options: ReviewOptions) -> tuple[str, ...]:
+def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:
     """The agents named, or some drawn by the seed among those that people decided about."""
     if options.questioners is not None:
         return tuple(options.questioners)

@@ -17,9 +17,11 @@ from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
 from goldless.metrics.label_information import Information
+from goldless.reports.review_tables import review_markdown
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
 from goldless.runs.parts import write_table
+from goldless.runs.review_results import Review, review_as_json
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
 from goldless.templates import FIELDS
@@ -95,6 +97,20 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     write_text(folder / "leaderboard.md", "\n".join(tables))
     write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
     return finish_folder(folder, "score", evaluation.source, evaluation.spending)
+
+
+def save_review(review: Review, folder: Path | str) -> Path:
+    """Write results and evidence. Every file is whole or not there."""
+    folder = Path(folder)
+    check_writable(folder, review.source, replaces_evidence=True)
+    write_table(as_texts(review.judgements), folder, "judgements")
+    exams = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in review.answers)
+    if exams:
+        write_text(folder / "exams.jsonl", exams)
+    data = review_as_json(review)
+    write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
+    write_text(folder / "review.md", review_markdown(data))
+    return finish_folder(folder, "review", review.source, review.spending)
 
 
 def save_result(

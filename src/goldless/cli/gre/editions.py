@@ -199,7 +199,7 @@ def review(
     from goldless.gre_bench.agent_facts import read_agent_facts
     from goldless.gre_bench.edition import open_edition
     from goldless.gre_bench.making import review_edition
-    from goldless.runs.asking_reviewers import named_reviewers
+    from goldless.runs.reviewers import named_reviewers
 
     opened = open_edition(edition)
     chosen = named_reviewers(split(models or ()))

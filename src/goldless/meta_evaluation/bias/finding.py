@@ -37,7 +37,6 @@ from goldless.metrics.judgement_table import Convention, PairJudgements, Respons
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
-from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.review_labels import what_people_said
@@ -78,7 +77,7 @@ async def find_bias(
     draws = draws_of(options)
     agents = agent_names(study)
     pairs = read_favours(favours, agents)
-    how = ReviewOptions(
+    how = Options(
         reviewers=reviewers,
         scale=scale,
         own_family=True,  # what a reviewer makes of its own kind is what is looked for

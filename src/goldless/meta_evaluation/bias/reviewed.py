@@ -13,9 +13,9 @@ from goldless.evidence import JUDGEMENTS, empty
 from goldless.meta_evaluation.judges import recorded_scales
 from goldless.models.catalogue import find_provider
 from goldless.runs.opening import Spending
-from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import Options
+from goldless.runs.pipeline import review_study
 from goldless.runs.review_evidence import recorded_review
-from goldless.runs.reviewing import review_study
 from goldless.studies import Study
 
 Reviewers = Sequence[Any] | Mapping[str, Any]
@@ -41,7 +41,7 @@ class Reviewed:
         return sum(row.cost_usd or 0.0 for row in self.spending)
 
 
-async def reviewers_judgements(study: Study, how: ReviewOptions) -> Reviewed:
+async def reviewers_judgements(study: Study, how: Options) -> Reviewed:
     """What the study carries of the named reviewers, of all where none is named; others are models, and asked.
 
     With ``how.recorded`` nobody is asked.
@@ -74,7 +74,7 @@ async def reviewers_judgements(study: Study, how: ReviewOptions) -> Reviewed:
     )
 
 
-def _check_asked(study: Study, how: ReviewOptions, asked: Reviewers, known: Sequence[str]) -> None:
+def _check_asked(study: Study, how: Options, asked: Reviewers, known: Sequence[str]) -> None:
     """Refuse names without judgements where nobody is to be asked, or that are no models either."""
     strange = [
         str(name)

@@ -22,11 +22,11 @@ from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
 from goldless.models.usage import MILLION, Price, parse_price, price_of, public_price
 from goldless.reports.report_table import Column, ReportTable
-from goldless.runs.asking_reviewers import named_reviewers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN
-from goldless.runs.options import Options as ReviewOptions
+from goldless.runs.options import Options
 from goldless.runs.review_evidence import reviewer_family
 from goldless.runs.review_results import Review
+from goldless.runs.reviewers import named_reviewers
 from goldless.studies import Study
 
 TokensFrom = Literal["given", "recorded", "measured", "estimated"]
@@ -108,7 +108,7 @@ def reviewer_table(costs: Iterable[ReviewerCost]) -> ReportTable:
 def reviewer_costs(
     study: Study,
     review: Review,
-    options: ReviewOptions,
+    options: Options,
     *,
     prices: Mapping[str, Price] | None = None,
     tokens_a_judgement: float | None = None,
@@ -135,7 +135,7 @@ class _Counter:
     """What judgements of several reviewers cost, by what is known of their tokens."""
 
     def __init__(
-        self, study: Study, options: ReviewOptions, prices: Mapping[str, Price], tokens_a_judgement: float | None
+        self, study: Study, options: Options, prices: Mapping[str, Price], tokens_a_judgement: float | None
     ) -> None:
         self._study, self._options, self._prices, self._given = study, options, prices, tokens_a_judgement
         self._sizes: dict[tuple[str, Asked], int] = {}
@@ -158,7 +158,7 @@ class _Counter:
         return ReviewerCost(name, len(asked), *tokens, tokens_from=source, price=price, price_from=price_from)
 
 
-def _recorded_tokens(study: Study, options: ReviewOptions) -> dict[str, tuple[float, float]]:
+def _recorded_tokens(study: Study, options: Options) -> dict[str, tuple[float, float]]:
     """Tokens read and written a judgement as the study counts them, of reviewers with both on every row."""
     table = study.table("judgements")
     columns = ("input_tokens", "output_tokens")
@@ -201,7 +201,7 @@ def _measured_tokens(review: Review) -> dict[str, tuple[float, float]]:
 
 def planned_reviewer_costs(
     study: Study,
-    options: ReviewOptions,
+    options: Options,
     *,
     prices: Mapping[str, Price] | None = None,
     tokens_a_judgement: float | None = None,
@@ -218,9 +218,7 @@ def planned_reviewer_costs(
     return found
 
 
-def _questions(
-    study: Study, options: ReviewOptions, name: str, identity: ModelIdentity | None
-) -> Sequence[ReviewQuestion]:
+def _questions(study: Study, options: Options, name: str, identity: ModelIdentity | None) -> Sequence[ReviewQuestion]:
     """What a reviewer is asked: everything but what is of its own family."""
     families = {agent.agent: agent.family or agent.agent for agent in study.agents}
     own = reviewer_family(name, None if identity is None else identity.name, options.families, families)
@@ -236,7 +234,7 @@ def _questions(
 
 def _read(
     study: Study,
-    options: ReviewOptions,
+    options: Options,
     reviewer: str,
     asked: Sequence[Asked],
     sizes: dict[tuple[str, Asked], int],
@@ -260,7 +258,7 @@ def _read(
     return total
 
 
-def _price(name: str, prices: Mapping[str, Price], options: ReviewOptions) -> tuple[Price | None, PriceFrom]:
+def _price(name: str, prices: Mapping[str, Price], options: Options) -> tuple[Price | None, PriceFrom]:
     if name in prices:
         return prices[name], "given"
     given = name if options.recorded else named_reviewers(options.reviewers).get(name, name)

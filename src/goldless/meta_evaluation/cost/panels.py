@@ -35,11 +35,10 @@ from goldless.metrics.label_agreement import PairCredits, accuracies, compare_cr
 from goldless.metrics.pair_labels import PairLabels
 from goldless.models.usage import Price
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.options import Options as ReviewOptions
-from goldless.runs.options import check_review_options
+from goldless.runs.options import Options, check_review_options
+from goldless.runs.pipeline import review_study
 from goldless.runs.review_labels import what_people_said
 from goldless.runs.review_results import Review
-from goldless.runs.reviewing import review_study
 from goldless.signature import Signature
 from goldless.studies import Study
 
@@ -360,7 +359,7 @@ class PanelCosts:
 
 async def find_panels(
     study: Study,
-    options: ReviewOptions,
+    options: Options,
     *,
     prices: Mapping[str, Price] | None = None,
     tokens_a_judgement: float | None = None,

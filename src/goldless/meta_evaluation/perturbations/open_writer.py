@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from goldless.meta_evaluation.perturbations.perturbation import Writer
-from goldless.models.cache import default_journal
-from goldless.models.journal import Journal
 from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_models, refuse_without_chat
+from goldless.runs.opening import OpenModel, Part, Spending, open_journal, open_models, refuse_without_chat
 from goldless.runs.options import Options, Progress
 
 
@@ -52,10 +50,7 @@ async def open_writer(given: Any, options: Options, *, to: str) -> AsyncIterator
     if given is None:
         yield OpenWriter(options)
         return
-    journal = Journal(options.journal or default_journal())
-    try:
-        async with open_models([Part("writer", given, "chat")], options, journal) as models:
-            refuse_without_chat(models["writer"], to)
-            yield OpenWriter(options, models["writer"])
-    finally:
-        journal.close()
+    parts = [Part("writer", given, "chat")]
+    async with open_journal(options.journal) as journal, open_models(parts, options, journal) as models:
+        refuse_without_chat(models["writer"], to)
+        yield OpenWriter(options, models["writer"])

@@ -1,7 +1,4 @@
-"""A peer review: reviewers sit an exam, those who pass judge, the chair counts their votes.
-
-study → exams → qualification → judgements → panel → agreement with people → ranking
-"""
+"""From judgements to a review: who passed the exam, what the panel says, how far it agrees with people, who leads."""
 
 from __future__ import annotations
 
@@ -30,12 +27,10 @@ from goldless.metrics.label_agreement import (
 from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
-from goldless.runs.asking_reviewers import AskedReviewers, ask_reviewers
-from goldless.runs.opening import Spending
-from goldless.runs.options import Options as ReviewOptions
-from goldless.runs.options import check_review_options
-from goldless.runs.review_evidence import ReviewEvidence, recorded_review, without_own_family
-from goldless.runs.review_labels import People, what_people_said
+from goldless.runs.opening import OpenModel
+from goldless.runs.options import Options
+from goldless.runs.review_evidence import ReviewEvidence, without_own_family
+from goldless.runs.review_labels import People
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature, table_hash
 from goldless.studies import Study
@@ -49,7 +44,7 @@ class _Draws(TypedDict):
     level: float
 
 
-def _draws(options: ReviewOptions) -> _Draws:
+def _draws(options: Options) -> _Draws:
     return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
 
 
@@ -57,29 +52,10 @@ REFITS = 1000
 """Resamples that Bradley-Terry is fitted to again."""
 
 
-async def review_study(study: Study, options: ReviewOptions) -> Review:
-    """Hold the exams, ask those who pass for their judgements, and count their votes."""
-    check_review_options(options)
-    people = what_people_said(study, options)
-    if options.recorded:
-        names = [str(name) for name in options.reviewers]
-        evidence = recorded_review(study, scale=options.chosen_scale, reviewers=names, convention=options.convention)
-        evidence = _allowed(study, options, evidence)
-        qualification, notes = _qualify(study, options, evidence, people)
-        return _result(study, options, evidence, people, qualification, notes=notes)
-    asked = await ask_reviewers(
-        study,
-        options,
-        questioners=people.questioners,
-        qualified=lambda found: _qualify(study, options, found, people),
-    )
-    return _result(study, options, asked.evidence, people, asked.qualification, notes=asked.notes, asked=asked)
-
-
 # --- exams -------------------------------------------------------------------------------------------------------
 
 
-def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> ReviewEvidence:
+def without_families(study: Study, options: Options, evidence: ReviewEvidence) -> ReviewEvidence:
     """The evidence without judgements on agents of a reviewer's own family."""
     if options.judges_own_family:
         return evidence
@@ -91,8 +67,8 @@ def _allowed(study: Study, options: ReviewOptions, evidence: ReviewEvidence) -> 
     )
 
 
-def _qualify(
-    study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: People
+def qualified(
+    study: Study, options: Options, evidence: ReviewEvidence, people: People
 ) -> tuple[Qualification, tuple[str, ...]]:
     """Who passed, and what must be said of it."""
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
@@ -130,9 +106,7 @@ def _qualify(
     )
 
 
-def _trait(
-    trait: str, study: Study, options: ReviewOptions, evidence: ReviewEvidence, people: People
-) -> dict[str, Trait]:
+def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence, people: People) -> dict[str, Trait]:
     draws, convention = _draws(options), options.convention
     if trait == "human exam" and people.labels is not None:
         judged = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
@@ -177,16 +151,18 @@ def _heard(reviewers: Sequence[str], rows: pl.DataFrame) -> list[str]:
 # --- results -----------------------------------------------------------------------------------------------------
 
 
-def _result(
+def review_result(
     study: Study,
-    options: ReviewOptions,
+    options: Options,
     evidence: ReviewEvidence,
     people: People,
     qualification: Qualification,
     *,
     notes: Sequence[str],
-    asked: AskedReviewers | None = None,
+    models: Mapping[str, OpenModel] | None = None,
+    readings: Mapping[str, str] | None = None,
 ) -> Review:
+    """The results of a review. ``models``: the reviewers that were asked; None: recorded ones."""
     table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
     heard = () if table is None else table.reviewers
     weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
@@ -196,7 +172,7 @@ def _result(
         notes.append("Spearman and Kendall's tau are over all agents, the exam's responses among them")
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
-    identities = {} if asked is None else asked.identities
+    identities = {name: model.identity for name, model in (models or {}).items()}
     counted = evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
     counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
     reviewers = tuple(
@@ -214,7 +190,6 @@ def _result(
         )
         for candidate in qualification.candidates
     )
-    spending: tuple[Spending, ...] = () if asked is None else asked.spending
     review = Review(
         source=study,
         scale=options.scale,
@@ -227,20 +202,20 @@ def _result(
         rankings=_rankings(panel, options),
         judgements=evidence.judgements,
         answers=evidence.answers,
-        spending=spending,
+        spending=tuple(model.spending for model in dict.fromkeys((models or {}).values())),
         notes=tuple(notes),
         labels=_counted(people),
         settings={
             "task_description": options.task_description,
             "descriptions": dict(options.descriptions),
-            "readings": {} if asked is None else dict(asked.readings),
+            "readings": dict(readings or {}),
         },
     )
     return replace(review, licences=_licences(study, options, review, identities))
 
 
 def _panel(
-    table: PairJudgements | ResponseRatings, weights: Mapping[str, float], options: ReviewOptions
+    table: PairJudgements | ResponseRatings, weights: Mapping[str, float], options: Options
 ) -> PanelVerdicts | PanelScores:
     if isinstance(table, PairJudgements):
         return panel_verdicts(table, weights=weights, convention=options.convention)
@@ -252,7 +227,7 @@ def _agreements(
     table: PairJudgements | ResponseRatings,
     panel: PanelVerdicts | PanelScores | None,
     people: People,
-    options: ReviewOptions,
+    options: Options,
 ) -> dict[str, Agreement]:
     """Of each reviewer by name, and of the panel under the empty name."""
     if people.tested is None:
@@ -279,7 +254,7 @@ def _agreements(
     return agreements
 
 
-def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: ReviewOptions) -> PanelScores:
+def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Options) -> PanelScores:
     if isinstance(table, ResponseRatings):
         return reviewer_scores(table, name)
     return shares_by_agent(panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
@@ -300,7 +275,7 @@ def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
     return PanelScores(verdicts.tasks, verdicts.agents, score, counts, counts, verdicts.weights, "raw")
 
 
-def _rankings(panel: PanelVerdicts | PanelScores | None, options: ReviewOptions) -> tuple[Ranking, ...]:
+def _rankings(panel: PanelVerdicts | PanelScores | None, options: Options) -> tuple[Ranking, ...]:
     if panel is None:
         return ()
     draws = _draws(options)
@@ -324,7 +299,7 @@ def _counted(people: People) -> dict[str, int]:
 
 def _signature(
     study: Study,
-    options: ReviewOptions,
+    options: Options,
     evidence: ReviewEvidence,
     qualification: Qualification,
     *,
@@ -361,12 +336,12 @@ def _signature(
     return Signature("peer-review", settings)
 
 
-def _wording(name: str, options: ReviewOptions) -> str:
+def _wording(name: str, options: Options) -> str:
     return prompt_hash(options.chosen_scale, options.descriptions.get(name, options.task_description))
 
 
 def _licences(
-    study: Study, options: ReviewOptions, review: Review, identities: Mapping[str, ModelIdentity]
+    study: Study, options: Options, review: Review, identities: Mapping[str, ModelIdentity]
 ) -> tuple[Licence, ...]:
     """Licences of those who passed an exam now, written where that was asked for."""
     if options.issue_to is None:

@@ -1,11 +1,11 @@
-"""Asking reviewers: their exams, and of those who pass the judgements."""
+"""Reviewers: who they are, what they are asked in exams, and the judgements of those who pass."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -24,73 +24,17 @@ from goldless.judging.licences import Licence, check, prompt_hash, read_licence,
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage, Stage
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.qualification import Candidate, Qualification
-from goldless.models.cache import default_journal
-from goldless.models.interface import ModelIdentity
-from goldless.models.journal import Journal
 from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
-from goldless.runs.opening import OpenModel, Part, Spending, open_models
+from goldless.runs.opening import OpenModel, Part
 from goldless.runs.options import Options, Progress
-from goldless.runs.options import Options as ReviewOptions
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
 from goldless.studies import Study
 
 CHANGER = "question changer"
 QUESTIONS_AT_ONCE = 64
 """On this machine a reviewer's questions are put in batches of so many: what a batch computes is kept together."""
-
-Qualify = Callable[[ReviewEvidence], tuple[Qualification, tuple[str, ...]]]
-
-
-@dataclass(frozen=True, slots=True)
-class AskedReviewers:
-    """What reviewers said, and who of them may vote."""
-
-    evidence: ReviewEvidence
-    qualification: Qualification
-    notes: tuple[str, ...]
-    identities: Mapping[str, ModelIdentity]
-    """By reviewer."""
-    spending: tuple[Spending, ...]
-    readings: Mapping[str, str] = field(default_factory=dict)
-    """How each reviewer's verdicts were read; none of a debate."""
-
-
-async def ask_reviewers(
-    study: Study, options: ReviewOptions, *, questioners: Sequence[str], qualified: Qualify
-) -> AskedReviewers:
-    """Hold the exams, then ask those who pass for their judgements."""
-    named = named_reviewers(options.reviewers)
-    for option, given in (("--family", options.families), ("--describe", options.descriptions)):
-        for name in given:
-            if name not in named:
-                raise UserError(f"{option} {name!r}: no reviewer of that name{nearest(name, named)}")
-    journal = Journal(options.journal or default_journal())
-    opening = Options(budget_usd=options.budget_usd, price=options.price, say=options.say)
-    use: Use = "chat" if options.verdicts == "labels" else "both"
-    parts = [Part(name, given, use) for name, given in named.items()]
-    if options.changer is not None and "pertinence" in options.traits:
-        parts.append(Part(CHANGER, options.changer, "chat"))
-    try:
-        async with open_models(parts, opening, journal) as opened:
-            models = {name: opened[name] for name in named}
-            asking = _Asking(study, options, models, tuple(questioners), opened.get(CHANGER))
-            licensed = asking.licensed()
-            answers = [] if licensed else await asking.exams()
-            evidence = _exam_evidence(tuple(named), answers, options.chosen_scale)
-            qualification, notes = (licensed, ()) if licensed else qualified(evidence)
-            judgements = await asking.judgements(qualification.passed)
-            return AskedReviewers(
-                evidence=replace(evidence, judgements=judgements),
-                qualification=qualification,
-                notes=notes,
-                identities={name: model.identity for name, model in models.items()},
-                spending=tuple(model.spending for model in dict.fromkeys(opened.values())),
-                readings={} if options.debate else asking.readings(qualification.passed),
-            )
-    finally:
-        journal.close()
 
 
 def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
@@ -110,7 +54,21 @@ def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _exam_evidence(reviewers: tuple[str, ...], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
+def review_parts(options: Options) -> list[Part]:
+    """The models that a review opens: its reviewers, and who changes questions for the pertinence exam."""
+    named = named_reviewers(options.reviewers)
+    for option, given in (("--family", options.families), ("--describe", options.descriptions)):
+        for name in given:
+            if name not in named:
+                raise UserError(f"{option} {name!r}: no reviewer of that name{nearest(name, named)}")
+    use: Use = "chat" if options.verdicts == "labels" else "both"
+    parts = [Part(name, given, use) for name, given in named.items()]
+    if options.changer is not None and "pertinence" in options.traits:
+        parts.append(Part(CHANGER, options.changer, "chat"))
+    return parts
+
+
+def exam_evidence(reviewers: Sequence[str], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
     """What the exams rest on."""
 
     def of(exam: str, on: str | None = None) -> pl.DataFrame:
@@ -119,7 +77,7 @@ def _exam_evidence(reviewers: tuple[str, ...], answers: Sequence[ExamAnswer], sc
 
     rows = tuple(answer.as_row() for answer in answers)
     return ReviewEvidence(
-        reviewers=reviewers,
+        reviewers=tuple(reviewers),
         judgements=of("human", scale.name),
         comparisons=of("consistency"),
         pertinence=of("pertinence"),
@@ -129,15 +87,25 @@ def _exam_evidence(reviewers: tuple[str, ...], answers: Sequence[ExamAnswer], sc
 
 
 @dataclass(frozen=True)
-class _Asking:
+class ReviewCollector:
     """A study, and the reviewers it is put to."""
 
     study: Study
-    options: ReviewOptions
-    models: Mapping[str, OpenModel]
-    """Reviewers by name."""
-    questioners: tuple[str, ...]
-    changer: OpenModel | None
+    options: Options
+    opened: Mapping[str, OpenModel]
+    """Reviewers by name, and the one who changes questions."""
+    questioners: tuple[str, ...] = ()
+    """Agents whose responses the human exam is made of."""
+
+    @cached_property
+    def models(self) -> dict[str, OpenModel]:
+        """Reviewers by name."""
+        return {name: model for name, model in self.opened.items() if name != CHANGER}
+
+    @property
+    def changer(self) -> OpenModel | None:
+        """Who changes questions for the pertinence exam."""
+        return self.opened.get(CHANGER)
 
     @cached_property
     def answered(self) -> dict[str, list[str]]:
@@ -175,7 +143,9 @@ class _Asking:
         )
 
     def readings(self, names: Iterable[str]) -> dict[str, str]:
-        """How the verdicts of these reviewers are read."""
+        """How the verdicts of these reviewers are read; nothing of a debate."""
+        if self.options.debate is not None:
+            return {}
         stages = {name: self.stage(name, self.options.chosen_scale) for name in names}
         return {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
 

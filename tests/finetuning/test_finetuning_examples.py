@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from goldless.finetuning.examples import build_examples, scoring_stages
-from goldless.finetuning.splitting import TaskTexts
+from goldless.finetuning.examples import build_examples, scoring_stages, task_questions
+from goldless.finetuning.material import TaskTexts
 from goldless.models.local_weights import HfModel
+from goldless.scoring import ScoringJob, score_together
 from goldless.templates import NOT_AVAILABLE, find_template
 
 pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
@@ -72,7 +73,7 @@ async def test_an_examples_ids_are_the_messages_as_transformers_lays_them_out(ba
 async def test_examples_are_exactly_the_sequences_that_are_scored(base: Path, template_file: Path):
     model = await ready(base)
     found, tasks, stages = await built(model, template_file)
-    scored = []
+    scored, each = [], tasks[0]
     score = model.score
 
     async def watched(requests, deliver):
@@ -80,8 +81,7 @@ async def test_examples_are_exactly_the_sequences_that_are_scored(base: Path, te
         await score(requests, deliver)
 
     model.score = watched
-    for stage in stages:
-        await stage.score_task(tasks[0].task, tasks[0].texts)
+    await score_together([ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages])
     asked = sorted(((*r.context, *r.target), len(r.target)) for r in scored)
     assert asked == sorted((tuple(e.ids), e.target_tokens) for e in found.examples)
 

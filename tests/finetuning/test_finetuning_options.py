@@ -8,7 +8,7 @@ import pytest
 
 from goldless.errors import UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe, check_finetune_options
-from goldless.finetuning.plan import optimizer_for
+from goldless.finetuning.training_folder import optimizer_for
 
 
 def test_the_default_recipe_is_that_of_the_papers_appendix():

@@ -16,7 +16,7 @@ import pytest
 from goldless.errors import CanaryError, CapabilityError, PrerequisiteError, UserError
 from goldless.finetuning.options import FinetuneOptions, Recipe
 from goldless.finetuning.pipeline import finetune_study
-from goldless.finetuning.plan import check_folder
+from goldless.finetuning.training_folder import check_folder
 from goldless.models.catalogue import open_model
 from goldless.models.interface import Message
 from goldless.studies import read_study, study_from_frame

@@ -12,11 +12,10 @@ import anyio
 import pytest
 
 from goldless.errors import CapabilityError, ModelError, UserError
-from goldless.finetuning.checkpoints import last_checkpoint, remove_checkpoints
 from goldless.finetuning.examples import Example, build_examples, scoring_stages
+from goldless.finetuning.material import TaskTexts
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.splitting import TaskTexts
-from goldless.finetuning.training_record import finished_training
+from goldless.finetuning.training_folder import finished_training, last_checkpoint, remove_checkpoints
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights import HfModel
 from goldless.templates import find_template

@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import math
 
+import polars as pl
 import pytest
 
-from goldless.evidence import LogprobEvidence
+from goldless.evidence import LOGPROBS
 from goldless.finetuning.examples import scoring_stages
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
-from goldless.finetuning.splitting import TaskTexts
+from goldless.finetuning.material import TaskTexts
 from goldless.models.interface import Capabilities, ModelIdentity, ScoreRequest, TokenLogprobs
-from goldless.records import CallFailure, Task
+from goldless.records import Task
 from goldless.templates import find_template
 
 
-def row(task: str, target: str, given: str | None, *logprobs: float, synopsis: str | None = None) -> LogprobEvidence:
-    return LogprobEvidence("s", "t", None, task, target, given, synopsis, logprobs)
+def row(task: str, target: str, given: str | None, *logprobs: float, synopsis: str | None = None) -> dict[str, object]:
+    where = {"task": task, "target": target, "given": given, "synopsis": synopsis}
+    return {**where, "sum_logprob_nats": sum(logprobs), "tokens": len(logprobs)}
 
 
-def lost(task: str, target: str, given: str | None) -> LogprobEvidence:
-    return LogprobEvidence("s", "t", None, task, target, given, None, None, CallFailure("too_long", "long"))
+def lost(task: str, target: str, given: str | None) -> dict[str, object]:
+    return {"task": task, "target": target, "given": given, "failure": "too_long", "failure_message": "long"}
+
+
+def compared(before, after):
+    return compare_held_out(*(pl.DataFrame(rows, LOGPROBS) for rows in (before, after)))
 
 
 BEFORE = [
@@ -40,7 +46,7 @@ AFTER = [
 
 
 def test_means_are_over_tasks_and_not_over_texts_or_tokens():
-    conditional, marginal, difference = compare_held_out(BEFORE, AFTER)
+    conditional, marginal, difference = compared(BEFORE, AFTER)
     assert [r.term for r in (conditional, marginal, difference)] == ["conditional", "marginal", "difference"]
     # one: -6 nats over 3 tokens and 2 texts; two: -12 over 2 tokens and 1 text
     assert conditional.per_token.before == pytest.approx((-6 / 3 - 12 / 2) / 2)
@@ -53,14 +59,14 @@ def test_means_are_over_tasks_and_not_over_texts_or_tokens():
 
 
 def test_the_interval_of_two_tasks_is_students_t_over_their_changes():
-    marginal = compare_held_out(BEFORE, AFTER)[1]
+    marginal = compared(BEFORE, AFTER)[1]
     # changes 1 and 2: mean 1.5, standard error 0.5, t with one degree of freedom at 97.5 %: 12.7062 (any table of t)
     assert marginal.per_response.low == pytest.approx(1.5 - 12.7062 * 0.5, abs=1e-4)
     assert marginal.per_response.high == pytest.approx(1.5 + 12.7062 * 0.5, abs=1e-4)
 
 
 def test_the_difference_is_what_a_given_response_adds_and_needs_both_terms():
-    difference = compare_held_out(BEFORE, AFTER)[2]
+    difference = compared(BEFORE, AFTER)[2]
     # one, a given b: -5 + 6 = 1, then -3 + 5 = 2; two: -12 + 8 = -4, then -6 + 6 = 0; b has no marginal
     assert difference.per_response.before == pytest.approx((1 - 4) / 2)
     assert difference.per_response.after == pytest.approx((2 + 0) / 2)
@@ -70,21 +76,21 @@ def test_the_difference_is_what_a_given_response_adds_and_needs_both_terms():
 
 def test_what_one_side_could_not_predict_is_missing_in_both_and_counted():
     after = [AFTER[0], lost("one", "a", "b"), *AFTER[2:]]
-    conditional = compare_held_out(BEFORE, after)[0]
+    conditional = compared(BEFORE, after)[0]
     assert (conditional.asked, conditional.missing) == (3, 1)
     assert conditional.per_response.before == pytest.approx((-1 - 12) / 2)
 
 
 def test_ways_with_and_without_synopsis_are_told_apart():
     before = [row("one", "a", None, -4.0), row("one", "a", None, -3.0, synopsis="abstract")]
-    rows = compare_held_out(before, before)
+    rows = compared(before, before)
     assert [(r.metric, r.term) for r in rows if r.asked] == [("gem", "marginal"), ("gem-s", "marginal")]
     assert rows[1].per_token.before == -4.0
     assert rows[4].per_token.before == -3.0
 
 
 def test_nothing_scored_is_no_number_rather_than_zero():
-    rows = compare_held_out([lost("one", "a", None)], [lost("one", "a", None)])
+    rows = compared([lost("one", "a", None)], [lost("one", "a", None)])
     change = rows[1].per_response
     assert (change.before, change.after, change.change, change.note) == (None, None, None, "no task could be scored")
     assert not any(isinstance(x, float) and math.isnan(x) for x in (rows[1].tokens, rows[1].missing))
@@ -118,5 +124,5 @@ async def test_a_scorer_that_is_faster_with_many_is_asked_about_all_tasks_at_onc
     found = await held_out_evidence(tasks, stages, done=heard.append)
     assert (scorer.calls, heard) == (calls, told)
     # six pairs and three marginals a task, whose texts have six bytes
-    assert [row.task for row in found] == [f"t{i}" for i in range(3) for _ in range(9)]
-    assert {row.sum_nats for row in found} == {-6.0}
+    assert found["task"].to_list() == [f"t{i}" for i in range(3) for _ in range(9)]
+    assert set(found["sum_logprob_nats"]) == {-6.0}

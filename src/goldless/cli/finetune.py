@@ -135,7 +135,7 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
     if missing:
         say(f"held-out log-probabilities that are missing, before or after: {missing}", style="yellow")
     tell_spending(found.spending)
-    from goldless.finetuning.training_record import RESULT_FILE
+    from goldless.finetuning.training_folder import RESULT_FILE
 
     say(f"adapter: {found.adapter}, result: {folder / RESULT_FILE}")
     _tell_use(found, template)
@@ -143,7 +143,7 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
 
 def _tell_use(found: Finetuned, template: str) -> None:
     """Say how the adapter is used, or that it cannot be."""
-    from goldless.finetuning.pipeline import RESPONSES
+    from goldless.finetuning.material import RESPONSES
 
     if found.canaries.refused is not None:
         say("goldless score will refuse this adapter: its canaries fail", style="yellow")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from goldless.errors import CapabilityError
-from goldless.finetuning.splitting import TaskTexts
+from goldless.finetuning.material import TaskTexts
 from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure
 from goldless.scoring import Question, ScoringStage, questions

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
 
 from goldless.evidence import LOGPROBS, empty
 from goldless.finetuning.examples import task_questions
-from goldless.finetuning.splitting import TaskTexts
+from goldless.finetuning.material import TaskTexts
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.statistics.bootstrap import task_intervals
 
 Term = Literal["conditional", "marginal", "difference"]
-Key = tuple[str | None, str, str, str | None]
-"""Synopsis, task, target, given."""
+KEY = ("synopsis", "task", "target", "given")
+"""Columns that tell what was asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,105 +79,52 @@ def compare_held_out(
     level: float = 0.95,
 ) -> list[HeldOutRow]:
     """What the training changed, row by row. A text that one of the two could not predict is missing in both."""
-    first, second = _by_key(before), _by_key(after)
-    both = {key: (first[key], second[key]) for key in first if _there(first[key]) and _there(second.get(key))}
+    tokens = pl.col("tokens").fill_null(0)
+    both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
+        after.select(*KEY, after="sum_logprob_nats"), on=KEY, how="left", nulls_equal=True, maintain_order="left"
+    )
     intervals = {"seed": seed, "resamples": resamples, "level": level}
     rows: list[HeldOutRow] = []
-    for synopsis in dict.fromkeys(key[0] for key in first):
-        metric: Literal["gem", "gem-s"] = "gem" if synopsis is None else "gem-s"
-        for term in ("conditional", "marginal"):
-            asked = [k for k in first if k[0] == synopsis and (k[3] is None) == (term == "marginal")]
-            used = {key: both[key] for key in asked if key in both}
-            rows.append(_row(metric, term, len(asked), used, intervals))
-        pairs = [k for k in first if k[0] == synopsis and k[3] is not None]
-        rows.append(_difference(metric, pairs, both, intervals))
+    for asked in both.partition_by("synopsis", maintain_order=True):
+        metric: Literal["gem", "gem-s"] = "gem" if asked["synopsis"][0] is None else "gem-s"
+        marginal, conditional = asked.filter(pl.col("given").is_null()), asked.filter(pl.col("given").is_not_null())
+        rows += [
+            _row(metric, "conditional", conditional, intervals),
+            _row(metric, "marginal", marginal, intervals),
+            _row(metric, "difference", _added(conditional, marginal), intervals),
+        ]
     return rows
 
 
-class Predicted(NamedTuple):
-    """One text as it was predicted."""
-
-    sum_nats: float | None
-    """None: it could not be."""
-    tokens: int
-
-
-Pairs = Mapping[Key, tuple[Predicted, Predicted]]
+def _added(conditional: pl.DataFrame, marginal: pl.DataFrame) -> pl.DataFrame:
+    """What a response given adds to the log-likelihood of another: the mean pointwise mutual information."""
+    alone = marginal.select("task", "target", alone_before="before", alone_after="after")
+    paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
+    return paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))
 
 
-def _by_key(rows: pl.DataFrame) -> dict[Key, Predicted]:
-    columns = rows.select("synopsis", "task", "target", "given", "sum_logprob_nats", pl.col("tokens").fill_null(0))
-    return {(z, task, y, x): Predicted(total, tokens) for z, task, y, x, total, tokens in columns.iter_rows()}
-
-
-def _there(row: Predicted | None) -> bool:
-    return row is not None and row.sum_nats is not None
-
-
-def _row(
-    metric: Literal["gem", "gem-s"],
-    term: Literal["conditional", "marginal"],
-    asked: int,
-    used: Pairs,
-    intervals: Mapping[str, float],
-) -> HeldOutRow:
-    tokens = {key: one.tokens for key, (one, _) in used.items()}
-    sums = {key: (one.sum_nats or 0.0, other.sum_nats or 0.0) for key, (one, other) in used.items()}
+def _row(metric: Literal["gem", "gem-s"], term: Term, asked: pl.DataFrame, intervals: Mapping[str, Any]) -> HeldOutRow:
+    used = asked.filter(pl.all_horizontal(pl.col("before", "after").is_not_null()))
     return HeldOutRow(
         metric=metric,
         term=term,
-        tasks=len({key[1] for key in used}),
-        asked=asked,
-        missing=asked - len(used),
-        tokens=sum(tokens.values()),
-        per_token=_change(sums, tokens, intervals),
-        per_response=_change(sums, dict.fromkeys(used, 1), intervals),
+        tasks=used["task"].n_unique(),
+        asked=len(asked),
+        missing=len(asked) - len(used),
+        tokens=int(used["tokens"].sum()),
+        per_token=None if term == "difference" else _change(used, used["tokens"], intervals),
+        per_response=_change(used, pl.repeat(1, len(used), eager=True), intervals),
     )
 
 
-def _difference(
-    metric: Literal["gem", "gem-s"], pairs: Sequence[Key], both: Pairs, intervals: Mapping[str, float]
-) -> HeldOutRow:
-    """What a response given adds to the log-likelihood of another: the mean pointwise mutual information."""
-    sums: dict[Key, tuple[float, float]] = {}
-    tokens = 0
-    for key in pairs:
-        alone = both.get((*key[:3], None))
-        given = both.get(key)
-        if alone is not None and given is not None:
-            before, after = ((g.sum_nats or 0.0) - (a.sum_nats or 0.0) for g, a in zip(given, alone, strict=True))
-            sums[key] = (before, after)
-            tokens += given[0].tokens
-    return HeldOutRow(
-        metric=metric,
-        term="difference",
-        tasks=len({key[1] for key in sums}),
-        asked=len(pairs),
-        missing=len(pairs) - len(sums),
-        tokens=tokens,
-        per_token=None,
-        per_response=_change(sums, dict.fromkeys(sums, 1), intervals),
-    )
-
-
-def _change(
-    sums: Mapping[Key, tuple[float, float]], sizes: Mapping[Key, int], intervals: Mapping[str, float]
-) -> Change:
+def _change(used: pl.DataFrame, sizes: pl.Series, intervals: Mapping[str, Any]) -> Change:
     """Means over tasks of sums over sizes, and of their change."""
-    by_task: dict[str, list[float]] = {}
-    for key, (before, after) in sums.items():
-        total = by_task.setdefault(key[1], [0.0, 0.0, 0.0])
-        total[0] += before
-        total[1] += after
-        total[2] += sizes[key]
-    if not by_task:
+    if not len(used):
         return Change(None, None, None, None, None, "no task could be scored")
-    table = np.array([[before / size, after / size] for before, after, size in by_task.values()])
-    (interval,) = task_intervals(
-        table[:, 1:] - table[:, :1],
-        seed=int(intervals["seed"]),
-        resamples=int(intervals["resamples"]),
-        level=intervals["level"],
-    )
-    before, after = (float(x) for x in table.mean(axis=0))
-    return Change(before, after, interval.mean, interval.low, interval.high, interval.note)
+    places = {task: place for place, task in enumerate(used["task"].unique(maintain_order=True))}
+    tasks = [places[task] for task in used["task"]]
+    before, after, size = (np.bincount(tasks, weights=column) for column in (used["before"], used["after"], sizes))
+    table = np.stack([before / size, after / size], axis=1)
+    (interval,) = task_intervals(table[:, 1:] - table[:, :1], **intervals)
+    first, second = (float(mean) for mean in table.mean(axis=0))
+    return Change(first, second, interval.mean, interval.low, interval.high, interval.note)

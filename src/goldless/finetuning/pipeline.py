@@ -7,7 +7,7 @@ import json
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -15,47 +15,43 @@ import anyio.to_thread
 import polars as pl
 
 from goldless._version import __version__
-from goldless.errors import CanaryError, PrerequisiteError, UserError, nearest
+from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_text
-from goldless.finetuning.checkpoints import remove_checkpoints
-from goldless.finetuning.examples import ExampleSet, build_examples, scoring_stages
+from goldless.finetuning.examples import (
+    ExampleSet,
+    build_examples,
+    scoring_stages,
+)
 from goldless.finetuning.held_out import compare_held_out, held_out_evidence
+from goldless.finetuning.material import RESPONSES, Material, choose_material
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
-from goldless.finetuning.plan import TrainingPlan, check_folder, optimizer_for, settle_plan, trained_base
 from goldless.finetuning.result import Canaries, Counts, Finetuned
-from goldless.finetuning.splitting import Split, UsableTasks, split_tasks, usable_tasks
-from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, RESULT_FILE, Training, finished_training
+from goldless.finetuning.training_folder import (
+    ADAPTER,
+    CHECKPOINTS,
+    RESULT_FILE,
+    Training,
+    TrainingPlan,
+    check_folder,
+    finished_training,
+    optimizer_for,
+    remove_checkpoints,
+    settle_plan,
+    trained_base,
+)
 from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification, parse_specification
-from goldless.records import CallFailure
 from goldless.runs.opening import OpenModel, Part, Spending, open_models
 from goldless.runs.options import Options, Progress
-from goldless.runs.recorded import recorded_rewrites
 from goldless.runs.trained_scorer import TRAINED_ON, task_marks
-from goldless.runs.wordings import preprocessors
 from goldless.studies import Study
-from goldless.templates import FIELDS, Template, find_template
+from goldless.templates import FIELDS
 
 INSTALL = "pip install 'goldless[finetune]'"
-ABSTRACT = "abstract"
-RESPONSES = "responses"
-
-
-@dataclass(frozen=True, slots=True)
-class Material:
-    """What is trained on and what is held out, before any model is loaded."""
-
-    study: Study
-    template: Template
-    rewriter: str | None
-    """None: the responses as they are."""
-    synopsis: str | None
-    usable: UsableTasks
-    split: Split
 
 
 async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
@@ -65,7 +61,7 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     """
     check_finetune_options(options)
     specification = _base(options.base)
-    material = _material(study, options)
+    material = choose_material(study, options)
     check_folder(options.out)
     _require_extra()
     _require_one_card(options)
@@ -144,60 +140,6 @@ def _require_one_card(options: FinetuneOptions) -> None:
         )
 
 
-def _material(study: Study, options: FinetuneOptions) -> Material:
-    rewrites = None if options.raw else _rewrites(study, options)
-    seed = options.recipe.seed
-    usable = usable_tasks(study, rewrites=None if rewrites is None else rewrites[1], agents=options.agents, seed=seed)
-    return Material(
-        study=study,
-        template=find_template(options.template),
-        rewriter=None if rewrites is None else rewrites[0],
-        synopsis=_synopsis(study, options),
-        usable=usable,
-        split=split_tasks(usable.tasks, held_out=options.held_out, seed=seed),
-    )
-
-
-def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], str | CallFailure]]:
-    """The recorded rewrites to train on, with the name of their rewriter."""
-    recorded = preprocessors(recorded_rewrites(study))
-    if not recorded:
-        raise UserError(
-            f"{study.name} carries no rewrites, and GEM scores rewritten responses. Make them with goldless score "
-            f"STUDY --metric gem --rewriter MODEL --out RUN and fine-tune on RUN, or train on the responses as they "
-            "are with --raw (for gem-raw)."
-        )
-    names = list(dict.fromkeys(each.name for each in recorded))
-    if options.rewriter is not None and options.rewriter not in names:
-        raise UserError(
-            f"{study.name} carries no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
-            f"It has those by {', '.join(names)}."
-        )
-    chosen = [each for each in recorded if options.rewriter in {None, each.name}]
-    if len(chosen) > 1:
-        # of one rewriter, those of the wording that is trained come first
-        chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
-    if len(chosen) > 1:
-        raise UserError(f"{study.name} carries several sets of rewrites ({', '.join(names)}): name one with --rewriter")
-    return chosen[0].name, chosen[0].texts()
-
-
-def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
-    """The synopsis GEM-S shows; None where there is none."""
-    if options.synopsis is not None:
-        if options.synopsis not in study.synopses:
-            raise UserError(
-                f"no task has a synopsis {options.synopsis!r}{nearest(options.synopsis, study.synopses) or '.'} "
-                f"Synopses there are: {', '.join(study.synopses) or 'none'}."
-            )
-        return options.synopsis
-    if ABSTRACT in study.synopses:
-        return ABSTRACT
-    metric = "gem-raw" if options.raw else "gem"
-    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for {metric} but not for gem-s")
-    return None
-
-
 # --- with the model ---------------------------------------------------------------------------------------------------
 
 
@@ -215,7 +157,7 @@ async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tup
 
 def _check_targets(specification: HfSpecification, options: FinetuneOptions) -> None:
     """Refuse a base that no adapter fits, before anything is computed with it."""
-    from goldless.finetuning.targets import check_targets  # noqa: PLC0415 - it imports torch and peft
+    from goldless.finetuning.training import check_targets  # noqa: PLC0415 - it imports torch and peft
 
     check_targets(specification.base, options.recipe)
 

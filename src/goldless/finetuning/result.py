@@ -7,8 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from goldless.finetuning.held_out import Change, HeldOutRow
-from goldless.finetuning.plan import TrainingPlan
+from goldless.finetuning.training_folder import TrainingPlan
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -126,20 +128,13 @@ class Finetuned:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data; nothing in it depends on when or how fast it ran."""
+        plain = to_jsonable_python(self, exclude={"plan", "scorer", "adapter", "resumed_at", "losses", "spending"})
         return {
-            "study": self.study,
-            "fingerprint": self.fingerprint,
+            **plain,
             "signature": self.signature,
             "plan": self.plan.as_dict(),
             "scorer": self.scorer.as_dict(),
-            "specification": self.specification,
-            "held_out_tasks": list(self.held_out_tasks),
-            "counts": asdict(self.counts),
-            "steps": self.steps,
             "losses": [{"step": step, "nats_per_token": loss} for step, loss in self.losses],
-            "level": self.level,
-            "held_out": [asdict(row) for row in self.held_out],
-            "canaries": asdict(self.canaries),
         }
 
 

@@ -1,6 +1,6 @@
 """Training: a LoRA adapter on a base model, by trl on examples that are token ids already.
 
-Imported only when a training begins: torch, peft and trl are extras and slow to import.
+Imported only with a model at hand: torch, transformers, peft and trl are extras and slow to import.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ import math
 import shutil
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import datasets
 import numpy as np
+import peft
 import pyarrow as pa
 import torch
 import transformers
@@ -24,17 +26,60 @@ from transformers.trainer_callback import PrinterCallback
 from trl.trainer.sft_config import SFTConfig
 from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
-from goldless.errors import CapabilityError, ModelError
+from goldless.errors import CapabilityError, ModelError, UserError
 from goldless.files import write_text
-from goldless.finetuning.checkpoints import checkpoint_step, last_checkpoint, seal_checkpoint
 from goldless.finetuning.examples import Example
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.targets import lora_settings
-from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS, Training, note_training
+from goldless.finetuning.training_folder import (
+    ADAPTER,
+    CHECKPOINTS,
+    Training,
+    checkpoint_step,
+    last_checkpoint,
+    note_training,
+    seal_checkpoint,
+)
 from goldless.models.local_engine import Cancelled
 from goldless.models.local_weights.adapter import ADAPTER_FILES, RECORD_FILE
 from goldless.models.local_weights.checkpoint import Checkpoint
 from goldless.models.local_weights.network import explained_memory
+
+
+def lora_settings(recipe: Recipe) -> Any:
+    """The adapter as peft is asked for it."""
+    return peft.LoraConfig(
+        r=recipe.rank,
+        lora_alpha=recipe.alpha,
+        lora_dropout=recipe.dropout,
+        # all linear layers but the head: attention and feed-forward, which is also what Unsloth trains
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+
+
+def check_targets(base: str, recipe: Recipe) -> None:
+    """Raise where no adapter, or none of this rank, fits the layers of a model; it is built without weights for that.
+
+    An adapter of a matrix has at most the rank of the matrix: what is beyond the shorter side does nothing.
+    """
+    path = Path(base).expanduser()
+    config = transformers.AutoConfig.from_pretrained(str(path) if path.is_dir() else base)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with torch.device("meta"):
+                model = transformers.AutoModelForCausalLM.from_config(config)
+                tuned = peft.get_peft_model(model, lora_settings(replace(recipe, rank=1)))
+    except ValueError as error:
+        raise CapabilityError(
+            f"hf:{base}: no adapter can be trained on a model of type {config.model_type}, whose layers peft refuses "
+            f"({error}). Choose a base of another kind, such as Llama or Qwen."
+        ) from error
+    layers = [module for module in tuned.modules() if isinstance(module, peft.tuners.lora.LoraLayer)]
+    largest = max(min(layer.in_features, layer.out_features) for layer in layers)
+    if recipe.rank > largest:
+        raise UserError(f"rank {recipe.rank}: no layer of hf:{base} has a rank above {largest}; give at most that")
+
 
 FEW_STEPS = 100
 """Up to so many steps, the loss of each is noted; of more, the mean of every ten."""
@@ -77,7 +122,9 @@ def train_adapter(
         trainer.remove_callback(PrinterCallback)
         trainer.train(resume_from_checkpoint=None if resume is None else str(resume))
     losses = [(row["step"], float(row["loss"])) for row in trainer.state.log_history if "loss" in row]
-    training = Training(trainer.state.global_step, noted_losses(losses), checkpoint_step(resume))
+    training = Training(
+        steps=trainer.state.global_step, losses=noted_losses(losses), resumed_at=checkpoint_step(resume)
+    )
     note_training(folder, training)
     _save_adapter(trainer.model, folder / ADAPTER, checkpoint, record)
     return training

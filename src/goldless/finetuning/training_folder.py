@@ -1,33 +1,157 @@
-"""The plan of a training: everything that must be the same for a second run to go on where the first one stopped."""
+"""The folder of a training: its plan, checkpoints it can go on from, and what it came to.
+
+The plan is everything that must be the same for a second run to go on where the first one stopped. Each checkpoint is
+sealed with it and with the hashes of its files when it is whole: a training goes on only from a sealed checkpoint of
+the same plan whose files are still those that were written. A finished training is never done again.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 import os
-from collections.abc import Mapping
+import shutil
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict
+
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.finetuning.checkpoints import refuse_other_plans
 from goldless.finetuning.examples import ExampleSet
 from goldless.finetuning.options import Recipe
-from goldless.finetuning.training_record import ADAPTER, CHECKPOINTS
 from goldless.models.interface import ModelIdentity, content_hash
-from goldless.models.local_weights.specification import TRAINING_PLAN
+from goldless.models.local_weights.specification import ADAPTER_CONFIG, TRAINING_PLAN
 from goldless.runs.store import check_writable
 from goldless.templates import FIELDS, Template
 
-PLAN_FILE = TRAINING_PLAN
+FILE = "training.json"
+SEAL = "goldless_checkpoint.json"
+RESULT_FILE = "finetune.json"
+ADAPTER = "adapter"
+"""Folder of the adapter in that of its training."""
+CHECKPOINTS = "checkpoints"
+"""Folder of what an interrupted training goes on from."""
 HIDDEN_ADAPTER = f".{ADAPTER}"
 """Where a training writes its adapter before it is whole."""
 LONG = 40
 """Characters of a setting that is too long to be told."""
 TRAINED_WITH = ("device", "dtype", "weights")
 """Settings of a base that its training depends on; the others say how it scores."""
+
+
+class Training(BaseModel):
+    """What a training came to."""
+
+    model_config = ConfigDict(frozen=True)
+
+    steps: int
+    losses: tuple[tuple[int, float], ...]
+    """Step, and the mean of -log p per predicted token of what was trained on since the one before, in nats."""
+    resumed_at: int = 0
+    """The step of the checkpoint it went on from; 0: it began anew."""
+
+
+def note_training(folder: Path, training: Training) -> None:
+    """Keep what a training came to."""
+    write_text(folder / FILE, json.dumps(training.model_dump(exclude={"resumed_at"})) + "\n")
+
+
+def finished_training(folder: Path) -> Training | None:
+    """What the training in a folder came to; None where it was not finished."""
+    if not (folder / ADAPTER / ADAPTER_CONFIG).is_file():
+        return None
+    try:
+        return Training.model_validate_json((folder / FILE).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+# --- checkpoints ---------------------------------------------------------------------------------------------------
+
+
+class Seal(BaseModel):
+    """What a checkpoint that was written to its end says of itself."""
+
+    plan: str
+    files: dict[str, str | None]
+    """Hashes by name."""
+
+
+def seal_checkpoint(folder: Path, plan: str) -> None:
+    """Note that a checkpoint was written to its end, by which plan, and what its files are."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SEAL)
+    seal = Seal(plan=plan, files={path.relative_to(folder).as_posix(): _hash(path) for path in files})
+    write_text(folder / SEAL, json.dumps(seal.model_dump(), indent=2) + "\n")
+
+
+def refuse_other_plans(folder: Path, plan: str) -> None:
+    """Raise UserError where a folder holds a checkpoint of another plan: it may have seen what is now held out."""
+    strange = [path.name for path in _by_step(folder) if (seal := _seal(path)) and seal.plan != plan]
+    if strange:
+        raise UserError(
+            f"{folder}: holds checkpoints of another plan ({', '.join(strange)}), which may have been trained on tasks "
+            "that are held out now. Give another folder, or remove that one."
+        )
+
+
+def last_checkpoint(folder: Path, plan: str, say: Callable[[str], None] = lambda _: None) -> Path | None:
+    """The latest whole checkpoint of a plan; None where there is none. ``say`` hears of those that were damaged."""
+    refuse_other_plans(folder, plan)
+    for path in _by_step(folder):
+        seal = _seal(path)
+        if seal is None:
+            # the run was ended while it wrote this one
+            continue
+        damaged = [name for name, known in seal.files.items() if _hash(path / name) != known]
+        if not damaged:
+            return path
+        say(f"{path}: not used, since {', '.join(damaged)} changed or cannot be read since it was written")
+    return None
+
+
+def remove_checkpoints(folder: Path, plan: str) -> None:
+    """Delete the sealed checkpoints of a plan, and their folder where it holds nothing else."""
+    for path in _by_step(folder):
+        if (seal := _seal(path)) and seal.plan == plan:
+            shutil.rmtree(path, ignore_errors=True)
+    with contextlib.suppress(OSError):
+        folder.rmdir()
+
+
+def checkpoint_step(path: Path | None) -> int:
+    """After which step a checkpoint was written; 0 for none."""
+    number = "" if path is None else path.name.rpartition("-")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _by_step(folder: Path) -> list[Path]:
+    """Latest first."""
+    return sorted(folder.glob("checkpoint-*"), key=checkpoint_step, reverse=True)
+
+
+def _seal(path: Path) -> Seal | None:
+    """What a checkpoint says of itself; None where it was not written to its end."""
+    try:
+        return Seal.model_validate_json((path / SEAL).read_bytes())
+    except (OSError, ValueError):
+        return None
+
+
+def _hash(path: Path) -> str | None:
+    """The hash of a file; None where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+# --- the plan ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +205,11 @@ def check_folder(folder: Path) -> None:
     if problem is not None:
         raise UserError(f"{folder}: cannot be written to ({problem}). Give another folder with --out.")
     strange = [name for name in names if not name.startswith(".") or name == HIDDEN_ADAPTER]
-    if strange and _read(folder / PLAN_FILE) is None:
+    if strange and _read(folder / TRAINING_PLAN) is None:
         more = f" and {len(strange) - 3} more" * (len(strange) > 3)
         raise UserError(
-            f"{folder}: holds something else than a training: {', '.join(strange[:3])}{more}, but no {PLAN_FILE}. Give "
-            "a folder with --out that is new or empty."
+            f"{folder}: holds something else than a training: {', '.join(strange[:3])}{more}, but no {TRAINING_PLAN}. "
+            "Give a folder with --out that is new or empty."
         )
 
 
@@ -98,7 +222,7 @@ def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
         why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
         raise UserError(f"no example is left to train on ({why}); raise --max-length, or use shorter texts")
     check_writable(folder)
-    path, now = folder / PLAN_FILE, plan.as_dict()
+    path, now = folder / TRAINING_PLAN, plan.as_dict()
     before = _read(path)
     if before is not None and (changed := _changed(before, json.loads(json.dumps(now)))):
         raise UserError(

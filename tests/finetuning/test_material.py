@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.finetuning.splitting import split_tasks, usable_tasks
+from goldless.finetuning.material import split_tasks, usable_tasks
 from goldless.studies import study_from_frame
 
 

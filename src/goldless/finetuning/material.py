@@ -1,4 +1,4 @@
-"""Which tasks are trained on and which are held out, and the three responses of each.
+"""The material of a training: which tasks are trained on and which are held out, and the three texts of each.
 
 Draws go by hashes of names, so that a task more or less in the study changes little else.
 """
@@ -9,10 +9,17 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from goldless.errors import UserError, nearest
+from goldless.finetuning.options import FinetuneOptions
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure, Task
+from goldless.runs.recorded import recorded_rewrites
+from goldless.runs.wordings import preprocessors
 from goldless.studies import Study
+from goldless.templates import Template, find_template
 
+ABSTRACT = "abstract"
+RESPONSES = "responses"
+"""What a plan calls the responses as they are."""
 RESPONSES_A_TASK = 3
 """As in the paper: three responses make six ordered pairs and three marginals."""
 
@@ -121,3 +128,71 @@ def _check_agents(study: Study, agents: Collection[str]) -> None:
         raise UserError(f"agents that the study does not have: {hints}. It has {', '.join(known)}.")
     if len(set(agents)) < RESPONSES_A_TASK:
         raise UserError(f"at least {RESPONSES_A_TASK} agents are needed, not {len(set(agents))}: {', '.join(agents)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Material:
+    """What is trained on and what is held out, before any model is loaded."""
+
+    study: Study
+    template: Template
+    rewriter: str | None
+    """None: the responses as they are."""
+    synopsis: str | None
+    usable: UsableTasks
+    split: Split
+
+
+def choose_material(study: Study, options: FinetuneOptions) -> Material:
+    """The tasks and texts that the options ask for."""
+    rewrites = None if options.raw else _rewrites(study, options)
+    seed = options.recipe.seed
+    usable = usable_tasks(study, rewrites=None if rewrites is None else rewrites[1], agents=options.agents, seed=seed)
+    return Material(
+        study=study,
+        template=find_template(options.template),
+        rewriter=None if rewrites is None else rewrites[0],
+        synopsis=_synopsis(study, options),
+        usable=usable,
+        split=split_tasks(usable.tasks, held_out=options.held_out, seed=seed),
+    )
+
+
+def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tuple[str, str], str | CallFailure]]:
+    """The recorded rewrites to train on, with the name of their rewriter."""
+    recorded = preprocessors(recorded_rewrites(study))
+    if not recorded:
+        raise UserError(
+            f"{study.name} carries no rewrites, and GEM scores rewritten responses. Make them with goldless score "
+            f"STUDY --metric gem --rewriter MODEL --out RUN and fine-tune on RUN, or train on the responses as they "
+            "are with --raw (for gem-raw)."
+        )
+    names = list(dict.fromkeys(each.name for each in recorded))
+    if options.rewriter is not None and options.rewriter not in names:
+        raise UserError(
+            f"{study.name} carries no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
+            f"It has those by {', '.join(names)}."
+        )
+    chosen = [each for each in recorded if options.rewriter in {None, each.name}]
+    if len(chosen) > 1:
+        # of one rewriter, those of the wording that is trained come first
+        chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
+    if len(chosen) > 1:
+        raise UserError(f"{study.name} carries several sets of rewrites ({', '.join(names)}): name one with --rewriter")
+    return chosen[0].name, chosen[0].texts()
+
+
+def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
+    """The synopsis GEM-S shows; None where there is none."""
+    if options.synopsis is not None:
+        if options.synopsis not in study.synopses:
+            raise UserError(
+                f"no task has a synopsis {options.synopsis!r}{nearest(options.synopsis, study.synopses) or '.'} "
+                f"Synopses there are: {', '.join(study.synopses) or 'none'}."
+            )
+        return options.synopsis
+    if ABSTRACT in study.synopses:
+        return ABSTRACT
+    metric = "gem-raw" if options.raw else "gem"
+    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for {metric} but not for gem-s")
+    return None

@@ -17,7 +17,7 @@ from openreview_server import OpenReviewServer, Submitted
 
 from goldless.gre_bench.config import METRICS
 from goldless.gre_bench.edition import open_edition
-from goldless.gre_bench.making import Asking, score_edition
+from goldless.gre_bench.stages import Asking, score_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.studies import read_study
 

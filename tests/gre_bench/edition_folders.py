@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.making import Asking, collect_edition, review_edition
+from goldless.gre_bench.stages import Asking, collect_edition, review_edition
 from goldless.models.scripted import ScriptedModel
 
 TAGS = "<summary>{0}</summary>\n<strengths>good</strengths>\n<weaknesses>bad</weaknesses>\n<questions>why</questions>"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from goldless.gre_bench.config import CollectConfig
+from goldless.gre_bench.draw import Draw, draw_papers
 from goldless.gre_bench.papers import LeftOut, Paper
 
 
@@ -22,3 +24,8 @@ class Listing:
     def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
         self.asked.append(name)
         return next(paper for paper in self.held if paper.paper == name)
+
+
+def drawn(source, *, progress=lambda _: None, **asked) -> Draw:
+    """A draw from a source by these settings of the table ``collect``."""
+    return draw_papers(source, CollectConfig(venue="a venue", **asked), progress=progress)

@@ -7,8 +7,9 @@ import json
 import pytest
 
 import goldless
-from goldless.gre_bench.generating import GenerationOptions, generate_reviews
-from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.gre_bench.config import ModelConfig, ReviewConfig
+from goldless.gre_bench.review_forms import REVIEW_PROMPT
+from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel
 
 PAPERS = {"p1": "alpha beta gamma", "p2": "delta epsilon zeta eta"}
@@ -50,12 +51,25 @@ def folder(tmp_path):
     return make
 
 
+def review_request(models, *, agents=None, context_length=None, asking=None, **review) -> ReviewRequest:
+    """A request of these models, named or given themselves, with what is known of each."""
+    agents, lengths = agents or {}, context_length or {}
+    stand_ins = {name: model for name, model in models.items() if not isinstance(model, str)}
+    configs = {}
+    for name, model in models.items():
+        known = {fact: getattr(agents.get(name), fact, None) for fact in ("parameters", "family", "cutoff_date")}
+        spec = model if isinstance(model, str) else "embedded"
+        configs[name] = ModelConfig(model=spec, context_length=lengths.get(name), **known)
+    return ReviewRequest(models=configs, stand_ins=stand_ins, review=ReviewConfig(**review), asking=asking or Asking())
+
+
 @pytest.fixture
 def generate(tmp_path):
     """Generates with one journal for the whole test."""
 
     async def run(folder, models, **options):
-        chosen = GenerationOptions(models=models, journal=tmp_path / "journal.sqlite", **options)
-        return await generate_reviews(goldless.read_study(folder), chosen)
+        asked = {name: options.pop(name) for name in ("budget_usd", "price", "progress", "say") if name in options}
+        asking = Asking(journal=tmp_path / "journal.sqlite", **asked)
+        return await generate_reviews(goldless.read_study(folder), review_request(models, asking=asking, **options))
 
     return run

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import agent_correlations, corrected, fisher_interval
+from goldless.gre_bench.agent_correlation import Inference, agent_correlations, corrected, fisher_interval
 
-FAST = {"level": 0.95, "seed": 0, "permutations": 500}
+FAST = {"inference": Inference(permutations=500)}
 
 
 def columns(n, seed=0):
@@ -91,5 +91,5 @@ def test_holm_corrects_each_coefficient_by_itself():
 
 @pytest.mark.parametrize("wrong", [{"level": 1.0}, {"permutations": 0}, {"seed": -1}])
 def test_settings_that_make_no_sense_are_told(wrong):
-    with pytest.raises(UserError, match="came"):
-        agent_correlations(*columns(5), **{**FAST, **wrong})
+    with pytest.raises(UserError, match=r"must be .*, got"):
+        Inference(**wrong)

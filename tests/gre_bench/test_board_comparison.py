@@ -7,11 +7,12 @@ import json
 import pytest
 
 from goldless.errors import UserError
+from goldless.gre_bench.agent_correlation import Inference
 from goldless.gre_bench.board_comparison import compare_boards
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.records import Agent
 
-FAST = {"permutations": 200}
+FAST = {"inference": Inference(permutations=200)}
 # From Tables 6 and 7 of the GEM paper: its section 5 gives .93, .92 and .90, calls them Spearman, and swaps two labels.
 PEARSON = {"gem": 0.931, "gem-s[abstract]": 0.915, "gem-s[assw]": 0.899}
 SPEARMAN = {"gem": 0.942, "gem-s[abstract]": 0.905, "gem-s[assw]": 0.895}

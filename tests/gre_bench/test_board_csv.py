@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import StudyError
-from goldless.gre_bench.board_csv import read_benchmark_rows, read_board_rows
+from goldless.gre_bench.boards import read_benchmark_rows, read_board_rows
 
 
 def problems(tmp_path, text, read=read_board_rows):

@@ -93,7 +93,6 @@ def test_a_csv_reads_with_blank_cells_missing_and_what_is_known_of_agents(tmp_pa
     board = read_board(file)
     assert board.name == "mine"
     assert board.metrics == {"gem": {"a": BoardScore(1.5)}, "other": {"a": BoardScore(2.0), "human": BoardScore(3.0)}}
-    assert board.missing("gem") == ("human",)
     assert board.human("gem") is None
     assert board.agents["a"] == Agent("a", None, 7e9, "f", "2023-09")
 
@@ -158,7 +157,6 @@ def test_models_stand_highest_first_and_those_without_a_score_not_at_all():
     scores = {"low": BoardScore(1.0), "none": BoardScore(None), "high": BoardScore(2.0), "human": BoardScore(9.0)}
     board = Board("b", {"m": scores}, {name: Agent(name) for name in scores})
     assert board.models("m") == {"high": 2.0, "low": 1.0}
-    assert board.missing("m") == ("none",)
 
 
 def test_a_board_of_invented_papers_says_so_and_one_whose_note_cannot_be_read_is_an_error(run_folder):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import numpy as np
+import polars as pl
 import pytest
 from goldless.metrics.scores import ResponseScore
 from scipy import stats
@@ -25,14 +26,14 @@ AGENTS = [
 ]
 
 
+def frame(rows):
+    return pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
+
+
 def scores(**by_agent):
     """Scores of p1, p2, … in order; None is a missing one."""
-    rows = [
-        ResponseScore(f"p{place}", agent, score, 2, 2 if score is not None else 0)
-        for agent, column in by_agent.items()
-        for place, score in enumerate(column, 1)
-    ]
-    return {"gem": rows}
+    rows = [(f"p{place}", agent, score) for agent, column in by_agent.items() for place, score in enumerate(column, 1)]
+    return {"gem": frame(rows)}
 
 
 GIVEN = scores(

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from paper_listing import Listing
+from paper_listing import drawn as draw_papers
 
 from goldless.errors import UserError
-from goldless.gre_bench.draw import draw_papers
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource, Reason
 
 
@@ -154,19 +154,6 @@ def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
 def test_a_source_with_too_few_papers_says_so_where_none_is_left_out():
     with pytest.raises(UserError, match=r"2 of 2 papers can be used; 3 were asked for\. None was left out\."):
         draw_papers(listing(2), papers=3, seed=3)
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"papers": 0, "seed": 1}, "0 papers were asked for"),
-        ({"papers": 2, "seed": 1, "reviews": 1}, "1 reviews of each paper were asked for; 2 are needed"),
-        ({"papers": 2, "seed": -1}, "the seed is -1"),
-    ],
-)
-def test_numbers_that_make_no_draw_are_refused(options, message):
-    with pytest.raises(UserError, match=message):
-        draw_papers(listing(3), **options)
 
 
 def test_progress_counts_the_papers_found_of_those_asked_for():

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 import time
+from functools import partial
 
 import pytest
 from openreview_server import OpenReviewServer, Submitted
 
 from goldless.gre_bench.edition import open_or_begin
-from goldless.gre_bench.kept_answers import KeptAnswer, KeptAnswers
-from goldless.gre_bench.making import collect_edition
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.papers import Paper
-from goldless.gre_bench.polite_session import UnansweredError
+from goldless.gre_bench.polite_session import KeptAnswer, KeptAnswers, UnansweredError
+from goldless.gre_bench.stages import collect_edition
 from goldless.studies import read_study
 
 VENUE = "Loopback.cc/2024/Conference"
@@ -42,13 +42,14 @@ def let_pass(folder, hours) -> None:
 
 def test_an_answer_that_is_too_old_counts_as_none_and_is_replaced(tmp_path):
     old, new = (KeptAnswer("http://h/v2/notes?forum=a", 200, "application/json", body) for body in (b"old", b"new"))
-    always, of_the_hour = KeptAnswers(tmp_path), KeptAnswers(tmp_path, oldest_seconds=HOUR)
-    always.keep(old)
-    assert of_the_hour.read(old.address) == old
+    answers = KeptAnswers(tmp_path)
+    of_the_hour = partial(answers.read, old.address, oldest_seconds=HOUR)
+    answers.keep(old)
+    assert of_the_hour() == old
     let_pass(tmp_path, 1.1)
-    assert (always.read(old.address), of_the_hour.read(old.address)) == (old, None)
-    of_the_hour.keep(new)
-    assert always.read(old.address) == of_the_hour.read(old.address) == new
+    assert (answers.read(old.address), of_the_hour()) == (old, None)
+    answers.keep(new)
+    assert answers.read(old.address) == of_the_hour() == new
 
 
 @pytest.mark.parametrize("api", [1, 2])

@@ -12,7 +12,7 @@ from edition_folders import QUICK, asking, edition, papers_folder, reviewed, rev
 
 from goldless.errors import UserError
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.making import collect_edition, review_edition, score_edition
+from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
 
 __all__ = ["asking", "edition"]
 

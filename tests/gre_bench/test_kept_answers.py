@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.gre_bench.kept_answers import KeptAnswer, KeptAnswers
+from goldless.gre_bench.polite_session import KeptAnswer, KeptAnswers
 
 ANSWER = KeptAnswer("http://h/v2/pdf?id=a", 200, "application/pdf", b"\n\x00{}\n%PDF-1.4\n")
 

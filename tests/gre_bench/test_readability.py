@@ -9,7 +9,7 @@ import string
 
 import pytest
 
-from goldless.gre_bench.readability import garble
+from goldless.gre_bench.extracted_text import garble
 
 PLAIN = """We study how far a reader can tell a careful review from a careless one when nobody knows the right answer.
 Three groups of volunteers read forty short reports each and marked every claim that they could check on their own.

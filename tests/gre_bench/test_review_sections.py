@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.gre_bench.papers import HumanReview
-from goldless.gre_bench.review_prompt import REVIEW_PROMPT, SECTIONS
+from goldless.gre_bench.review_forms import REVIEW_PROMPT, SECTIONS
 from goldless.gre_bench.review_sections import CUT_REPLY, FLAG_WORDS, noticed, parse_review
 
 ALL = {"Summary": "A", "Strengths": "B", "Weaknesses": "C", "Questions": "D"}

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.errors import UserError
+from goldless.gre_bench.agent_correlation import Inference
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.gre_bench.size_effect import size_effect
 from goldless.records import Agent
@@ -87,7 +87,7 @@ def test_p_counts_all_ways_of_giving_sizes_to_the_members_of_a_family():
 def test_p_of_many_sizes_is_drawn_by_seed_and_never_zero():
     """A family of nine has 362,880 orders, too many to try."""
     rows = [("f", 10.0**i, float(i)) for i in range(1, 10)]
-    found = size_effect(board(*rows), permutations=99).metrics[0]
+    found = size_effect(board(*rows), Inference(permutations=99)).metrics[0]
     assert found.p == pytest.approx(0.01)
     assert found.slope == pytest.approx(1.0)
 
@@ -127,20 +127,23 @@ def test_without_two_sizes_in_a_family_there_is_no_slope_and_the_table_says_why(
 
 @pytest.mark.parametrize("source", ["published:70b", "published:8b"])
 def test_a_published_board_is_plain_json(source):
-    written = json.loads(json.dumps(size_effect(read_board(source), permutations=200).as_json(), allow_nan=False))
+    written = json.loads(
+        json.dumps(size_effect(read_board(source), Inference(permutations=200)).as_json(), allow_nan=False)
+    )
     assert [(row["pairs"], row["larger_higher"], row["tied"]) for row in written["metrics"]] == [(10, 10, 0)] * 3
 
 
 def test_the_signature_tells_the_board_the_sizes_and_how_interval_and_p_were_made():
     given = read_board("published:70b")
-    line = size_effect(given, level=0.9, seed=3, permutations=200).signatures["gem"]
+    line = size_effect(given, Inference(level=0.9, seed=3, permutations=200)).signatures["gem"]
     parts = line.split("|")
     assert parts[:2] == ["size-effect[gem]", "board:published:table6"]
     assert {"estimated-sizes:used", "interval:families-jackknife-0.9", "permutations:200", "seed:3"} < set(parts)
-    assert line in size_effect(given, level=0.9, seed=3, permutations=200).table().signature
-    others = [{"level": 0.8}, {"seed": 4}, {"permutations": 100}, {"estimated_sizes": False}]
+    assert line in size_effect(given, Inference(level=0.9, seed=3, permutations=200)).table().signature
     usual = {"level": 0.9, "seed": 3, "permutations": 200}
-    lines = [size_effect(given, **{**usual, **other}).signatures["gem"] for other in others]
+    others = [{"level": 0.8}, {"seed": 4}, {"permutations": 100}]
+    lines = [size_effect(given, Inference(**{**usual, **other})).signatures["gem"] for other in others]
+    lines.append(size_effect(given, Inference(**usual), estimated_sizes=False).signatures["gem"])
     assert len({line, *lines}) == 5
 
 
@@ -152,8 +155,3 @@ def test_a_board_with_a_signature_is_told_by_it_and_one_without_by_its_scores():
     assert found[0] == found[1] != found[2]
     grown = size_effect(board(rows[0], ("f", 1e11, 2.0))).signatures["m"]
     assert grown != found[0]
-
-
-def test_settings_that_make_no_sense_are_told():
-    with pytest.raises(UserError, match="0 permutations came"):
-        size_effect(read_board("published:8b"), permutations=0)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.gre_bench.text_mending import mended, storable, storable_value
+from goldless.gre_bench.extracted_text import mended, storable, storable_value
 
 
 def test_ligatures_become_letters():

@@ -12,8 +12,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +20,7 @@ from scipy.special import ndtri
 
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
+from goldless.signature import Signature
 from goldless.statistics.comparisons import holm
 
 FloatArray = npt.NDArray[np.float64]
@@ -32,6 +32,32 @@ INTERVALS = (
     "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall), p from random "
     "pairings of agents. Both take agents for a random sample; models of one family are alike, so both are too hopeful."
 )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Inference:
+    """How intervals and p are made."""
+
+    level: float = 0.95
+    seed: int = 0
+    permutations: int = 10_000
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no interval and no p."""
+        if not 0 < self.level < 1:
+            raise UserError(f"level must be between 0 and 1 (for example 0.95), got {self.level}")
+        if self.permutations < 1 or self.seed < 0:
+            raise UserError(
+                f"permutations must be at least 1 and the seed at least 0, got {self.permutations} and {self.seed}"
+            )
+
+    def signature(self, name: str, metric: str, settings: Mapping[str, str]) -> str:
+        """The signature of a result under one metric."""
+        drawn = {"permutations": str(self.permutations), "seed": str(self.seed)}
+        return str(Signature(f"{name}[{metric}]", {**settings, **drawn}))
+
+
+DEFAULT = Inference()
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,24 +77,16 @@ class AgentCorrelation:
     """Corrected for all that was tested beside it (Holm)."""
     note: str | None = None
 
-    def as_json(self) -> dict[str, Any]:
-        """As plain data."""
-        return asdict(self)
-
 
 def agent_correlations(
-    first: Mapping[str, float], second: Mapping[str, float], *, level: float, seed: int, permutations: int
+    first: Mapping[str, float], second: Mapping[str, float], inference: Inference = DEFAULT
 ) -> tuple[AgentCorrelation, ...]:
     """Pearson, Spearman and Kendall's tau-b over the agents in both."""
-    if not 0 < level < 1:
-        raise UserError(f"a level of {level} came; it lies between 0 and 1, such as 0.95")
-    if permutations < 1 or seed < 0:
-        raise UserError(f"{permutations} permutations and seed {seed} came; at least 1 and 0 are needed")
     # sorted, so that the pairings do not depend on the order in which agents come
     common = sorted(agent for agent in first if agent in second)
     x, y = (np.array([side[agent] for agent in common], dtype=np.float64) for side in (first, second))
-    pairings = _pairings(len(common), seed=seed, permutations=permutations)
-    return tuple(_correlation(x, y, coefficient, pairings, level) for coefficient in COEFFICIENTS)
+    pairings = _pairings(len(common), inference)
+    return tuple(_correlation(x, y, coefficient, pairings, inference.level) for coefficient in COEFFICIENTS)
 
 
 def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentCorrelation, ...]]:
@@ -80,12 +98,12 @@ def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentC
     ]
 
 
-def _pairings(n: int, *, seed: int, permutations: int) -> npt.NDArray[np.intp]:
+def _pairings(n: int, inference: Inference) -> npt.NDArray[np.intp]:
     """Orders of n agents: all of them where n is small, else random ones, the given order first."""
     if n <= EXACT_UP_TO:
         return np.array(list(itertools.permutations(range(n))), dtype=np.intp)
-    random = np.random.default_rng(seed)
-    drawn = random.permuted(np.tile(np.arange(n), (permutations, 1)), axis=1)
+    random = np.random.default_rng(inference.seed)
+    drawn = random.permuted(np.tile(np.arange(n), (inference.permutations, 1)), axis=1)
     return np.vstack([np.arange(n)[None], drawn])
 
 
@@ -94,9 +112,8 @@ def _correlation(
 ) -> AgentCorrelation:
     n = len(x)
     if n < FEWEST_AGENTS:
-        return AgentCorrelation(
-            coefficient, None, None, None, None, n, note=f"fewer than {FEWEST_AGENTS} agents in both"
-        )
+        few = f"fewer than {FEWEST_AGENTS} agents in both"
+        return AgentCorrelation(coefficient, None, None, None, None, n, note=few)
     value = float(correlations(x[None], y[None], coefficient)[0])
     if math.isnan(value):
         return AgentCorrelation(coefficient, None, None, None, None, n, note="not defined: all agents are alike")

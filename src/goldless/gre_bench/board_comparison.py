@@ -1,22 +1,34 @@
-"""Two boards held against each other: whether two scorers, or two years' editions, rank the agents alike.
+"""Boards held against others: two scorers, two years' editions, or other benchmarks (GEM, section 5 and Table 3).
 
 Scores of different scorers or of different papers lie on different scales. So ranks and correlations compare; a
-difference of scores does not, and what may be compared of it is the distance to each board's own human baseline.
+difference of scores does not, and what may be compared of it is the distance to each board's own human baseline. The
+paper calls the cells of its Table 3 Spearman; they are Pearson's. Both stand here, with Kendall's tau-b.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
+from pydantic_core import to_jsonable_python
+
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import INTERVALS, AgentCorrelation, agent_correlations
-from goldless.gre_bench.boards import Board
+from goldless.gre_bench.agent_correlation import (
+    DEFAULT,
+    INTERVALS,
+    AgentCorrelation,
+    Inference,
+    agent_correlations,
+    corrected,
+)
+from goldless.gre_bench.boards import PUBLISHED_FOLDER, Board, read_benchmark_rows, settings_of
 from goldless.gre_bench.papers import HUMAN
-from goldless.gre_bench.result_signatures import board_told, result_signature, settings_of
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
-from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.recorded import evidence_hash
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
 """Parts of a signature that differ between any two runs and put scores on no other scale."""
@@ -24,6 +36,8 @@ OTHER_SCALES = (
     "Scores of different scorers or papers lie on different scales: compare ranks, correlations and distances to the "
     "human baseline; the change of a score says nothing by itself."
 )
+PUBLISHED_SCORES = "published"
+"""Names the scores that the GEM paper's authors correlated with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +46,7 @@ class MetricAgreement:
 
     metric: str
     n: int
-    """Agents with a score on both boards, the human baseline left out."""
+    """Agents with a score on both, the human baseline left out."""
     coefficients: tuple[AgentCorrelation, ...]
     """Pearson, Spearman, Kendall."""
 
@@ -93,9 +107,7 @@ class BoardComparison:
             Column("p", "p", "probability"),
             Column("n", "agents", "count"),
         )
-        rows = tuple(
-            {"metric": found.metric, **one.as_json()} for found in self.agreements for one in found.coefficients
-        )
+        rows = tuple({"metric": found.metric, **asdict(one)} for found in self.agreements for one in found.coefficients)
         title = f"{self.first} and {self.second}: agreement over agents"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
 
@@ -105,7 +117,6 @@ class BoardComparison:
         if not rows:
             known = ", ".join(found.metric for found in self.agreements)
             raise UserError(f"no metric {metric!r} was compared; those compared: {known}")
-        both_human = rows[0]["first_to_human"] is not None and rows[0]["second_to_human"] is not None
         columns = [
             Column("agent", "agent", least=8),
             Column("first_rank", "# first", "count"),
@@ -115,32 +126,18 @@ class BoardComparison:
             Column("second", "second", "number", decimals=2),
             Column("change", "change of score", "signed", decimals=2, wide=True),
         ]
-        if both_human:
-            columns += [
-                Column("first_to_human", "to human", "signed", decimals=2),
-                Column("second_to_human", "to human", "signed", decimals=2),
-            ]
+        to_human = ("first_to_human", "second_to_human")
+        if all(rows[0][name] is not None for name in to_human):
+            columns += [Column(name, "to human", "signed", decimals=2) for name in to_human]
         title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "level": self.level,
-            "agreements": [asdict(found) for found in self.agreements],
-            "changes": [asdict(change) for change in self.changes],
-            "only": [asdict(one) for one in self.only],
-            "notes": list(self.notes),
-            "signatures": dict(self.signatures),
-            "board_signatures": {board: dict(by_metric) for board, by_metric in self.board_signatures.items()},
-        }
+        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
-def compare_boards(
-    first: Board, second: Board, *, level: float = 0.95, seed: int = 0, permutations: int = 10_000
-) -> BoardComparison:
+def compare_boards(first: Board, second: Board, inference: Inference = DEFAULT) -> BoardComparison:
     """Every metric that both boards have, over the agents that both have.
 
     A metric with too few common agents is told in the notes and not compared; where that is so of all, it is an error.
@@ -149,34 +146,31 @@ def compare_boards(
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
     _check(first, second, common)
     metrics = [metric for metric, n in common.items() if n >= FEWEST_AGENTS]
-    agreements, changes = [], []
-    for metric in metrics:
-        one, other = first.models(metric), second.models(metric)
-        found = agent_correlations(one, other, level=level, seed=seed, permutations=permutations)
-        agreements.append(MetricAgreement(metric, found[0].n, found))
-        changes += _changes(first, second, metric)
-    only = [_only(first, second, metric) for metric in shared]
+    found = {metric: agent_correlations(first.models(metric), second.models(metric), inference) for metric in metrics}
+    only = tuple(_only(first, second, metric) for metric in shared)
     names = _names(first, second)
-    notes = (OTHER_SCALES, INTERVALS, *_too_few(common), *_left_out(only, names), *_lacking(first, second, names))
     return BoardComparison(
         *names,
-        tuple(agreements),
-        tuple(changes),
-        tuple(only),
-        level,
-        (*notes, *_differences(first, second, metrics)),
-        {m: _signature(first, second, m, level=level, seed=seed, permutations=permutations) for m in metrics},
-        dict(zip(names, (first.signatures, second.signatures), strict=True)),
+        agreements=tuple(MetricAgreement(metric, common[metric], group) for metric, group in found.items()),
+        changes=tuple(change for metric in metrics for change in _changes(first, second, metric)),
+        only=only,
+        level=inference.level,
+        notes=(
+            OTHER_SCALES,
+            INTERVALS,
+            *_not_compared(common),
+            *_left_out(only, names),
+            *_lacking(first, second, names),
+            *_differences(first, second, metrics),
+        ),
+        signatures={metric: _signature(first, second, metric, inference) for metric in metrics},
+        board_signatures=dict(zip(names, (first.signatures, second.signatures), strict=True)),
     )
 
 
-def _signature(first: Board, second: Board, metric: str, *, level: float, seed: int, permutations: int) -> str:
-    told = {
-        "first": board_told(first, metric),
-        "second": board_told(second, metric),
-        "interval": f"fisher-z-{level:g}",
-    }
-    return result_signature("comparison", metric, told, seed=seed, permutations=permutations)
+def _signature(first: Board, second: Board, metric: str, inference: Inference) -> str:
+    told = {"first": first.told(metric), "second": second.told(metric), "interval": f"fisher-z-{inference.level:g}"}
+    return inference.signature("comparison", metric, told)
 
 
 def _only(first: Board, second: Board, metric: str) -> OnlyOnOne:
@@ -206,8 +200,7 @@ def _changes(first: Board, second: Board, metric: str) -> list[AgentChange]:
     one, other = first.models(metric), second.models(metric)
     common = [agent for agent in other if agent in one]
     ranks = [_ranks({agent: side[agent] for agent in common}) for side in (one, other)]
-    humans = [board.human(metric) for board in (first, second)]
-    to_human = [None if human is None else human.score for human in humans]
+    human, other_human = (None if (h := board.human(metric)) is None else h.score for board in (first, second))
     return [
         AgentChange(
             metric=metric,
@@ -218,8 +211,8 @@ def _changes(first: Board, second: Board, metric: str) -> list[AgentChange]:
             first_rank=ranks[0][agent],
             second_rank=ranks[1][agent],
             rank_change=ranks[0][agent] - ranks[1][agent],
-            first_to_human=None if to_human[0] is None else one[agent] - to_human[0],
-            second_to_human=None if to_human[1] is None else other[agent] - to_human[1],
+            first_to_human=None if human is None else one[agent] - human,
+            second_to_human=None if other_human is None else other[agent] - other_human,
         )
         for agent in common
     ]
@@ -229,23 +222,19 @@ def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
     return {agent: 1 + sum(other > score for other in scores.values()) for agent, score in scores.items()}
 
 
-# --- what a reader must know ---------------------------------------------------------------------------------------
-
-
-def _too_few(common: Mapping[str, int]) -> list[str]:
+def _not_compared(common: Mapping[str, int]) -> list[str]:
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
-    if not few:
-        return []
-    return [f"not compared, fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."]
+    told = f"not compared, fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
+    return [told] if few else []
 
 
-def _left_out(only: list[OnlyOnOne], names: tuple[str, str]) -> list[str]:
+def _left_out(only: Iterable[OnlyOnOne], names: tuple[str, str]) -> list[str]:
     told: dict[str, list[str]] = {}
     for one in only:
         for name, agents in zip(names, (one.first, one.second), strict=True):
             if agents:
                 told.setdefault(f"with a score on {name} only, left out: {', '.join(agents)}", []).append(one.metric)
-    return [f"{', '.join(metrics)}: {what}." for what, metrics in told.items()]
+    return _by_metrics(told)
 
 
 def _lacking(first: Board, second: Board, names: tuple[str, str]) -> list[str]:
@@ -264,14 +253,163 @@ def _differences(first: Board, second: Board, metrics: list[str]) -> list[str]:
     """What differs between the signatures of each metric; the same difference is told once."""
     told: dict[str, list[str]] = {}
     for metric in metrics:
-        mine, theirs = first.signatures.get(metric), second.signatures.get(metric)
-        if mine is None or theirs is None:
-            lacking = " and ".join(b.name for b in (first, second) if b.signatures.get(metric) is None)
-            told.setdefault(f"no signature on {lacking}: what else differs is not known", []).append(metric)
+        lacking = [board.name for board in (first, second) if board.signatures.get(metric) is None]
+        if lacking:
+            told.setdefault(f"no signature on {' and '.join(lacking)}: what else differs is not known", []).append(
+                metric
+            )
             continue
-        one, other = (settings_of(line) for line in (mine, theirs))
+        one, other = (settings_of(board.signatures[metric]) for board in (first, second))
         for key in {**one, **other}:
             if key not in INCIDENTAL and one.get(key) != other.get(key):
                 what = f"{key} differs: {one.get(key, 'none')} against {other.get(key, 'none')}"
                 told.setdefault(what, []).append(metric)
-    return [f"{', '.join(which)}: {what}." for what, which in told.items()]
+    return _by_metrics(told)
+
+
+def _by_metrics(told: Mapping[str, list[str]]) -> list[str]:
+    """Each thing that is told once, after the metrics it is so of."""
+    return [f"{', '.join(metrics)}: {what}." for what, metrics in told.items()]
+
+
+# --- other benchmarks ----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkScores:
+    """Agents' scores in other benchmarks."""
+
+    name: str
+    benchmarks: Mapping[str, Mapping[str, float]]
+    """By benchmark, then by agent; an agent whose score is not given is absent."""
+    agents: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCorrelation(MetricAgreement):
+    """One metric of a board against one benchmark."""
+
+    benchmark: str
+
+    def as_row(self) -> dict[str, Cell]:
+        """As one row of a table."""
+        row: dict[str, Cell] = {"metric": self.metric, "benchmark": self.benchmark, "n": self.n}
+        for one in self.coefficients:
+            told = ("low", "high", "p", "p_holm", "note")
+            row |= {one.coefficient: one.value, **{f"{one.coefficient}_{key}": getattr(one, key) for key in told}}
+        return row
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkCorrelations:
+    """A board against other benchmarks."""
+
+    board: str
+    scores: str
+    rows: tuple[BenchmarkCorrelation, ...]
+    level: float
+    only_on_board: Mapping[str, tuple[str, ...]]
+    """Agents without benchmark scores, each with the most similar names there; none where no name is near."""
+    only_in_scores: Mapping[str, tuple[str, ...]]
+    notes: tuple[str, ...]
+    signatures: Mapping[str, str]
+    """How the correlations were made, by metric."""
+
+    def table(self) -> ReportTable:
+        """One row a metric and a benchmark, the three coefficients beside each other."""
+        interval = f"{self.level * 100:g}%"
+        columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
+        for name, wide in (("pearson", False), ("spearman", True), ("kendall", True)):
+            columns += [
+                Column(name, name, "number", decimals=2, reason=f"{name}_note"),
+                Column(f"{name}_low {name}_high", interval, "interval", decimals=2, reason=f"{name}_note", wide=wide),
+                Column(f"{name}_p", "p", "probability", wide=True),
+                Column(f"{name}_p_holm", "p (Holm)", "probability", wide=True),
+            ]
+        rows = tuple(row.as_row() for row in self.rows)
+        title = f"{self.board} and other benchmarks ({self.scores}): correlations over agents"
+        return ReportTable(title, tuple(columns), rows, " || ".join(self.signatures.values()), self.notes)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return to_jsonable_python(self)  # type: ignore[no-any-return]
+
+
+def read_benchmark_scores(source: str | Path) -> BenchmarkScores:
+    """The scores of a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: those of the GEM paper."""
+    path = PUBLISHED_FOLDER / "benchmark_scores.csv" if source == PUBLISHED_SCORES else Path(source)
+    if not path.is_file() or path.suffix.lower() != ".csv":
+        came = "no such file" if not path.is_file() else f"ends in {path.suffix or 'nothing'!r}"
+        raise UserError(
+            f"{source}: {came}; scores in other benchmarks are a .csv file with the columns agent and one for each "
+            f"benchmark, or {PUBLISHED_SCORES!r} for those of the GEM paper"
+        )
+    rows = read_benchmark_rows(path)
+    benchmarks = {
+        benchmark: {row.agent.agent: score for row in rows if (score := row.scores[benchmark]) is not None}
+        for benchmark in rows[0].scores
+    }
+    name = PUBLISHED_SCORES if source == PUBLISHED_SCORES else path.stem
+    return BenchmarkScores(name, benchmarks, tuple(row.agent.agent for row in rows))
+
+
+def correlate(board: Board, scores: BenchmarkScores, inference: Inference = DEFAULT) -> BenchmarkCorrelations:
+    """Every metric of the board against every benchmark. The human baseline is no model and does not take part.
+
+    A benchmark with fewer than three agents on the board is shown without a value; where that is so of all, it is an
+    error.
+    """
+    on_board = _unmatched([agent for agent in board.agents if agent != HUMAN], scores.agents)
+    in_scores = _unmatched(scores.agents, board.agents)
+    asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.benchmarks]
+    found = [agent_correlations(board.models(m), scores.benchmarks[b], inference) for m, b in asked]
+    if all(group[0].n < FEWEST_AGENTS for group in found):
+        raise UserError(_too_few(board, scores, on_board))
+    told = {
+        "benchmarks": f"{scores.name}-{_hash(scores)}",
+        "interval": f"fisher-z-{inference.level:g}",
+        "test": f"pairings-holm-over-{len(asked)}",
+    }
+    sides = {f"on {board.name} only": on_board, f"in {scores.name} only": in_scores}
+    return BenchmarkCorrelations(
+        board=board.name,
+        scores=scores.name,
+        rows=tuple(
+            BenchmarkCorrelation(metric, group[0].n, group, benchmark)
+            for (metric, benchmark), group in zip(asked, corrected(found), strict=True)
+        ),
+        level=inference.level,
+        only_on_board=on_board,
+        only_in_scores=in_scores,
+        notes=(
+            INTERVALS,
+            f"p (Holm) is corrected for the {len(asked)} cells of one coefficient.",
+            *(f"left out, {where}: {_near(agents)}." for where, agents in sides.items() if agents),
+        ),
+        signatures={m: inference.signature("correlation", m, {"board": board.told(m), **told}) for m in board.metrics},
+    )
+
+
+def _hash(scores: BenchmarkScores) -> str:
+    return evidence_hash(
+        (benchmark, agent, score) for benchmark, row in scores.benchmarks.items() for agent, score in row.items()
+    )
+
+
+def _unmatched(agents: Iterable[str], others: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    known = list(others)
+    near = {agent: difflib.get_close_matches(agent, known, n=2, cutoff=0.5) for agent in agents if agent not in known}
+    return {agent: tuple(names) for agent, names in near.items()}
+
+
+def _near(unmatched: Mapping[str, tuple[str, ...]]) -> str:
+    return ", ".join(f"{agent} (near: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
+
+
+def _too_few(board: Board, scores: BenchmarkScores, on_board: Mapping[str, tuple[str, ...]]) -> str:
+    common = len([agent for agent in scores.agents if agent in board.agents and agent != HUMAN])
+    return (
+        f"{common} agents have the same name on {board.name} and in {scores.name}, and no benchmark has "
+        f"{FEWEST_AGENTS} of them; a correlation needs at least {FEWEST_AGENTS}. Write the board's names into the "
+        f"column agent. Not found: {_near(on_board) or 'none'}"
+    )

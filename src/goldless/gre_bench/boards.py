@@ -1,21 +1,118 @@
-"""Boards: agents' scores under one or more metrics, from a run, a year's edition, the GEM paper's tables or a CSV."""
+"""Boards: agents' scores under one or more metrics, from a run, a year's edition, the GEM paper's tables or a CSV.
+
+A result made of a board names it by the board's own signature under that metric. A table that was published, or a CSV
+file, has none: it is named by what it is and by a hash of its scores.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field
+from pydantic_core import to_jsonable_python
+
+from goldless.dates import last_day
 from goldless.errors import UserError, nearest
-from goldless.gre_bench.board_csv import read_board_rows
 from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.recorded import evidence_hash
+from goldless.signature import Signature
 from goldless.studies.agent_table import read_agents
-from goldless.studies.checking import all_at_once
+from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
 from goldless.studies.tables import Source
+
+ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
+"""Columns that are no scores."""
+SAID = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
+
+
+@dataclass(frozen=True, slots=True)
+class BoardRow:
+    """One agent of a CSV file."""
+
+    agent: Agent
+    scores: Mapping[str, float | None]
+    """By metric; None: the cell is blank."""
+    size_estimated: bool = False
+    """Whether its number of parameters is an estimate."""
+
+
+def read_board_rows(path: Path) -> list[BoardRow]:
+    """The rows of ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``, at least one."""
+    return _read(path, about=ABOUT_AGENTS, what="metric")
+
+
+def read_benchmark_rows(path: Path) -> list[BoardRow]:
+    """The rows of ``agent, BENCHMARK…``, at least one. Every other column is a benchmark."""
+    return _read(path, about=("agent",), what="benchmark")
+
+
+def _read(path: Path, *, about: Sequence[str], what: str) -> list[BoardRow]:
+    rows: list[BoardRow] = []
+    with all_at_once(str(path)) as problems:
+        check = Checking(path.name, problems)
+        first: dict[str, int] = {}
+        for line, row in _lines(path, problems):
+            check.rows += 1
+            columns = [column for column in row if column not in about]
+            if check.rows == 1:
+                _check_header(row, columns, check, what)
+            found = _row(row, columns, line, check, about)
+            if found is None:
+                continue
+            if found.agent.agent in first:
+                there = first[found.agent.agent]
+                check.duplicate(f"agent {found.agent.agent!r} stands here again; it is on line {there}", line)
+            first.setdefault(found.agent.agent, line)
+            rows.append(found)
+        check.finish()
+        if not check.rows and not check.broken:
+            check.add(f"no rows; a row for each agent is needed: agent, then a column for each {what}")
+    return rows
+
+
+def _lines(path: Path, problems: Problems) -> Iterator[tuple[int, Row]]:
+    for chunk in Source(path, path.name).chunks(problems):
+        yield from zip(chunk.lines, chunk.rows, strict=True)
+
+
+def _check_header(row: Row, columns: Sequence[str], check: Checking, what: str) -> None:
+    if any(not column.strip() for column in row):
+        check.add("a column has no name in the header", 1)
+    if not columns:
+        came = ", ".join(row)
+        check.add(f"the columns are {came}: no {what} among them; a column for each {what} is needed", 1)
+
+
+def _row(row: Row, columns: Sequence[str], line: int, check: Checking, about: Sequence[str]) -> BoardRow | None:
+    name = check.name(row, "agent", line)
+    scores = {column: _score(row, column, line, check) for column in columns}
+    if "parameters" not in about:
+        return None if name is None else BoardRow(Agent(name), scores)
+    parameters = check.optional_number(row, "parameters", line)
+    if parameters is not None and parameters <= 0:
+        check.add(f"parameters is {parameters:g}; a number of parameters such as 7e9 is needed", line)
+    said = str(row.get("size_estimated") or "").strip().lower()
+    if said not in SAID:
+        check.add(f"size_estimated is {said!r}; yes or no is needed", line)
+    cutoff = check.optional_text(row, "cutoff_date", line)
+    if cutoff is not None and last_day(cutoff) is None:
+        check.add(f"cutoff_date is {cutoff!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
+    group, family = check.optional_name(row, "group", line), check.optional_name(row, "family", line)
+    if name is None:
+        return None
+    return BoardRow(Agent(name, group, parameters, family, cutoff), scores, SAID.get(said, False))
+
+
+def _score(row: Row, column: str, line: int, check: Checking) -> float | None:
+    value = row.get(column)
+    return None if is_empty(value) or str(value).isspace() else check.number(row, column, line)
+
 
 EDITION = "edition.toml"
 """What a year's edition is told by."""
@@ -71,10 +168,13 @@ class Board:
         found = self.metrics[metric].get(HUMAN)
         return None if found is None or found.score is None else found
 
-    def missing(self, metric: str) -> tuple[str, ...]:
-        """Agents on the board that have no score under this metric."""
-        given = self.metrics[metric]
-        return tuple(a for a in self.agents if a not in given or given[a].score is None)
+    def told(self, metric: str) -> str:
+        """What tells its scores under a metric from any others: its signature, else a name with a hash."""
+        if metric in self.signatures:
+            return self.signatures[metric]
+        if self.name in PUBLISHED:
+            return f"published:{PUBLISHED[self.name][0].partition('_')[0]}"
+        return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
 
     def table(self) -> ReportTable:
         """One row an agent, by its score under the first metric; the metrics beside each other."""
@@ -101,15 +201,9 @@ class Board:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
-            "name": self.name,
-            "level": self.level,
-            "metrics": {m: {a: asdict(score) for a, score in scores.items()} for m, scores in self.metrics.items()},
-            "agents": [asdict(agent) for agent in self.agents.values()],
-            "estimated_sizes": sorted(self.estimated_sizes),
-            "signatures": dict(self.signatures),
-            "notes": list(self.notes),
-        }
+        others = {"agents": list(self.agents.values()), "estimated_sizes": sorted(self.estimated_sizes)}
+        plain = {one.name: getattr(self, one.name) for one in fields(self)} | others
+        return to_jsonable_python(plain)  # type: ignore[no-any-return]
 
 
 def read_board(source: str | Path) -> Board:
@@ -129,14 +223,6 @@ def read_board(source: str | Path) -> Board:
     raise UserError(f"{source}: {came}; {ALLOWED}")
 
 
-def board_metric(board: Board, metric: str) -> Mapping[str, BoardScore]:
-    """The scores under one metric; an error that names those there are, where it is none of them."""
-    if metric not in board.metrics:
-        known = ", ".join(board.metrics)
-        raise UserError(f"{board.name} has no metric {metric!r}{nearest(metric, board.metrics)}; it has {known}")
-    return board.metrics[metric]
-
-
 # --- from a run ----------------------------------------------------------------------------------------------------
 
 
@@ -146,26 +232,59 @@ def _edition_board(folder: Path) -> Board:
     return _run_board(folder / RUN, name=folder.resolve().name)
 
 
+class _Row(BaseModel):
+    """An agent's place in ``leaderboard.json``, as far as a board needs it."""
+
+    agent: str
+    score: float | None = Field(strict=True)
+    low: float | None = Field(strict=True)
+    high: float | None = Field(strict=True)
+    n: int
+
+
+class _Outcome(BaseModel):
+    """One metric; what is computed from labels has raters and no rows of agents."""
+
+    rows: list[_Row] | None = None
+    level: float | None = None
+    signature: str = ""
+
+
+class _Leaderboard(BaseModel):
+    """The file ``leaderboard.json``."""
+
+    metrics: dict[str, _Outcome]
+    complete: bool = True
+
+
 def _run_board(folder: Path, *, name: str) -> Board:
     file = folder / "leaderboard.json"
     if not file.is_file():
         raise UserError(f"{folder}: a folder without {file.name} and without {EDITION}; {ALLOWED}")
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
-        # what is computed from labels has raters and no rows of agents
-        boards = {str(m): b for m, b in found["metrics"].items() if "rows" in b}
-        metrics = {metric: _rows(board["rows"]) for metric, board in boards.items()}
-        levels = {float(board["level"]) for board in boards.values()}
-        signatures = {metric: str(board["signature"]) for metric, board in boards.items()}
-        complete = bool(found.get("complete", True))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        found = _Leaderboard.model_validate_json(file.read_bytes())
+    except (OSError, ValueError) as error:
         raise UserError(f"{file}: cannot be read as a leaderboard ({error!r}); score the study again") from error
+    boards = {metric: outcome for metric, outcome in found.metrics.items() if outcome.rows is not None}
+    metrics = {
+        metric: {
+            row.agent: BoardScore(row.score, row.low, row.high, row.n)
+            for row in outcome.rows or ()
+            if not is_reference(row.agent)
+        }
+        for metric, outcome in boards.items()
+    }
     if not any(metrics.values()):
         raise UserError(f"{file}: holds no agent with a place on a board; score the study by a metric of responses")
-    agents = _agents(folder, metrics)
-    notes = [] if complete else ["the run is incomplete: run it again to ask for what is missing"]
-    notes += _uneven(metrics)
-    return Board(name, metrics, agents, max(levels), signatures, notes=(*_demonstration(folder), *notes))
+    notes = [] if found.complete else ["the run is incomplete: run it again to ask for what is missing"]
+    return Board(
+        name,
+        metrics,
+        _agents(folder, metrics),
+        max((outcome.level for outcome in boards.values() if outcome.level is not None), default=None),
+        {metric: outcome.signature for metric, outcome in boards.items()},
+        notes=(*_demonstration(folder), *notes, *_uneven(metrics)),
+    )
 
 
 def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
@@ -194,23 +313,6 @@ def _demonstration(folder: Path) -> list[str]:
     except (OSError, ValueError, AttributeError) as error:
         raise UserError(f"{file}: cannot be read as an edition's results ({error!r}); score it again") from error
     return [] if told is None else [str(told).removesuffix(".")]
-
-
-def _rows(rows: list[dict[str, Any]]) -> dict[str, BoardScore]:
-    numbers = ((str(row["agent"]), row["score"], row["low"], row["high"], row["n"]) for row in rows)
-    return {
-        agent: BoardScore(_number(score), _number(low), _number(high), int(n))
-        for agent, score, low, high, n in numbers
-        if not is_reference(agent)
-    }
-
-
-def _number(value: Any) -> float | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise TypeError(f"{value!r} stands where a number is needed")
-    return float(value)
 
 
 def _agents(folder: Path, metrics: Mapping[str, Mapping[str, BoardScore]]) -> dict[str, Agent]:
@@ -242,3 +344,17 @@ def _csv_board(path: Path, *, name: str, notes: tuple[str, ...] = ()) -> Board:
         estimated_sizes=frozenset(row.agent.agent for row in rows if row.size_estimated),
         notes=notes,
     )
+
+
+def settings_of(line: str) -> dict[str, str]:
+    """The settings that a signature tells, by their names; that of goldless's version is among them."""
+    pairs = (part.partition(":") for part in line.split("|")[1:])
+    return {key: value for key, colon, value in pairs if colon}
+
+
+def changed_signature(
+    metric: str, line: str | None, settings: Mapping[str, str], *, without: Collection[str] = ()
+) -> str:
+    """A metric's signature with other settings, or more of them, or less; None: nothing else is known of it."""
+    known = {key: told for key, told in settings_of(line or "").items() if key not in {"goldless", *without}}
+    return str(Signature(metric, {**known, **settings}))

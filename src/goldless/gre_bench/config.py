@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -15,6 +16,10 @@ from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.files import write_text
 from goldless.gre_bench.papers import reads_as_person
+from goldless.records import Agent
+from goldless.studies.agent_table import read_agents
+from goldless.studies.checking import all_at_once
+from goldless.studies.tables import Source
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""
@@ -55,7 +60,7 @@ class ModelConfig(Part):
 
     model: str
     """How it is asked, such as ``openai:gpt-4o-mini``."""
-    parameters: Annotated[float, Field(gt=0)] | None = None
+    parameters: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     family: str | None = None
     cutoff_date: str | None = None
     """Knowledge cut-off: YYYY, YYYY-MM or YYYY-MM-DD."""
@@ -71,13 +76,17 @@ class ModelConfig(Part):
             raise ValueError(f"a date is YYYY, YYYY-MM or YYYY-MM-DD, not {str(value)!r}")
         return str(value)
 
+    def agent(self, name: str) -> Agent:
+        """The model as an agent of that name."""
+        return Agent(name, "model", self.parameters, self.family, self.cutoff_date)
+
 
 class ReviewConfig(Part):
     """How models are asked for reviews."""
 
     max_tokens: Annotated[int, Field(ge=1)] = 4096
-    temperature: Annotated[float, Field(ge=0)] = 0.0
-    seed: int | None = None
+    temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
+    seed: Annotated[int, Field(ge=0)] | None = None
     """Seed of the sampling, for models that take one."""
     truncate: bool = False
     """Cut a paper that does not fit a model's context, instead of counting its review as missing."""
@@ -136,6 +145,7 @@ TABLES: Mapping[str, type[Part]] = {
 NEEDED = {
     "bool_parsing": "true or false is needed",
     "bool_type": "true or false is needed",
+    "finite_number": "a finite number is needed",
     "float_parsing": "a number is needed",
     "float_type": "a number is needed",
     "greater_than": "a number above {gt:g} is needed",
@@ -187,12 +197,10 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
 
     Tables are put into tables, key by key. A value of None takes a key out. Nothing is written that cannot be used.
     """
-    document = _document(path) if path.exists() else tomlkit.document()
-    before = tomlkit.dumps(document)
-    _put(document, settings)
+    before, document = _with_settings(path, settings)
     config = checked(document.unwrap(), str(path))
     text = tomlkit.dumps(document)
-    if text != before or not path.exists():
+    if text != before:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, text)
@@ -203,9 +211,17 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
 
 def planned_config(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
     """The config that a TOML file would be with these settings; nothing is written."""
-    document = _document(path) if path.exists() else tomlkit.document()
-    _put(document, settings)
+    _, document = _with_settings(path, settings)
     return checked(document.unwrap(), f"{path}, with the settings given" if settings else str(path))
+
+
+def _with_settings(path: Path, settings: Mapping[str, Any]) -> tuple[str | None, tomlkit.TOMLDocument]:
+    """What a file holds, None where it is not there, and the same with settings put in."""
+    there = path.exists()
+    document = _document(path) if there else tomlkit.document()
+    before = tomlkit.dumps(document) if there else None
+    _put(document, settings)
+    return before, document
 
 
 def _document(path: Path) -> tomlkit.TOMLDocument:
@@ -229,3 +245,15 @@ def _put(table: Any, settings: Mapping[str, Any]) -> None:
             table.pop(key, None)
         elif key not in table or table[key] != value:
             table[key] = list(value) if isinstance(value, tuple) else value
+
+
+FACTS = ("parameters", "family", "cutoff_date")
+
+
+def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
+    """What a .csv, .jsonl or .parquet table says of agents, by name. Raises with everything that is wrong in it."""
+    if not path.is_file():
+        raise UserError(f"{path}: no such file; give a table with agent, {', '.join(FACTS)}")
+    with all_at_once(str(path)) as problems:
+        agents = read_agents(Source(path, path.name), problems).records()
+    return {agent.agent: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for agent in agents}

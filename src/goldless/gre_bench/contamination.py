@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from functools import partial
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
+from pydantic_core import to_jsonable_python
 
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
+from goldless.gre_bench.boards import changed_signature
 from goldless.gre_bench.papers import HUMAN, is_person
-from goldless.gre_bench.result_signatures import changed_signature
-from goldless.metrics.metric import ResponseScore
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
@@ -165,24 +165,13 @@ class Clock:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
-            "papers": self.papers,
-            "undated": list(self.undated),
-            "common": list(self.common),
-            "unknown": list(self.unknown),
-            "agents": [asdict(one) for one in self.agents],
-            "scores": [asdict(row) for row in self.scores],
-            "level": self.level,
-            "signatures": dict(self.signatures),
-            "scope_signatures": {metric: dict(lines) for metric, lines in self.scope_signatures.items()},
-            "notes": list(self.notes),
-        }
+        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
 def contamination_clock(
     agents: Sequence[Agent],
     paper_dates: Mapping[str, str | None],
-    scores: Mapping[str, Sequence[ResponseScore]],
+    scores: Mapping[str, pl.DataFrame],
     *,
     signatures: Mapping[str, str] | None = None,
     seed: int = 0,
@@ -191,8 +180,8 @@ def contamination_clock(
 ) -> Clock:
     """The clock of all agents but references; ``human`` is the baseline and has none.
 
-    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses, by metric. Dates
-    are YYYY-MM-DD, YYYY-MM or YYYY.
+    ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses (task, agent, score),
+    by metric. Dates are YYYY-MM-DD, YYYY-MM or YYYY.
     """
     models = [agent for agent in agents if not is_person(agent.agent)]
     cutoffs, dates = _days(models, paper_dates)
@@ -204,10 +193,11 @@ def contamination_clock(
     }
     latest = max((cutoff for cutoff in cutoffs.values() if cutoff is not None), default=date.max)
     common = tuple(task for task, day in dates.items() if day is not None and day > latest)
-    rows: list[CleanScore] = []
-    for metric, responses in scores.items():
-        table = _Table(metric, list(dates), [*cutoffs, HUMAN], responses)
-        rows += _scope_rows(table, clean, common, seed=seed, resamples=resamples, level=level)
+    drawn = {"seed": seed, "resamples": resamples, "level": level}
+    rows = [
+        _scope_rows(metric, frame, tasks=dates, models=cutoffs, clean=clean, common=common, drawn=drawn)
+        for metric, frame in scores.items()
+    ]
     undated = tuple(task for task, day in dates.items() if day is None)
     clock = Clock(
         agents=tuple(_agent_clock(agent, clean.get(agent.agent), len(dates), len(undated)) for agent in models),
@@ -215,7 +205,7 @@ def contamination_clock(
         papers=len(dates),
         undated=undated,
         common=common,
-        scores=tuple(rows),
+        scores=tuple(row for some in rows for row in some),
         level=level,
         signatures=dict(signatures or {}),
         scope_signatures={},
@@ -289,8 +279,8 @@ def _days(
     return cutoffs, dates
 
 
-def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, Sequence[ResponseScore]]) -> None:
-    strange = sorted({row.task for rows in scores.values() for row in rows} - paper_dates.keys())
+def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, pl.DataFrame]) -> None:
+    strange = sorted({task for frame in scores.values() for task in frame["task"].unique()} - paper_dates.keys())
     if strange:
         shown = ", ".join(strange[:10]) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
         raise UserError(
@@ -299,77 +289,77 @@ def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, Seq
         )
 
 
-class _Table:
-    """Scores [papers, agents] under one metric, NaN where there is none."""
-
-    def __init__(self, metric: str, tasks: list[str], agents: list[str], responses: Sequence[ResponseScore]) -> None:
-        self.metric = metric
-        self.tasks = tuple(tasks)
-        self.models = tuple(agent for agent in agents if agent != HUMAN)
-        self._row = {task: place for place, task in enumerate(tasks)}
-        self._column = {agent: place for place, agent in enumerate(agents)}
-        self._values = np.full((len(tasks), len(agents)), np.nan)
-        for response in responses:
-            if response.agent in self._column and response.score is not None:
-                self._values[self._row[response.task], self._column[response.agent]] = response.score
-
-    @property
-    def has_human(self) -> bool:
-        """Whether the baseline has any score."""
-        return not np.isnan(self._values[:, self._column[HUMAN]]).all()
-
-    def rows(
-        self, scope: Scope, papers: Mapping[str, tuple[str, ...]], *, seed: int, resamples: int, level: float
-    ) -> list[CleanScore]:
-        """Each agent on its papers."""
-        found = []
-        for agent, tasks in papers.items():
-            mine = self._values[:, self._column[agent]]
-            kept = mine[[self._row[task] for task in tasks]]
-            human = self._values[[self._row[task] for task in tasks], self._column[HUMAN]]
-            both = np.stack([kept, kept - human], axis=1)
-            score, difference = task_intervals(both, seed=seed, resamples=resamples, level=level)
-            everywhere = mine[~np.isnan(mine)]
-            paired = agent != HUMAN
-            found.append(
-                CleanScore(
-                    metric=self.metric,
-                    scope=scope,
-                    agent=agent,
-                    rank=None,
-                    score=score.mean,
-                    low=score.low,
-                    high=score.high,
-                    n=score.n,
-                    missing=len(tasks) - score.n,
-                    difference=difference.mean if paired else None,
-                    difference_low=difference.low if paired else None,
-                    difference_high=difference.high if paired else None,
-                    n_pairs=difference.n if paired else 0,
-                    all_score=float(everywhere.mean()) if len(everywhere) else None,
-                    all_n=len(everywhere),
-                    note=score.note if tasks else "no clean paper",
-                )
-            )
-        return sorted(found, key=lambda row: (row.difference is None, -(row.difference or 0.0), -(row.score or 0.0)))
-
-
 def _scope_rows(
-    table: _Table,
+    metric: str,
+    frame: pl.DataFrame,
+    *,
+    tasks: Iterable[str],
+    models: Iterable[str],
     clean: Mapping[str, tuple[str, ...]],
     common: tuple[str, ...],
-    *,
-    seed: int,
-    resamples: int,
-    level: float,
+    drawn: Mapping[str, Any],
 ) -> Iterator[CleanScore]:
     """One metric in every scope."""
-    rows = partial(table.rows, seed=seed, resamples=resamples, level=level)
-    people = (HUMAN,) if table.has_human and table.models else ()
+    row = {task: place for place, task in enumerate(tasks)}
+    column = {agent: place for place, agent in enumerate([*models, HUMAN])}
+    known = frame.filter(pl.col("agent").is_in(list(column)) & pl.col("score").is_not_null())
+    values = np.full((len(row), len(column)), np.nan)
+    values[[row[task] for task in known["task"]], [column[agent] for agent in known["agent"]]] = known["score"]
+    human = values[:, column[HUMAN]]
+
+    def rows(scope: Scope, papers: Mapping[str, tuple[str, ...]]) -> list[CleanScore]:
+        found = []
+        for agent, its in papers.items():
+            places = [row[task] for task in its]
+            mine = values[:, column[agent]]
+            found.append(_clean_score(metric, scope, agent, mine=mine, human=human, places=places, drawn=drawn))
+        return sorted(found, key=_by_difference)
+
+    people = (HUMAN,) if len(column) > 1 and not np.isnan(human).all() else ()
     yield from rows("own", clean)
     if common:
         yield from _ranked(rows("common", dict.fromkeys((*clean, *people), common)))
-    yield from rows("all", dict.fromkeys((*table.models, *people), table.tasks))
+    everybody = [agent for agent in column if agent != HUMAN or people]
+    yield from rows("all", dict.fromkeys(everybody, tuple(row)))
+
+
+def _clean_score(
+    metric: str,
+    scope: Scope,
+    agent: str,
+    *,
+    mine: FloatArray,
+    human: FloatArray,
+    places: Sequence[int],
+    drawn: Mapping[str, Any],
+) -> CleanScore:
+    """An agent on its papers, which are at these places of all."""
+    kept = mine[places]
+    score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), **drawn)
+    everywhere = mine[~np.isnan(mine)]
+    paired = agent != HUMAN
+    return CleanScore(
+        metric=metric,
+        scope=scope,
+        agent=agent,
+        rank=None,
+        score=score.mean,
+        low=score.low,
+        high=score.high,
+        n=score.n,
+        missing=len(places) - score.n,
+        difference=difference.mean if paired else None,
+        difference_low=difference.low if paired else None,
+        difference_high=difference.high if paired else None,
+        n_pairs=difference.n if paired else 0,
+        all_score=float(everywhere.mean()) if len(everywhere) else None,
+        all_n=len(everywhere),
+        note=score.note if places else "no clean paper",
+    )
+
+
+def _by_difference(row: CleanScore) -> tuple[bool, float, float]:
+    return row.difference is None, -(row.difference or 0.0), -(row.score or 0.0)
 
 
 def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:

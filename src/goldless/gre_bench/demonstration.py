@@ -8,7 +8,7 @@ fourth reviewer, rewrites its own reviews, and scores everybody.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import orjson
 
 from goldless.files import write_whole
 from goldless.gre_bench.edition import CONFIG, Edition, open_edition, open_or_begin
+from goldless.gre_bench.edition_study import write_rows
 from goldless.runs.store import try_writing
 
 FOLDER = Path(__file__).parent / "demo_edition"
@@ -58,7 +59,7 @@ def write_scripts(edition: Edition) -> None:
         answers = [row for row in _lines(FOLDER / "model_reviews.jsonl") if row["agent"] == name]
         script = _script_file(edition.folder, name)
         script.parent.mkdir(exist_ok=True)
-        _write_lines(script, [{"prompt": study.task(row["paper"]).prompt, "answer": row["text"]} for row in answers])
+        write_rows(script, [{"prompt": study.task(row["paper"]).prompt, "answer": row["text"]} for row in answers])
 
 
 def add_invented_rewrites(edition: Edition) -> None:
@@ -72,7 +73,7 @@ def add_invented_rewrites(edition: Edition) -> None:
         if (row["paper"], row["agent"]) not in known
     ]
     if new:
-        write_whole(path, lambda aside: _write_lines(aside, [*there, *new]))
+        write_whole(path, lambda aside: write_rows(aside, [*there, *new]))
 
 
 def _script_file(folder: Path, agent: str) -> Path:
@@ -81,7 +82,3 @@ def _script_file(folder: Path, agent: str) -> Path:
 
 def _lines(path: Path) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
-
-
-def _write_lines(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    path.write_bytes(b"".join(orjson.dumps(row, option=orjson.OPT_APPEND_NEWLINE) for row in rows))

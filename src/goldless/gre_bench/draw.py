@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from goldless.errors import UserError
+from goldless.gre_bench.config import CollectConfig
+from goldless.gre_bench.extracted_text import storable
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, PaperSource
-from goldless.gre_bench.text_mending import storable
 from goldless.runs.options import Progress
 
 STAGE = "papers"
@@ -59,49 +60,33 @@ class Draw:
 
 
 def draw_papers(
-    source: PaperSource,
-    *,
-    papers: int | None,
-    reviews: int = 3,
-    seed: int,
-    fewer_ok: bool = False,
-    progress: Callable[[Progress], None] | None = None,
+    source: PaperSource, asked: CollectConfig, *, progress: Callable[[Progress], None] = lambda _: None
 ) -> Draw:
     """Papers of the source, drawn at random, each with a candidate review and its references.
 
     The sorted names are shuffled by ``numpy.random.default_rng(seed)`` and tried in that order until enough papers can
-    be used (``papers=None``: all are tried). A paper's reviews are ordered by a hash of seed, paper and review: the
+    be used (``papers`` None: all are tried). A paper's reviews are ordered by a hash of seed, paper and review: the
     first is the candidate, so it depends on nothing but these. Too few papers are an error with the reasons counted,
     unless ``fewer_ok``.
     """
-    _check_numbers(papers, reviews, seed)
     names = sorted(set(source.papers()))
+    total = len(names) if asked.papers is None else asked.papers
     drawn: list[DrawnPaper] = []
     left_out: list[LeftOut] = []
-    for place in np.random.default_rng(seed).permutation(len(names)):
-        if papers is not None and len(drawn) == papers:
+    for place in np.random.default_rng(asked.seed).permutation(len(names)):
+        if len(drawn) == asked.papers:
             break
-        found = _drawn(source.paper(names[int(place)], reviews=reviews), reviews, seed)
+        found = _drawn(source.paper(names[int(place)], reviews=asked.reviews), asked.reviews, asked.seed)
         if isinstance(found, LeftOut):
             left_out.append(found)
         else:
             drawn.append(found)
-        if progress is not None:
-            done = len(drawn) if papers is not None else len(drawn) + len(left_out)
-            progress(Progress(STAGE, done, len(names) if papers is None else papers, 0, 0.0))
-    draw = Draw(source.name, tuple(drawn), tuple(left_out), seed, papers, reviews, len(names))
-    if not drawn or (papers is not None and len(drawn) < papers and not fewer_ok):
+        done = len(drawn) if asked.papers is not None else len(drawn) + len(left_out)
+        progress(Progress(STAGE, done, total, 0, 0.0))
+    draw = Draw(source.name, tuple(drawn), tuple(left_out), asked.seed, asked.papers, asked.reviews, len(names))
+    if not drawn or (asked.papers is not None and len(drawn) < asked.papers and not asked.fewer_ok):
         raise TooFewPapersError(_too_few(draw))
     return draw
-
-
-def _check_numbers(papers: int | None, reviews: int, seed: int) -> None:
-    if papers is not None and papers < 1:
-        raise UserError(f"{papers} papers were asked for; ask for 1 or more, or for all")
-    if reviews < 2:
-        raise UserError(f"{reviews} reviews of each paper were asked for; 2 are needed: a candidate and a reference")
-    if seed < 0:
-        raise UserError(f"the seed is {seed}; a whole number from 0 on is needed")
 
 
 def _drawn(found: Paper | LeftOut, reviews: int, seed: int) -> DrawnPaper | LeftOut:

@@ -12,7 +12,7 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.gre_bench.config import EditionConfig, planned_config, read_config, write_settings
-from goldless.gre_bench.noted_draw import draw_differences
+from goldless.gre_bench.edition_study import draw_differences
 from goldless.records import Agent
 from goldless.studies import Study, read_study
 
@@ -83,10 +83,7 @@ class Edition:
     @property
     def models(self) -> tuple[Agent, ...]:
         """The models that the config names, as agents, with what it knows of them."""
-        return tuple(
-            Agent(name, "model", model.parameters, model.family, model.cutoff_date)
-            for name, model in self.config.models.items()
-        )
+        return tuple(model.agent(name) for name, model in self.config.models.items())
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
         """The edition as it would be with these settings; nothing is written."""

@@ -1,10 +1,13 @@
-"""What an edition says: the metrics side by side, how many reviews agents wrote, and on which papers they are clean."""
+"""What an edition says: metrics side by side, how many reviews agents wrote, on which papers they are clean.
+
+Results that new ones would replace are told by their signatures, and kept under a free name.
+"""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,14 +15,14 @@ from typing import Any
 from goldless.files import write_text
 from goldless.gre_bench.contamination import Clock, Scope, contamination_clock, public_dates
 from goldless.gre_bench.edition import Edition
-from goldless.gre_bench.noted_draw import asked_source, noted_draw
+from goldless.gre_bench.edition_study import asked_source, left_out_papers, noted_draw, table_rows
+from goldless.gre_bench.generated_reviews import GENERATIONS, count_reviews
 from goldless.gre_bench.papers import is_person, is_reference
 from goldless.gre_bench.review_sections import noticed
-from goldless.metrics.metric import response_rows
 from goldless.reports.leaderboard import LeaderboardRow
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.evaluation import Evaluation
-from goldless.runs.store import finish_folder
+from goldless.runs.store import finish_folder, noted_fingerprint
 from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
@@ -162,7 +165,7 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
     clock = contamination_clock(
         study.agents,
         public_dates(study),
-        {name: response_rows(outcome.responses) for name, outcome in outcomes.items()},
+        {name: outcome.responses for name, outcome in outcomes.items()},
         signatures={name: outcome.signature for name, outcome in outcomes.items()},
         seed=config.score.seed,
         resamples=config.score.resamples,
@@ -170,13 +173,12 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
     )
     drawn, collect = noted_draw(study), config.collect
     asked = edition.folder.resolve().name if collect is None else asked_source(collect, edition.folder)
-    left = study.table("left_out")
     return EditionScores(
         name=edition.folder.resolve().name,
         source=asked if drawn is None else str(drawn["source"]),
         demonstration=config.demonstration,
         papers=len(study.tasks),
-        left_out={} if left is None else dict(Counter(left["reason"].to_list()).most_common()),
+        left_out=dict(Counter(paper.reason for paper in left_out_papers(study)).most_common()),
         written=written_reviews(study),
         evaluation=evaluation,
         clock=clock if models else None,
@@ -187,26 +189,14 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
 def written_reviews(study: Study) -> tuple[WrittenReviews, ...]:
     """How many papers each agent but the references reviewed, and why it did not review the others."""
     written = Counter(response.agent for _, responses in study for response in responses)
-    table = study.table("generations")
-    noted = [] if table is None else table.to_dicts()
+    noted = table_rows(study, GENERATIONS)
     found = []
-    for agent in study.agents:
-        if is_reference(agent.agent):
-            continue
-        mine = [row for row in noted if row["agent"] == agent.agent]
-        missing = Counter(str(row["failure"]) for row in mine if row["failure"])
-        open_tasks = len(study.tasks) - written[agent.agent] - sum(missing.values())
-        flags = Counter(flag for row in mine for flag in row["flags"] or ())
-        found.append(
-            WrittenReviews(
-                agent.agent,
-                len(study.tasks),
-                written[agent.agent],
-                {**missing, **({"not there": open_tasks} if open_tasks > 0 else {})},
-                dict(flags),
-                sum(bool(row.get("characters_cut")) for row in mine),
-            )
-        )
+    for agent in [agent.agent for agent in study.agents if not is_reference(agent.agent)]:
+        counts = count_reviews(row for row in noted if row["agent"] == agent)
+        unasked = len(study.tasks) - written[agent] - sum(counts.missing.values())
+        missing = {**counts.missing, **({"not there": unasked} if unasked > 0 else {})}
+        flags = dict(counts.flags)
+        found.append(WrittenReviews(agent, len(study.tasks), written[agent], missing, flags, counts.shortened))
     return tuple(found)
 
 
@@ -225,3 +215,57 @@ def save_scores(scores: EditionScores, folder: Path) -> None:
     write_text(folder / "gre.json", json.dumps(scores.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     write_text(folder / "gre.md", "\n".join(table.to_markdown() for table in scores.tables()))
     finish_folder(folder, "gre", scores.evaluation.source, ())
+
+
+BOARD = "leaderboard.json"
+CLEAN = "gre.json"
+"""Where the leaderboards on clean papers stand."""
+
+
+def would_lose(folder: Path, scores: EditionScores) -> bool:
+    """Whether the run folder holds results that would be gone if these were written into it.
+
+    They are there again where every leaderboard of before comes with the same signature, on all papers as on clean
+    ones; a file of leaderboards that cannot be read is kept as well.
+    """
+    evaluation = scores.evaluation
+    before = noted_fingerprint(folder)
+    if before is not None and before != evaluation.fingerprint:
+        return True
+    try:
+        old = {*_signatures(folder / BOARD), *_clean_signatures(folder / CLEAN)}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return True
+    new = {outcome.signature for outcome in evaluation.outcomes.values()}
+    if evaluation.raters is not None:
+        new.add(evaluation.raters.signature)
+    if scores.clock is not None:
+        new.update(line for lines in scores.clock.scope_signatures.values() for line in lines.values())
+    return not old <= new
+
+
+def _signatures(path: Path) -> Iterator[str]:
+    """Of the leaderboards of all metrics; each begins with its metric's name."""
+    if path.exists():
+        yield from (str(board["signature"]) for board in _read(path)["metrics"].values())
+
+
+def _clean_signatures(path: Path) -> Iterator[str]:
+    """Of the leaderboards by papers that have any row."""
+    if path.exists() and (clock := _read(path)["contamination"]):
+        there = {(row["metric"], row["scope"]) for row in clock["scores"]}
+        yield from (str(clock["scope_signatures"][metric][scope]) for metric, scope in there)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def free_name(folder: Path) -> Path:
+    """A name beside the folder that nothing has: its own with the study's hash, and a number where that is taken."""
+    name = f"{folder.name}-{(noted_fingerprint(folder) or 'before')[:8]}"
+    found, number = folder.with_name(name), 1
+    while found.exists():
+        number += 1
+        found = folder.with_name(f"{name}-{number}")
+    return found

@@ -1,20 +1,27 @@
-"""Reviews that models wrote: what came of each, counted by model and by cause."""
+"""Reviews that models wrote: what came of each, counted by model and cause, and which need not be asked for again."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from goldless.evidence import OPEN_KINDS, GenerationEvidence
 from goldless.gre_bench.review_sections import CUT_REPLY, Flag, ParsedReview, noticed, parse_review
+from goldless.models.catalogue import is_server
+from goldless.models.interface import content_hash
 from goldless.records import Agent, CallFailure
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.signature import Signature
+from goldless.studies import Study
 
+GENERATIONS = "generations"
+"""The study's table that says of each review how it was made."""
 NOTHING_WRITTEN = CallFailure("bad_reply", "nothing was written but thoughts")
+ONLY_FITTING = ("truncate", "cut")
+"""Settings that change no request whose paper fits, and no review that ends by itself."""
 COLUMNS = (
     Column("agent", "agent"),
     Column("model", "model", wide=True),
@@ -25,6 +32,9 @@ COLUMNS = (
     Column("shortened", "papers cut", "count"),
     Column("flagged", "flagged", "count"),
 )
+
+Pairs = frozenset[tuple[str, str]]
+"""Tasks and agents."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +60,11 @@ class GeneratedReview:
         """Why it is missing."""
         empty = self.parsed is not None and not self.parsed.text
         return self.evidence.failure or (NOTHING_WRITTEN if empty else None)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a second run would ask for it again."""
+        return self.failure is not None and self.failure.kind in OPEN_KINDS
 
     @property
     def text(self) -> str | None:
@@ -82,6 +97,39 @@ class GeneratedReview:
         }
 
 
+def generated_review(
+    agent: str, evidence: GenerationEvidence, settings: str, *, asked: str | None = None
+) -> GeneratedReview:
+    """The review that a reply holds."""
+    parsed = None if evidence.text is None else parse_review(evidence.text)
+    return GeneratedReview(agent, evidence, settings, parsed, asked)
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewCounts:
+    """What became of the reviews that an agent was asked for."""
+
+    asked: int
+    missing: Mapping[str, int]
+    """By cause, the most frequent first."""
+    flags: Mapping[Flag, int]
+    shortened: int
+    """Papers whose end it was not shown."""
+    flagged: int
+
+
+def count_reviews(rows: Iterable[Mapping[str, Any]]) -> ReviewCounts:
+    """The counts over one agent's rows of the table ``generations``."""
+    mine = list(rows)
+    return ReviewCounts(
+        asked=len(mine),
+        missing=dict(Counter(str(row["failure"]) for row in mine if row["failure"]).most_common()),
+        flags=Counter(flag for row in mine for flag in row["flags"] or ()),
+        shortened=sum(bool(row.get("characters_cut")) for row in mine),
+        flagged=sum(bool(row["flags"]) for row in mine),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Generated:
     """What models wrote about the papers of a study."""
@@ -104,14 +152,14 @@ class Generated:
     @property
     def open(self) -> int:
         """Reviews that a second run would ask for again."""
-        return sum(review.failure is not None and review.failure.kind in OPEN_KINDS for review in self.reviews)
+        return sum(review.is_open for review in self.reviews)
 
     @property
     def incomplete(self) -> str | None:
         """What is still to be asked for, in words; None: nothing."""
-        if not self.open:
+        kinds = Counter(r.failure.kind for r in self.reviews if r.failure is not None and r.is_open)
+        if not kinds:
             return None
-        kinds = Counter(r.failure.kind for r in self.reviews if r.failure is not None and r.failure.kind in OPEN_KINDS)
         causes = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
         return f"incomplete: {self.open} of {len(self.reviews)} reviews are open ({causes}); run the same again"
 
@@ -121,56 +169,124 @@ class Generated:
         lost = [(review, review.failure) for review in self.reviews if review.failure is not None]
         return {failure.kind: f"{review.agent} on {review.task}: {failure.message}" for review, failure in lost}
 
-    def failures(self, agent: str) -> dict[str, int]:
-        """An agent's missing reviews, by cause."""
-        found = Counter(r.failure.kind for r in self.reviews if r.agent == agent and r.failure is not None)
-        return dict(found.most_common())
+    def counts(self, agent: str) -> ReviewCounts:
+        """What became of an agent's reviews."""
+        return count_reviews(review.row() for review in self.reviews if review.agent == agent)
 
     def as_json(self) -> dict[str, Any]:
         """The counts as plain data."""
-        rows = [{**row, "causes": self.failures(str(row["agent"]))} for row in self._rows()]
         return {
             "signature": self.signature,
             "settings": dict(self.settings),
             "asked": len(self.reviews),
             "open": self.open,
-            "agents": rows,
+            "agents": [{**self._row(agent.agent), "causes": self.counts(agent.agent).missing} for agent in self.agents],
         }
 
     def table(self) -> ReportTable:
         """What people read of it."""
-        return ReportTable("Reviews written", COLUMNS, tuple(self._rows()), notes=tuple(self._flags_told()))
+        rows = tuple(self._row(agent.agent) for agent in self.agents)
+        return ReportTable("Reviews written", COLUMNS, rows, notes=tuple(self._flags_told()))
 
     def _flags_told(self) -> Iterator[str]:
         """A sentence for each agent on what is meant by flagged."""
         for agent in self.agents:
-            flags = Counter(flag for review in self.reviews if review.agent == agent.agent for flag in review.flags)
-            if flags:
+            if flags := self.counts(agent.agent).flags:
                 yield f"{agent.agent}, flagged: {', '.join(noticed(flags))}."
 
-    def _rows(self) -> list[dict[str, Cell]]:
-        rows: list[dict[str, Cell]] = []
-        for agent in self.agents:
-            mine = [review for review in self.reviews if review.agent == agent.agent]
-            failures = self.failures(agent.agent)
-            rows.append(
-                {
-                    "agent": agent.agent,
-                    "model": mine[0].evidence.writer if mine else None,
-                    "asked": len(mine),
-                    "used": len(mine) - sum(failures.values()),
-                    "missing": sum(failures.values()),
-                    "causes": ", ".join(f"{kind} {count}" for kind, count in failures.items()) or None,
-                    "shortened": sum(review.evidence.characters_cut > 0 for review in mine),
-                    "flagged": sum(bool(review.flags) for review in mine),
-                }
-            )
-        return rows
+    def _row(self, agent: str) -> dict[str, Cell]:
+        counts = self.counts(agent)
+        missing = sum(counts.missing.values())
+        return {
+            "agent": agent,
+            "model": next((review.evidence.writer for review in self.reviews if review.agent == agent), None),
+            "asked": counts.asked,
+            "used": counts.asked - missing,
+            "missing": missing,
+            "causes": ", ".join(f"{kind} {count}" for kind, count in counts.missing.items()) or None,
+            "shortened": counts.shortened,
+            "flagged": counts.flagged,
+        }
 
 
-def generated_review(
-    agent: str, evidence: GenerationEvidence, settings: str, *, asked: str | None = None
-) -> GeneratedReview:
-    """The review that a reply holds."""
-    parsed = None if evidence.text is None else parse_review(evidence.text)
-    return GeneratedReview(agent, evidence, settings, parsed, asked)
+# --- what was asked before -----------------------------------------------------------------------------------------
+
+
+def way_of_asking(spec: str, settings: Mapping[str, str], context_length: int | None) -> str:
+    """What tells one way of asking a model from others, before it is reached: ``REQUEST-FIT``.
+
+    Hashes, since an address is nobody else's business. With the same ``REQUEST`` a paper that fits is asked about in
+    the same words.
+    """
+    request = {name: value for name, value in settings.items() if name not in ONLY_FITTING}
+    fit = {name: settings[name] for name in ONLY_FITTING}
+    return f"{content_hash(spec, request)[:16]}-{content_hash(fit, context_length)[:8]}"
+
+
+def asked_about(way: str, paper: str | None) -> str:
+    """In which way a model was asked about a paper: ``REQUEST-FIT-PAPER``."""
+    return f"{way}-{content_hash(paper)[:8]}"
+
+
+def settled_reviews(study: Study, ways: Mapping[str, str]) -> dict[str, dict[str, GeneratedReview]]:
+    """What the study has of these agents, asked in these ways, by agent and paper; open calls are not settled."""
+    found: dict[str, dict[str, GeneratedReview]] = {agent: {} for agent in ways}
+    papers = set(study.tasks)
+    for (task, agent), row in _rows(study).items():
+        if agent not in ways or task not in papers or row["failure"] in OPEN_KINDS:
+            continue
+        if row.get("asked") == asked_about(ways[agent], study.task(task).prompt):
+            found[agent][task] = _review(row)
+    return found
+
+
+def finished_models(
+    study: Study, named: Mapping[str, Any], settled: Mapping[str, Mapping[str, GeneratedReview]]
+) -> frozenset[str]:
+    """Agents on servers with a review of every paper of the study.
+
+    A model on this machine is never among them: its files may be others by now, which shows when they are read.
+    """
+    return frozenset(
+        agent
+        for agent, reviews in settled.items()
+        if is_server(named[agent]) and all(task in reviews and reviews[task].text is not None for task in study.tasks)
+    )
+
+
+def replaced_reviews(study: Study, ways: Mapping[str, str]) -> Pairs:
+    """Papers and agents whose reviews in the study came of other requests than these; where that is not noted, none."""
+    rows = _rows(study)
+    found = []
+    for task, responses in study:
+        for pair in [(task.task, response.agent) for response in responses if response.agent in ways]:
+            asked = rows[pair].get("asked") if pair in rows else ""
+            if asked is not None and _request(asked) != _request(asked_about(ways[pair[1]], task.prompt)):
+                found.append(pair)
+    return frozenset(found)
+
+
+def _request(asked: str) -> tuple[str, str]:
+    """What was sent where a paper fits: the request, and the paper."""
+    return asked.partition("-")[0], asked.rpartition("-")[2]
+
+
+def _rows(study: Study) -> dict[tuple[str, str], dict[str, Any]]:
+    table = study.table(GENERATIONS)
+    return {} if table is None else {(row["task"], row["agent"]): row for row in table.iter_rows(named=True)}
+
+
+def _review(row: Mapping[str, Any]) -> GeneratedReview:
+    """The review that a row of the table ``generations`` tells of."""
+    failure = None if row["failure"] is None else CallFailure(row["failure"], row["failure_message"])
+    evidence = GenerationEvidence(
+        writer=row["model"],
+        task=row["task"],
+        reply=row["raw"],
+        failure=None if failure == NOTHING_WRITTEN else failure,
+        finish=row["finish"],
+        input_tokens=row["input_tokens"],
+        output_tokens=row["output_tokens"],
+        characters_cut=row["characters_cut"],
+    )
+    return generated_review(row["agent"], evidence, row["settings"], asked=row["asked"])

@@ -17,12 +17,10 @@ from typing import Any
 from urllib.parse import parse_qs, quote, urlsplit
 
 from goldless.errors import UserError, nearest
-from goldless.gre_bench.kept_answers import KeptAnswers
-from goldless.gre_bench.openreview_client import OpenReviewApi
-from goldless.gre_bench.openreview_notes import Api, Posting
+from goldless.gre_bench.openreview_api import Api, OpenReviewApi, Posting
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
-from goldless.gre_bench.polite_session import Pace, Patience, Say
+from goldless.gre_bench.polite_session import KeptAnswers, Pace, Patience, Say
 from goldless.gre_bench.review_forms import says_something, sections_and_extra
 
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
@@ -37,8 +35,6 @@ class _Listing:
     """What a venue has."""
 
     api: OpenReviewApi
-    api_of_today: OpenReviewApi
-    """The same, asked again for what was answered more than a day ago."""
     submissions: Mapping[str, Posting]
     review_name: str = "Official_Review"
 
@@ -69,7 +65,6 @@ class OpenReviewVenue:
         self._venue = venue
         self._few: set[str] = set()
         self._answers = KeptAnswers(cache)
-        self._answers_of_today = KeptAnswers(cache, oldest_seconds=DAY_SECONDS)
         self._bases: Mapping[Api, str] = {1: api1, 2: api2}
         self._pace = Pace(seconds_between_requests)
         self._patience = patience or Patience()
@@ -96,9 +91,9 @@ class OpenReviewVenue:
         left = _without_asking(submission)
         if left is not None:
             return left
-        written, empty = self._reviews(listing, listing.api, submission)
+        written, empty = _reviews(listing, submission)
         if len(written) < reviews:
-            written, empty = self._reviews(listing, listing.api_of_today, submission)
+            written, empty = _reviews(listing, submission, oldest_seconds=DAY_SECONDS)
         if len(written) < reviews:
             detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
             self._few.add(name)
@@ -123,21 +118,7 @@ class OpenReviewVenue:
         """Ask anew, next time, about papers that had too few reviews: they may have been looked at too early."""
         listing = self._listing()
         for name in sorted(self._few):
-            for api in (listing.api, listing.api_of_today):
-                api.forget_replies(name)
-
-    def _reviews(self, listing: _Listing, api: OpenReviewApi, submission: Posting) -> tuple[list[HumanReview], int]:
-        """The reviews that have any text, oldest first, and how many have none."""
-        replies = [reply for page in api.pages(forum=submission.id) for reply in page]
-        found = [
-            reply
-            for reply in replies
-            if reply.id != submission.id and not reply.deleted and reply.is_review(listing.review_name)
-        ]
-        found.sort(key=lambda reply: (reply.created or 0, reply.id))
-        reviews = [_review(reply) for reply in found]
-        written = [review for review in reviews if says_something(review.sections)]
-        return written, len(reviews) - len(written)
+            listing.api.forget_replies(name)
 
     # --- the list of submissions -------------------------------------------------------------------------------
 
@@ -154,22 +135,22 @@ class OpenReviewVenue:
 
     def _list(self) -> _Listing:
         """The submissions, from API v2 where the venue lives there, else from v1. Raises UserError if it has none."""
-        second = self._api(2, self._answers)
+        second = self._api(2)
         group2 = second.group(self._venue)
         if group2 is not None and any(group2.values()):
             usual = f"{self._venue}/-/{_word(group2, 'submission_name', 'Submission')}"
             found = self._all(second, [_word(group2, "submission_id", usual)])
             if found:
                 reviews = _word(group2, "review_name", "Official_Review")
-                return _Listing(second, self._api(2, self._answers_of_today), found, reviews)
-        first = self._api(1, self._answers)
+                return _Listing(second, found, reviews)
+        first = self._api(1)
         group1 = first.group(self._venue)
         if group1 is not None or group2 is not None:
             for word in SUBMISSIONS_V1:
                 found = self._all(first, [f"{self._venue}/-/{word}"])
                 if found:
                     found |= self._all(first, [f"{self._venue}/-/{left}" for left in LEFT_V1])
-                    return _Listing(first, self._api(1, self._answers_of_today), found)
+                    return _Listing(first, found)
         for api in (first, second):  # papers may become public later
             api.forget()
         raise UserError(self._nothing(known=group1 is not None or group2 is not None))
@@ -182,15 +163,9 @@ class OpenReviewVenue:
                 self._say(f"{invitation}: {len(page)} more, {len(found)} in all")
         return found
 
-    def _api(self, api: Api, answers: KeptAnswers) -> OpenReviewApi:
-        return OpenReviewApi(
-            api,
-            self._bases[api],
-            answers=answers,
-            pace=self._pace,
-            patience=self._patience,
-            say=self._say,
-        )
+    def _api(self, api: Api) -> OpenReviewApi:
+        base, pace, patience = self._bases[api], self._pace, self._patience
+        return OpenReviewApi(api, base, answers=self._answers, pace=pace, patience=patience, say=self._say)
 
     def _nothing(self, *, known: bool) -> str:
         asked = f"asked: {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
@@ -236,6 +211,22 @@ def _without_asking(submission: Posting) -> LeftOut | None:
     if not file.startswith("/"):
         return LeftOut(submission.id, "no_paper", f"its PDF does not lie at OpenReview: {file[:200]}")
     return None
+
+
+def _reviews(
+    listing: _Listing, submission: Posting, *, oldest_seconds: float = math.inf
+) -> tuple[list[HumanReview], int]:
+    """The reviews that have any text, oldest first, and how many have none."""
+    pages = listing.api.pages(forum=submission.id, oldest_seconds=oldest_seconds)
+    found = [
+        reply
+        for page in pages
+        for reply in page
+        if reply.id != submission.id and not reply.deleted and reply.is_review(listing.review_name)
+    ]
+    reviews = [_review(reply) for reply in sorted(found, key=lambda reply: (reply.created or 0, reply.id))]
+    written = [review for review in reviews if says_something(review.sections)]
+    return written, len(reviews) - len(written)
 
 
 def _review(reply: Posting) -> HumanReview:

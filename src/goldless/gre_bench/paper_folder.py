@@ -8,16 +8,15 @@ each section, and, where there are any, ``rewrites.jsonl`` with ``rewriter, pape
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 from goldless.dates import first_day
+from goldless.gre_bench.extracted_text import MOST_UNREADABLE, storable, unix_lines, unreadable_share
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper
 from goldless.gre_bench.pdf_text import PdfProblem, PdfReader, pdf_text
-from goldless.gre_bench.readability import MOST_UNREADABLE, unreadable_share
-from goldless.gre_bench.text_mending import storable, unix_lines
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once, describe, is_empty
 from goldless.studies.tables import ALLOWED, FORMATS, Source
 
@@ -34,12 +33,9 @@ NOTED = ("rating", "confidence")
 class _Listed:
     """A paper of the papers table, with what the other tables say of it."""
 
-    title: str
-    abstract: str
-    public_date: str | None
-    synopses: dict[str, str]
-    extra: Row
-    file: Path | None
+    paper: Paper
+    """Without text and reviews."""
+    file: Path | None = None
     """Its text; none where there is no file."""
     reviews: dict[str, HumanReview] = field(default_factory=dict)
     empty_reviews: int = 0
@@ -82,22 +78,12 @@ class PaperFolder:
         if len(listed.reviews) < reviews:
             empty = f"; {listed.empty_reviews} more have no text" if listed.empty_reviews else ""
             return LeftOut(name, "few_reviews", f"{len(listed.reviews)} of {reviews}{empty}")
-        if not listed.abstract:
+        if not listed.paper.abstract:
             return LeftOut(name, "no_abstract", "its abstract is empty")
         text = self._text(name, listed.file)
         if isinstance(text, LeftOut):
             return text
-        return Paper(
-            paper=name,
-            title=listed.title,
-            abstract=listed.abstract,
-            text=text,
-            reviews=tuple(listed.reviews.values()),
-            public_date=listed.public_date,
-            synopses=listed.synopses,
-            rewrites=listed.rewrites,
-            extra=listed.extra,
-        )
+        return replace(listed.paper, text=text, reviews=tuple(listed.reviews.values()), rewrites=listed.rewrites)
 
     def _text(self, name: str, file: Path | None) -> str | LeftOut:
         if file is None:
@@ -148,7 +134,7 @@ def _read_papers(source: Source, folder: Path, papers: dict[str, _Listed], probl
     first: dict[str, int] = {}
     for line, row in _rows(source, check, problems):
         name = check.name(row, "paper", line)
-        listed = _listed(row, line, check)
+        paper = _paper(name or "", row, line, check)
         if name is None:
             continue
         if name in first:
@@ -156,13 +142,12 @@ def _read_papers(source: Source, folder: Path, papers: dict[str, _Listed], probl
             continue
         first[name] = line
         names[name] = len(names)
-        listed.file = _file(folder, name, row, line, check)
-        papers[name] = listed
+        papers[name] = _Listed(paper, _file(folder, name, row, line, check))
     names.listed_in = "" if check.broken else source.file
     return names
 
 
-def _listed(row: Row, line: int, check: Checking) -> _Listed:
+def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
     title, abstract = (_cell(row, column, line, check) for column in ("title", "abstract"))
     if "title" in row and not title:
         check.add("title is empty; every paper has one", line)
@@ -174,13 +159,15 @@ def _listed(row: Row, line: int, check: Checking) -> _Listed:
     if assw and abstract and not " ".join(assw.split()).startswith(" ".join(abstract.split())):
         check.add("synopsis_assw must begin with the abstract: gem-s[assw] gives the scorer this text alone", line)
     known = {*PAPER_COLUMNS, *columns, "synopsis_abstract"}
-    return _Listed(
+    return Paper(
+        paper=name,
         title=title,
         abstract=abstract,
+        text="",
+        reviews=(),
         public_date=_date(row, line, check),
-        synopses={name: text for name, text in synopses.items() if text},
+        synopses={synopsis: text for synopsis, text in synopses.items() if text},
         extra={c: v for c, v in row.items() if c not in known and not is_empty(v)},
-        file=None,
     )
 
 

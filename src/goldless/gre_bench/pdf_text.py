@@ -19,9 +19,8 @@ from io import BytesIO
 from typing import Any, Literal
 
 from goldless.errors import PrerequisiteError
+from goldless.gre_bench.extracted_text import garble, is_long_enough, mended
 from goldless.gre_bench.papers import Reason
-from goldless.gre_bench.readability import garble, is_long_enough
-from goldless.gre_bench.text_mending import mended
 
 PdfReader = Literal["pypdf", "docling"]
 

@@ -2,26 +2,35 @@
 
 A session stands in for the one inside a client library. The library's own would wait without end, print its retries and
 turn a busy server's answer into an exception that no longer says how long to wait.
+
+Answers are kept on disk as they come, one file an answer: a line of JSON with address, status, kind of content and
+length, then the body as it came. A file is written whole or not at all, so a process that is killed leaves no half
+answer behind. Only what was asked and what came back is kept: no header that was sent, no cookie, no token.
 """
 
 from __future__ import annotations
 
+import hashlib
 import importlib
 import io
 import logging
+import math
 import random
-import threading
+import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import orjson
 import stamina
 
 from goldless.errors import UserError
-from goldless.gre_bench.kept_answers import KeptAnswer, KeptAnswers
+from goldless.files import write_whole
 from goldless.models.http_api.client import retry_after_seconds
 
 # stamina logs every retry as a warning, which Python prints where nobody takes it; ``say`` tells the user instead.
@@ -31,6 +40,68 @@ Say = Callable[[str], None]
 LogIn = Callable[[], Mapping[str, str]]
 BUSY = frozenset({408, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524})
 """Statuses that another time may be another: a busy server, or one behind a gateway that has lost it."""
+SUFFIX = ".answer"
+
+
+@dataclass(frozen=True, slots=True)
+class KeptAnswer:
+    """What a server answered."""
+
+    address: str
+    """What was asked for, with all parameters."""
+    status: int
+    content_type: str
+    body: bytes
+
+
+class KeptAnswers:
+    """A folder of answers, found by their addresses. Delete the folder, or one file, to have it asked for anew."""
+
+    def __init__(self, folder: Path) -> None:
+        """Use a folder; it is made when the first answer comes."""
+        self.folder = folder
+
+    def read(self, address: str, *, oldest_seconds: float = math.inf) -> KeptAnswer | None:
+        """The answer kept for an address; none where there is none, or only a damaged file or one that is too old."""
+        path = self._path(address)
+        with self._told("name another folder"):
+            try:
+                if time.time() - path.stat().st_mtime > oldest_seconds:
+                    return None
+                head, found, body = path.read_bytes().partition(b"\n")
+            except FileNotFoundError:
+                return None
+        try:
+            data = orjson.loads(head)
+            if not found or data["address"] != address or data["bytes"] != len(body):
+                return None
+            return KeptAnswer(address, int(data["status"]), str(data["content_type"]), body)
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            return None
+
+    def keep(self, answer: KeptAnswer) -> None:
+        """Write an answer, whole or not at all."""
+        head = {"address": answer.address, "status": answer.status, "content_type": answer.content_type}
+        written = orjson.dumps(head | {"bytes": len(answer.body)}) + b"\n" + answer.body
+        with self._told("make room or name another folder"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+            write_whole(self._path(answer.address), lambda aside: aside.write_bytes(written))
+
+    def forget(self, address: str) -> None:
+        """Drop the answer kept for an address, if there is one."""
+        self._path(address).unlink(missing_ok=True)
+
+    @contextmanager
+    def _told(self, advice: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UserError(f"{self.folder}: answers cannot be kept there ({error.strerror}); {advice}.") from error
+
+    def _path(self, address: str) -> Path:
+        """The file of an address: the last word of its path for the reader, a hash of all of it for us."""
+        word = re.sub(r"[^a-z]", "", urlsplit(address).path.rpartition("/")[2].lower())[:20]
+        return self.folder / f"{word or 'answer'}-{hashlib.sha256(address.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
 class UnansweredError(UserError):
@@ -76,15 +147,13 @@ class Pace:
         """Let so many seconds pass from one request to the next."""
         self._seconds = seconds
         self._clock, self._sleep = clock, sleep
-        self._next: float | None = None
-        self._lock = threading.Lock()
+        self._next = -math.inf
 
     def wait(self) -> None:
         """Wait for the next request's turn."""
-        with self._lock:
-            if self._next is not None and (left := self._next - self._clock()) > 0:
-                self._sleep(left)
-            self._next = self._clock() + self._seconds
+        if (left := self._next - self._clock()) > 0:
+            self._sleep(left)
+        self._next = self._clock() + self._seconds
 
 
 class _BusyError(Exception):
@@ -119,6 +188,8 @@ class PoliteSession:
         self._say = say
         self._authorization: dict[str, str] | None = None
         self._used: set[str] = set()
+        self.oldest_seconds = math.inf
+        """A kept answer that is older is asked for again."""
         self.log_in: LogIn | None = None
         """Called before the first request that is really sent; gives the headers that show who asks."""
 
@@ -126,7 +197,7 @@ class PoliteSession:
         """The answer, kept or new. Raises RefusedError where it is no, UnansweredError where there is none."""
         address = str(self._requests.Request("GET", url, params=params).prepare().url)
         self._used.add(address)
-        kept = self._answers.read(address)
+        kept = self._answers.read(address, oldest_seconds=self.oldest_seconds)
         if kept is None:
             response = self._with_login(address, headers or {})
             content_type = response.headers.get("Content-Type", "")

@@ -1,8 +1,9 @@
-"""Review forms: which fields of a review are prose, under which titles, and which are ratings and the like.
+"""Review forms: what people and models are asked for, and which fields of a review are prose.
 
 Venues change their forms from year to year. The fields of the forms in wide use are listed here; in any other form a
 field counts as prose when it holds more than a few words and neither its name nor its text says that it is a choice.
-What is called clarity or recommendation is a rating at one venue and prose at another: there the text decides.
+What is called clarity or recommendation is a rating at one venue and prose at another: there the text decides. Models
+are asked by prompt C.3 of the GEM paper, word for word.
 """
 
 from __future__ import annotations
@@ -106,3 +107,31 @@ def _is_prose(field: str, value: Any) -> bool:
     if field in NOT_PROSE or _NOT_PROSE_WORDS.search(field.lower()) or not reads_as_text(value):
         return False
     return not _RATING_WORDS.search(field.lower()) or _SENTENCE_END.search(value) is not None
+
+
+PROMPT_NAME = "gem-c3"
+"""The prompt's name in signatures."""
+
+REVIEW_PROMPT = (
+    "You are given a paper submission for a top-tier Machine Learning conference which you need to write a detailed "
+    "review. Please read the paper carefully. Once you have finished reading, please provide the following in your "
+    "review:\n"
+    "First, write a concise summary of the key points and contributions of the paper inside <summary> tags.\n"
+    "Next, think critically about the strengths and weaknesses of the submission. Inside <strengths> tags, give a "
+    "numbered list of at least 4 key reasons why this paper should potentially be accepted to the conference. For each "
+    "reason, use sub-bullet points to provide detailed arguments and evidence from the paper to support that reason.\n"
+    "Then, inside <weaknesses> tags, give a numbered list of at least 4 key reasons why this paper should potentially "
+    "be rejected from the conference. Again, for each reason, use sub-bullet points to provide detailed arguments and "
+    "evidence from the paper to support that reason.\n"
+    "After weighing the reasons for and against, think of some open questions you have about the work. List your "
+    "questions inside <questions> tags.\n"
+    "Remember, as a reviewer your job is to rigorously evaluate the strengths and weaknesses of the work and to "
+    "provide critical but constructive feedback to the authors. Be thorough, specific and detailed in your arguments "
+    "and feedback. Highlight both the positives and negatives you see, and justify your points carefully with "
+    "reference to the content of the paper."
+)
+"""GEM paper, appendix C.3, the system prompt; the user's turn is the full paper as text. The paper prints its lines
+broken by the width of the page; here a line is a paragraph of it."""
+
+SECTIONS = ("summary", "strengths", "weaknesses", "questions")
+"""The tags that the prompt asks for, in its order."""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 from goldless.gre_bench.outside_text import outside_text
 from goldless.gre_bench.papers import HumanReview
-from goldless.gre_bench.review_prompt import SECTIONS
+from goldless.gre_bench.review_forms import SECTIONS
 
 WHOLE = "Review"
 """Title of a reply in which no section is found."""

@@ -11,16 +11,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic_core import to_jsonable_python
 
-from goldless.errors import UserError
+from goldless.gre_bench.agent_correlation import DEFAULT, Inference
 from goldless.gre_bench.boards import Board
 from goldless.gre_bench.papers import HUMAN
-from goldless.gre_bench.result_signatures import board_told, result_signature
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.statistics.left_out import left_out_intervals
@@ -89,27 +89,13 @@ class SizeEffect:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
-            "board": self.board,
-            "level": self.level,
-            "metrics": [{**asdict(row), "families": list(row.families)} for row in self.metrics],
-            "left_out": {why: list(agents) for why, agents in self.left_out.items()},
-            "notes": list(self.notes),
-            "signatures": dict(self.signatures),
-        }
+        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
-def size_effect(
-    board: Board, *, estimated_sizes: bool = True, level: float = 0.95, seed: int = 0, permutations: int = 10_000
-) -> SizeEffect:
+def size_effect(board: Board, inference: Inference = DEFAULT, *, estimated_sizes: bool = True) -> SizeEffect:
     """The size effect of every metric. ``estimated_sizes``: whether agents whose size is an estimate take part."""
-    if permutations < 1 or seed < 0 or not 0 < level < 1:
-        raise UserError(f"level {level}, seed {seed}, {permutations} permutations came; 0 to 1, from 0 and from 1 on")
     sized, left_out = _sized(board, estimated_sizes=estimated_sizes)
-    rows = tuple(
-        _effect(metric, _families(board, metric, sized), level=level, seed=seed, permutations=permutations)
-        for metric in board.metrics
-    )
+    rows = tuple(_effect(metric, _families(board, metric, sized), inference) for metric in board.metrics)
     used = {family for row in rows for family in row.families}
     alone = tuple(a for a in sized if board.agents[a].family not in used)
     if alone:
@@ -121,15 +107,10 @@ def size_effect(
     told = {
         "sizes": evidence_hash((agent, size, board.agents[agent].family) for agent, size in sized.items()),
         "estimated-sizes": "used" if estimated_sizes else "left-out",
-        "interval": f"families-jackknife-{level:g}",
+        "interval": f"families-jackknife-{inference.level:g}",
     }
-    signatures = {
-        metric: result_signature(
-            "size-effect", metric, {"board": board_told(board, metric), **told}, seed=seed, permutations=permutations
-        )
-        for metric in board.metrics
-    }
-    return SizeEffect(board.name, rows, level, left_out, tuple(notes), signatures)
+    signatures = {m: inference.signature("size-effect", m, {"board": board.told(m), **told}) for m in board.metrics}
+    return SizeEffect(board.name, rows, inference.level, left_out, tuple(notes), signatures)
 
 
 def _sized(board: Board, *, estimated_sizes: bool) -> tuple[dict[str, float], dict[str, tuple[str, ...]]]:
@@ -164,26 +145,34 @@ def _families(board: Board, metric: str, sized: Mapping[str, float]) -> dict[str
     return found
 
 
-def _effect(
-    metric: str, families: Mapping[str, Family], *, level: float, seed: int, permutations: int
-) -> MetricSizeEffect:
+def _effect(metric: str, families: Mapping[str, Family], inference: Inference) -> MetricSizeEffect:
     held = list(families.values())
-    names = tuple(families)
-    agents = sum(len(scores) for _, scores in held)
     pairs, higher, tied = _pairs(held)
+    found = MetricSizeEffect(
+        metric,
+        *(None, None, None, None),
+        pairs=pairs,
+        larger_higher=higher,
+        tied=tied,
+        families=tuple(families),
+        agents=sum(len(scores) for _, scores in held),
+    )
     if not held:
-        note = "no family has two sizes with scores"
-        return MetricSizeEffect(metric, None, None, None, None, 0, 0, 0, names, 0, note)
-    slope = _slope(held)
-    p = _p(held, seed=seed, permutations=permutations)
+        return replace(found, note="no family has two sizes with scores")
+    found = replace(found, slope=_slope(held), p=_p(held, inference))
     if len(held) < 2:
-        note = "no interval: one family"
-        return MetricSizeEffect(metric, slope, None, None, p, pairs, higher, tied, names, agents, note)
+        return replace(found, note="no interval: one family")
     without = np.array([[_slope(held[:i] + held[i + 1 :])] for i in range(len(held))])
     (interval,) = left_out_intervals(
-        [slope], without, n_tasks=len(held), seed=seed, level=level, lowest=-math.inf, highest=math.inf
+        [_slope(held)],
+        without,
+        n_tasks=len(held),
+        seed=inference.seed,
+        level=inference.level,
+        lowest=-math.inf,
+        highest=math.inf,
     )
-    return MetricSizeEffect(metric, slope, interval.low, interval.high, p, pairs, higher, tied, names, agents)
+    return replace(found, low=interval.low, high=interval.high)
 
 
 def _centred(families: Sequence[Family]) -> list[Family]:
@@ -208,7 +197,7 @@ def _pairs(families: Sequence[Family]) -> tuple[int, int, int]:
     return len(signs), sum(bool(sign > 0) for sign in signs), sum(bool(sign == 0) for sign in signs)
 
 
-def _p(families: Sequence[Family], *, seed: int, permutations: int) -> float:
+def _p(families: Sequence[Family], inference: Inference) -> float:
     """Two-sided. The slope's denominator is the same however sizes are given out, so its numerator is compared."""
     centred = _centred(families)
     observed = abs(sum(float(x @ y) for x, y in centred))
@@ -219,8 +208,8 @@ def _p(families: Sequence[Family], *, seed: int, permutations: int) -> float:
             given = np.array([x[list(order)] @ y for order in itertools.permutations(range(len(x)))])
             sums = np.add.outer(sums, given).ravel()
         return float(np.mean(np.abs(sums) >= nearly))
-    random = np.random.default_rng(seed)
-    drawn = np.zeros(permutations)
+    random = np.random.default_rng(inference.seed)
+    drawn = np.zeros(inference.permutations)
     for x, y in centred:
-        drawn += random.permuted(np.tile(x, (permutations, 1)), axis=1) @ y
-    return (int(np.sum(np.abs(drawn) >= nearly)) + 1) / (permutations + 1)
+        drawn += random.permuted(np.tile(x, (inference.permutations, 1)), axis=1) @ y
+    return (int(np.sum(np.abs(drawn) >= nearly)) + 1) / (inference.permutations + 1)

@@ -11,12 +11,13 @@ from importlib.resources import files
 from markupsafe import Markup
 
 from goldless.errors import UserError
-from goldless.gre_bench.boards import PUBLISHED, Board, board_metric
-from goldless.gre_bench.label_places import SIZE, Labelled, Segment, label_places
+from goldless.gre_bench.boards import PUBLISHED, Board, BoardScore
 from goldless.gre_bench.papers import HUMAN
 from goldless.records import Agent
-from goldless.reports.html.charts.axis import LogScale, Scale, left_axis, linear_scale, log_scale
-from goldless.reports.html.charts.svg import Shape, element, hint, line, mark, picture, words
+from goldless.reports.html.charts.axis import LogScale, log_scale
+from goldless.reports.html.charts.row_plots import Band
+from goldless.reports.html.charts.scatter import Area, Panel, Point, scatter_panel
+from goldless.reports.html.charts.svg import Shape, element, line, mark, picture, words
 from goldless.reports.html.labels import fitted, label, text_width
 from goldless.reports.html.numerals import decimals_for, numeral
 from goldless.reports.html.palette import COLOURS
@@ -36,11 +37,13 @@ LEFT, RIGHT, TOP, BOTTOM = 40.0, 10.0, 70.0, 430.0
 LINE, HEADING = 24.0, 19.0
 RULE = re.compile(r"\s*([^{}]+)\{([^{}]*)\}")
 VARIABLE = re.compile(r"var\(--([a-z]+)\)")
+LETTERS = 13.5
+"""Size of labels."""
 UNITS = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 STYLE = (
     ".chart .ground{fill:var(--ground);stroke:var(--rule)}.chart .panel-title{font-size:16px;font-weight:650}"
     f".chart .heading{{font-size:{HEADING:g}px;font-weight:650}}.chart .family{{stroke-width:1.8;stroke-opacity:.5}}"
-    f".chart .point-label{{font-size:{SIZE}px}}.chart .lead{{stroke:var(--muted);stroke-width:.8;stroke-opacity:.8}}"
+    f".chart .point-label{{font-size:{LETTERS}px}}"
     ".chart .tick,.chart .axis-title,.chart .caption{font-size:13px}.chart .caption{fill:var(--muted)}"
     ".chart .key{font-size:14px}.chart .ring{stroke-width:2.2}"
     + "".join(f".chart .point-label.{tone}{{fill:var(--{tone})}}" for tone in TONES)
@@ -67,25 +70,27 @@ class _Sized:
     look: _Look
 
 
-def size_figure(board: Board, *, dark: bool = False, metrics: Sequence[str] = (), heading: str = "") -> str:
+def size_figure(board: Board, *, dark: bool = False) -> str:
     """The figure as one SVG file: text as text, system fonts, a ground of its own, no script, nothing from elsewhere.
 
-    ``dark``: always dark; else light, and dark where the reader's screen is. ``metrics``: up to three; none: GEM, GEM-S
-    (abstract) and GEM-S (ASSW) where the board has them, else its first three. ``heading``: what stands above.
+    It shows GEM, GEM-S (abstract) and GEM-S (ASSW) where the board has them, else its first three metrics. ``dark``:
+    always dark; else light, and dark where the reader's screen is.
     """
-    chosen = _chosen(board, metrics)
+    chosen = [metric for metric in TITLES if metric in board.metrics] or [*board.metrics][:MOST_PANELS]
     sized, unsized = _sized(board, chosen)
     wide = 2 * EDGE + len(chosen) * PANEL + (len(chosen) - 1) * GAP
     name = "" if board.name in PUBLISHED else f" {board.name}"
-    title = label(heading or f"GRE-bench{name}: score against model size", 200)
+    title = label(f"GRE-bench{name}: score against model size", 200)
     headings = _wrapped(title, wide - 2 * EDGE, HEADING)
     down = LINE * (len(headings) - 1)
     across = log_scale([one.parameters for one in sized], LEFT, PANEL - RIGHT)
     panels, unnamed = [], 0
     for place, metric in enumerate(chosen):
-        drawn, without = _panel(board, metric, sized, across)
-        unnamed += without
-        panels.append(element("g", drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4 + down:g})"))
+        panel = _panel(board, metric, sized, across)
+        unnamed += panel.unnamed
+        panels.append(
+            element("g", panel.drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4 + down:g})")
+        )
     has_human = any(board.human(metric) for metric in chosen)
     below = _legend(sized, wide, has_human=has_human, top=HEIGHT + down + LINE + 12)
     captions = _wrapped(_caption(board, chosen, sized, unsized, unnamed), wide - 2 * EDGE)
@@ -120,15 +125,6 @@ def _css(*, dark: bool) -> str:
 
 def _coloured(css: str, theme: int) -> str:
     return VARIABLE.sub(lambda found: COLOURS[found[1]][theme], css)
-
-
-def _chosen(board: Board, metrics: Sequence[str]) -> list[str]:
-    chosen = list(dict.fromkeys(metrics or [m for m in TITLES if m in board.metrics] or [*board.metrics][:MOST_PANELS]))
-    if len(chosen) > MOST_PANELS:
-        raise UserError(f"{len(chosen)} metrics came ({', '.join(chosen)}); the figure has room for {MOST_PANELS}")
-    for metric in chosen:
-        board_metric(board, metric)
-    return chosen
 
 
 # --- agents --------------------------------------------------------------------------------------------------------
@@ -191,89 +187,47 @@ def _short_names(agents: Sequence[Agent]) -> dict[str, str]:
 # --- a panel -------------------------------------------------------------------------------------------------------
 
 
-def _panel(board: Board, metric: str, sized: Sequence[_Sized], across: LogScale) -> tuple[Markup, int]:
-    """One metric, and how many labels found no room."""
-    scores = board.metrics[metric]
+def _panel(board: Board, metric: str, sized: Sequence[_Sized], across: LogScale) -> Panel:
+    """One metric."""
     shown = [one for one in sized if one.agent.agent in board.models(metric)]
+    scores = [board.metrics[metric][one.agent.agent] for one in shown]
+    decimals = decimals_for([value for score in scores for value in (score.score, score.low, score.high)])
+    points = [
+        Point(
+            label=one.name,
+            x=one.parameters,
+            y=score.score or 0.0,
+            low=score.low,
+            high=score.high,
+            shape=one.look.shape,
+            tone=one.look.tone,
+            hint=_told(board, one, score, decimals),
+            size=_size(one.look.shape),
+        )
+        for one, score in zip(shown, scores, strict=True)
+    ]
+    families: dict[str, list[Point]] = {}
+    for one, point in zip(shown, points, strict=True):
+        if one.family != OTHER:
+            families.setdefault(one.family, []).append(point)
     human = board.human(metric)
-    values = [v for one in shown for v in _ends(board, metric, one)]
-    include = () if human is None else (human.score, human.low, human.high)
-    up = linear_scale(values, BOTTOM, TOP, include=include)
-    at = [(across(one.parameters), up(scores[one.agent.agent].score or 0.0)) for one in shown]
-    joined = _joined(shown, at)
-    whiskers = _whiskers(board, metric, shown, at, up)
-    segments = [step for _, steps in joined for step in steps]
-    segments += [ends for _, ends in whiskers]
-    baseline: Segment | None = None
-    if human is not None and human.score is not None:
-        baseline = (LEFT, up(human.score), PANEL - RIGHT, up(human.score))
-        segments.append(baseline)
-    places = label_places(
-        [Labelled(x, y, one.name) for one, (x, y) in zip(shown, at, strict=True)],
-        lines=segments,
-        within=(LEFT + 2, TOP - 8, PANEL - 2, BOTTOM - 1),
+    panel = scatter_panel(
+        points,
+        Area(LEFT, TOP, PANEL - RIGHT, BOTTOM, PANEL),
+        across=across,
+        axis=_size_axis(across),
+        y_axis="nats" if metric in TITLES else "score",
+        lines=[(f"family {f[0].tone}", sorted((point.x, point.y) for point in f)) for f in families.values()],
+        band=None if human is None else Band(human.low, human.high, "", middle=human.score),
+        letters=LETTERS,
+        coloured=True,
     )
-    decimals = decimals_for(values)
-    parts = [words(fitted(TITLES.get(metric, metric), PANEL - LEFT, 16), LEFT, 36, class_="panel-title")]
-    parts += [_size_axis(across), left_axis(up, LEFT, PANEL - RIGHT, "nats" if metric in TITLES else "score")]
-    parts += _band(board, metric, up, baseline)
-    for look, steps in joined:
-        parts += [line(*step, f"family {look.tone}") for step in steps]
-    parts += [line(*ends, f"whisker thin {look.tone}") for look, ends in whiskers]
-    parts += [line(*place.lead, "lead") for place in places if place is not None and place.lead is not None]
-    for one, (x, y) in zip(shown, at, strict=True):
-        told = _told(board, metric, one, decimals)
-        parts.append(element("g", hint(told), mark(one.look.shape, x, y, one.look.tone, size=_size(one.look.shape))))
-    for one, place in zip(shown, places, strict=True):
-        if place is not None:
-            class_ = f"point-label {one.look.tone}"
-            parts.append(words(place.name, place.middle, place.base, class_=class_, anchor="middle"))
-    return Markup("").join(parts), sum(place is None for place in places)
+    title = words(fitted(TITLES.get(metric, metric), PANEL - LEFT, 16), LEFT, 36, class_="panel-title")
+    return Panel(title + panel.drawn, panel.unnamed)
 
 
 def _size(shape: Shape) -> float:
     return {"cross": 3.8, "ring": 4.4, "diamond": 4.4, "triangle": 4.8}.get(shape, 4.6)
-
-
-def _ends(board: Board, metric: str, one: _Sized) -> tuple[float | None, ...]:
-    score = board.metrics[metric][one.agent.agent]
-    return score.score, score.low, score.high
-
-
-def _joined(shown: Sequence[_Sized], at: Sequence[tuple[float, float]]) -> list[tuple[_Look, list[Segment]]]:
-    """The lines of each family, from small to large."""
-    families: dict[str, list[tuple[float, float]]] = {}
-    looks: dict[str, _Look] = {}
-    for one, place in zip(shown, at, strict=True):
-        if one.family != OTHER:
-            families.setdefault(one.family, []).append(place)
-            looks[one.family] = one.look
-    return [
-        (looks[family], [(*a, *b) for a, b in zip(sorted(places), sorted(places)[1:], strict=False)])
-        for family, places in families.items()
-    ]
-
-
-def _whiskers(
-    board: Board, metric: str, shown: Sequence[_Sized], at: Sequence[tuple[float, float]], up: Scale
-) -> list[tuple[_Look, Segment]]:
-    found = []
-    for one, (x, _) in zip(shown, at, strict=True):
-        score = board.metrics[metric][one.agent.agent]
-        if score.low is not None and score.high is not None:
-            found.append((one.look, (x, up(score.high), x, up(score.low))))
-    return found
-
-
-def _band(board: Board, metric: str, up: Scale, baseline: Segment | None) -> list[Markup]:
-    human = board.human(metric)
-    if human is None or baseline is None:
-        return []
-    parts = []
-    if human.low is not None and human.high is not None:
-        top, tall = up(human.high), max(1.0, up(human.low) - up(human.high))
-        parts.append(element("rect", x=LEFT, y=top, width=PANEL - RIGHT - LEFT, height=tall, class_="band"))
-    return [*parts, line(*baseline, "band-line")]
 
 
 def _size_axis(across: LogScale) -> Markup:
@@ -293,8 +247,7 @@ def _parameters(number: float) -> str:
     return f"{number:.3g}"
 
 
-def _told(board: Board, metric: str, one: _Sized, decimals: int) -> str:
-    score = board.metrics[metric][one.agent.agent]
+def _told(board: Board, one: _Sized, score: BoardScore, decimals: int) -> str:
     about = "about " * (one.agent.agent in board.estimated_sizes)
     text = f"{one.agent.agent} ({one.family}): {about}{_parameters(one.parameters)} parameters, "
     text += numeral(score.score, decimals)

@@ -29,11 +29,12 @@ def show(board: BoardName, *, options: Options, output: Output) -> None:
 
     Example: goldless gre show published:70b
     """
+    from goldless.gre_bench.agent_correlation import Inference
     from goldless.gre_bench.boards import read_board
     from goldless.gre_bench.size_effect import size_effect
 
     found = read_board(board)
-    effect = size_effect(found, seed=options.seed)
+    effect = size_effect(found, Inference(seed=options.seed))
     tables = [found.table(), *([effect.table()] if any(row.slope is not None for row in effect.metrics) else [])]
     output.print_tables(tables, lambda: {**found.as_json(), "size_effect": effect.as_json()})
 
@@ -44,10 +45,11 @@ def compare(first: BoardName, second: BoardName, *, options: Options, output: Ou
 
     Example: goldless gre compare 2023/ 2024/, or goldless gre compare published:70b published:8b
     """
+    from goldless.gre_bench.agent_correlation import Inference
     from goldless.gre_bench.board_comparison import compare_boards
     from goldless.gre_bench.boards import read_board
 
-    found = compare_boards(read_board(first), read_board(second), seed=options.seed)
+    found = compare_boards(read_board(first), read_board(second), Inference(seed=options.seed))
     metrics = [agreement.metric for agreement in found.agreements]
     output.print_tables([found.table(), *(found.change_table(metric) for metric in metrics)], found.as_json)
 
@@ -67,12 +69,13 @@ def correlate(
 
     Example: goldless gre correlate published:70b --benchmarks published
     """
+    from goldless.gre_bench.agent_correlation import Inference
+    from goldless.gre_bench.board_comparison import correlate as correlate_board
+    from goldless.gre_bench.board_comparison import read_benchmark_scores
     from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.other_benchmarks import correlate as correlate_board
-    from goldless.gre_bench.other_benchmarks import read_benchmark_scores
 
     mine = read_board(board)
-    found = correlate_board(mine, read_benchmark_scores(benchmarks), seed=options.seed)
+    found = correlate_board(mine, read_benchmark_scores(benchmarks), Inference(seed=options.seed))
     found = replace(found, notes=(*(f"{note}." for note in mine.notes), *found.notes))
     output.print_tables([found.table()], found.as_json)
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from goldless.gre_bench.edition import Edition
     from goldless.gre_bench.edition_scores import EditionScores
     from goldless.gre_bench.generated_reviews import Generated
-    from goldless.gre_bench.making import Asking
     from goldless.gre_bench.papers import LeftOut
+    from goldless.gre_bench.stages import Asking
 
 PAPERS = "Which papers"
 ASKED = "What is asked"
@@ -38,7 +38,7 @@ EditionFolder = Annotated[
 
 def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
     """What asking models may cost, with who is told how far it is."""
-    from goldless.gre_bench.making import Asking
+    from goldless.gre_bench.stages import Asking
 
     return Asking(
         budget_usd=options.budget_usd, price=options.price, journal=options.journal, progress=progress, say=say
@@ -87,7 +87,7 @@ def collect(
     Example: goldless gre collect iclr2024 --venue ICLR.cc/2024/Conference --papers 300 --reviews 3 --seed 1
     """
     from goldless.gre_bench.edition import open_or_begin
-    from goldless.gre_bench.making import collect_edition
+    from goldless.gre_bench.stages import collect_edition
 
     if venue is not None and from_folder is not None:
         raise UserError("--venue and --from-folder: name one of the two")
@@ -128,7 +128,7 @@ def _unanswered_is_incomplete() -> Iterator[None]:
 
 def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
     """Say what was collected, and what was left out for which reason."""
-    from goldless.gre_bench.collected_study import fields_beside_reviews, section_titles
+    from goldless.gre_bench.edition_study import fields_beside_reviews, section_titles
 
     study = edition.study()
     count = len(study.tasks)
@@ -196,9 +196,9 @@ def review(
     """
     import anyio
 
-    from goldless.gre_bench.agent_facts import read_agent_facts
+    from goldless.gre_bench.config import read_agent_facts
     from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.making import review_edition
+    from goldless.gre_bench.stages import review_edition
     from goldless.runs.reviewers import named_reviewers
 
     opened = open_edition(edition)
@@ -272,7 +272,7 @@ def score(
     import anyio
 
     from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.making import score_edition
+    from goldless.gre_bench.stages import score_edition
 
     settings = _given(
         metrics=list(metric_names(metric)) if metric else None,
@@ -317,7 +317,7 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     import anyio
 
     from goldless.gre_bench.edition import open_edition
-    from goldless.gre_bench.making import collect_edition, review_edition, score_edition
+    from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
 
     opened = open_edition(edition)
     with ProgressBars() as bars, _unanswered_is_incomplete():
@@ -348,8 +348,8 @@ def demo(
     from goldless.gre_bench.boards import read_board
     from goldless.gre_bench.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
     from goldless.gre_bench.edition_scores import DEMONSTRATION
-    from goldless.gre_bench.making import collect_edition, review_edition, score_edition
     from goldless.gre_bench.size_figure import size_figure
+    from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
 
     say(DEMONSTRATION, style="bold yellow")
     edition = begin_demonstration(folder)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from goldless.reports.html.charts.axis import LogScale, Scale, bottom_axis, left_axis, linear_scale, log_scale
+from goldless.reports.html.charts.label_places import Labelled, label_places
 from goldless.reports.html.charts.row_plots import Band
 from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, line, mark, picture, words
 from goldless.reports.html.labels import fitted, text_width
 
 HEIGHT = 420
 LEFT, RIGHT, TOP, BOTTOM = 58, 28, 40, 52
+LETTERS = 11.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +38,31 @@ class Point:
     size: float = 4.5
 
 
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Where points are drawn."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+    edge: float
+    """How far to the right labels may reach."""
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """Points with all that belongs to them."""
+
+    drawn: Markup
+    unnamed: int
+    """Labels that found no room."""
+
+
+Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
+"""Each a class and its points."""
+
+
 def scatter_plot(
     points: Sequence[Point],
     *,
@@ -42,45 +70,81 @@ def scatter_plot(
     x_axis: str,
     y_axis: str,
     logarithmic: bool = False,
-    lines: Sequence[tuple[str, Sequence[tuple[float, float]]]] = (),
+    lines: Lines = (),
     band: Band | None = None,
     width: float = WIDTH,
 ) -> Markup:
-    """The plot. ``lines``: each a class and its points."""
-    bottom = HEIGHT - BOTTOM
-    xs = [point.x for point in points]
-    across: Scale | LogScale = (
-        log_scale(xs, LEFT, width - RIGHT) if logarithmic else linear_scale(xs, LEFT, width - RIGHT)
-    )
-    ends = [end for point in points for end in (point.y, point.low, point.high)]
-    up = linear_scale(ends, bottom, TOP, include=() if band is None else (band.low, band.high, band.middle))
-    parts = [bottom_axis(across, bottom, TOP, x_axis), left_axis(up, LEFT, width - RIGHT, y_axis)]
-    if band is not None:
-        parts.insert(0, _band(band, up, width))
-    for class_, path in lines:
-        steps = " ".join(
-            f"{'M' if place == 0 else 'L'}{across(x):.1f} {up(y):.1f}" for place, (x, y) in enumerate(path)
-        )
-        if len(path) > 1:
-            parts.append(element("path", d=steps, class_=class_))
-    parts += [_point(point, across(point.x), up) for point in points]
-    parts += _labels(points, across, up, width)
+    """The plot."""
+    area = Area(LEFT, TOP, width - RIGHT, HEIGHT - BOTTOM, width)
+    scale = log_scale if logarithmic else linear_scale
+    across: Scale | LogScale = scale([point.x for point in points], area.left, area.right)
+    axis = bottom_axis(across, area.bottom, area.top, x_axis)
+    shown = [replace(point, label=fitted(point.label, min(190, width * 0.4), LETTERS)) for point in points]
+    panel = scatter_panel(shown, area, across=across, axis=axis, y_axis=y_axis, lines=lines, band=band)
     legend = _legend(points, width)
-    return picture(*parts, *legend, width=width, height=HEIGHT + (22 if legend else 0), title=title)
+    return picture(panel.drawn, *legend, width=width, height=HEIGHT + (22 if legend else 0), title=title)
 
 
-def _band(band: Band, up: Scale, width: float) -> Markup:
-    parts, top = [], float(TOP)
+def scatter_panel(
+    points: Sequence[Point],
+    area: Area,
+    *,
+    across: Scale | LogScale,
+    axis: Markup,
+    y_axis: str,
+    lines: Lines = (),
+    band: Band | None = None,
+    letters: float = LETTERS,
+    coloured: bool = False,
+) -> Panel:
+    """Points, lines and band over their axes, with labels. ``coloured``: labels have the tone of their points."""
+    ends = [end for point in points for end in (point.y, point.low, point.high)]
+    up = linear_scale(ends, area.bottom, area.top, include=() if band is None else (band.low, band.high, band.middle))
+    paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]
+    kept_free = [(*one, *other) for _, path in paths for one, other in pairwise(path)]
+    kept_free += [
+        (across(p.x), up(high), across(p.x), up(low))
+        for p in points
+        if (low := p.low) is not None and (high := p.high) is not None
+    ]
+    if band is not None and band.middle is not None:
+        kept_free.append((area.left, up(band.middle), area.right, up(band.middle)))
+    places = label_places(
+        [Labelled(across(point.x), up(point.y), point.label if point.named else "") for point in points],
+        lines=kept_free,
+        within=(area.left + 2, area.top - 8, area.edge - 2, area.bottom - 1),
+        letters=letters,
+    )
+    parts = [] if band is None else [_band(band, up, area)]
+    parts += [axis, left_axis(up, area.left, area.right, y_axis)]
+    parts += [element("path", d=_steps(path), class_=class_) for class_, path in paths]
+    parts += [line(*place.lead, "lead") for place in places if place is not None and place.lead is not None]
+    parts += [_point(point, across(point.x), up) for point in points]
+    for point, place in zip(points, places, strict=True):
+        if place is not None:
+            class_ = f"point-label {point.tone}" if coloured else "point-label"
+            base = place.box[3] - letters * 0.28
+            parts.append(words(place.name, place.middle, base, class_=class_, anchor="middle"))
+    unnamed = sum(place is None for point, place in zip(points, places, strict=True) if point.named)
+    return Panel(Markup("").join(parts), unnamed)
+
+
+def _steps(path: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{'L' if place else 'M'}{x:.1f} {y:.1f}" for place, (x, y) in enumerate(path))
+
+
+def _band(band: Band, up: Scale, area: Area) -> Markup:
+    parts, top = [], area.top
     if band.low is not None and band.high is not None:
-        top, across = up(band.high), width - LEFT - RIGHT
+        top = up(band.high)
         height = max(1.0, up(band.low) - top)
-        parts.append(element("rect", x=LEFT, y=top, width=across, height=height, class_="band"))
+        parts.append(element("rect", x=area.left, y=top, width=area.right - area.left, height=height, class_="band"))
     elif band.middle is not None:
         top = up(band.middle)
     if band.middle is not None:
-        parts.append(line(LEFT, up(band.middle), width - RIGHT, up(band.middle), "band-line"))
+        parts.append(line(area.left, up(band.middle), area.right, up(band.middle), "band-line"))
     if band.label:
-        parts.append(words(band.label, width - RIGHT - 4, top - 5, class_="tick", anchor="end"))
+        parts.append(words(band.label, area.right - 4, top - 5, class_="tick", anchor="end"))
     return Markup("").join(parts)
 
 
@@ -90,35 +154,6 @@ def _point(point: Point, x: float, up: Scale) -> Markup:
         parts.append(line(x, up(point.low), x, up(point.high), f"whisker thin {point.tone}"))
     parts.append(mark(point.shape, x, up(point.y), point.tone, size=point.size))
     return element("g", *parts)
-
-
-def _labels(points: Sequence[Point], across: Scale | LogScale, up: Scale, width: float) -> list[Markup]:
-    """A label beside each point where it lies on no other label or point; the others are in the table."""
-    taken = [(across(p.x) - 5, up(p.y) - 5, across(p.x) + 5, up(p.y) + 5) for p in points]
-    drawn = []
-    for point in points:
-        text = fitted(point.label, min(190, width * 0.4), 11.5)
-        wide, x, y = text_width(text, 11.5), across(point.x), up(point.y)
-        places = (
-            (x + 9, y + 4, "start", x + 9),
-            (x - 9, y + 4, "end", x - 9 - wide),
-            (x, y - 10, "middle", x - wide / 2),
-            (x, y + 18, "middle", x - wide / 2),
-            (x + 7, y - 9, "start", x + 7),
-            (x + 7, y + 16, "start", x + 7),
-        )
-        for at, base, anchor, left in places if point.named else ():
-            box = (left, base - 11, left + wide, base + 3)
-            inside = box[0] >= LEFT and box[2] <= width and box[1] >= TOP - 8 and box[3] <= HEIGHT - BOTTOM
-            if inside and not any(_overlap(box, other) for other in taken):
-                taken.append(box)
-                drawn.append(words(text, at, base, class_="point-label", anchor=anchor))
-                break
-    return drawn
-
-
-def _overlap(one: tuple[float, float, float, float], other: tuple[float, float, float, float]) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
 
 
 def _legend(points: Sequence[Point], width: float) -> list[Markup]:

@@ -1,4 +1,4 @@
-"""Making an edition, stage by stage: collect papers, have models review them, score the reviews.
+"""The stages of an edition: collect papers, have models review them, score the reviews.
 
 Each stage puts what it was asked into the edition's config and does what is not done yet, so that the same command, or
 ``goldless gre run``, goes on where it stopped.
@@ -7,42 +7,46 @@ Each stage puts what it was asked into the edition's config and does what is not
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.gre_bench.adding import check_before_asking
-from goldless.gre_bench.asked_before import finished_models, replaced_reviews, settled_reviews
-from goldless.gre_bench.collected_study import write_collected
 from goldless.gre_bench.config import METRICS, CollectConfig, ModelConfig
 from goldless.gre_bench.draw import TooFewPapersError, draw_papers
 from goldless.gre_bench.edition import CONFIG, RUN, Edition
-from goldless.gre_bench.edition_scores import EditionScores, edition_scores, reviews_told, save_scores
-from goldless.gre_bench.generating import Generated, GenerationOptions, add_reviews, generate_reviews
-from goldless.gre_bench.kept_runs import free_name, would_lose
-from goldless.gre_bench.model_checks import check_models
-from goldless.gre_bench.noted_draw import noted_draw
+from goldless.gre_bench.edition_scores import (
+    EditionScores,
+    edition_scores,
+    free_name,
+    reviews_told,
+    save_scores,
+    would_lose,
+)
+from goldless.gre_bench.edition_study import (
+    add_reviews,
+    check_before_asking,
+    left_out_papers,
+    noted_draw,
+    write_collected,
+)
+from goldless.gre_bench.generated_reviews import Generated, finished_models, replaced_reviews, settled_reviews
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import LeftOut, PaperSource
+from goldless.gre_bench.papers import REFERENCE, LeftOut, PaperSource
+from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
+from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatModel
 from goldless.models.provider import Use
-from goldless.models.usage import Price
 from goldless.runs.options import Options, Progress, check_options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.plan import plan_run
 from goldless.runs.store import check_writable, save_run, try_writing
 from goldless.studies import Study
 
-Say = Callable[[str], None]
-Tell = Callable[[Progress], None]
+__all__ = ["Asking", "collect_edition", "review_edition", "score_edition"]
+
 SOURCE = ("venue", "from_folder")
-
-
-def quiet(_: object) -> None:
-    """Say nothing."""
 
 
 # --- papers --------------------------------------------------------------------------------------------------------
@@ -55,8 +59,8 @@ def collect_edition(
     seconds_between_requests: float = 1.0,
     api1: str = "https://api.openreview.net",
     api2: str = "https://api2.openreview.net",
-    progress: Tell = quiet,
-    say: Say = quiet,
+    progress: Callable[[Progress], None] = lambda _: None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Edition, tuple[LeftOut, ...]]:
     """The edition with its papers, and those that were left out; ``settings``: of the config's table ``collect``."""
     asked = {"collect": _one_source(settings)}
@@ -65,7 +69,7 @@ def collect_edition(
         study = planned.study()
         _refuse_other_papers(edition, planned, study)
         say(f"{edition.folder}: its papers were collected before{_not_taken_up(planned)}")
-        return edition.with_settings(asked), _left_out(study)
+        return edition.with_settings(asked), left_out_papers(study)
     config = _collecting(planned)
     source: PaperSource
     if config.venue is not None:
@@ -83,14 +87,7 @@ def collect_edition(
     try_writing(edition.folder, "Give another folder.")
     edition = edition.with_settings(asked)
     try:
-        draw = draw_papers(
-            source,
-            papers=config.papers,
-            reviews=config.reviews,
-            seed=config.seed,
-            fewer_ok=config.fewer_ok,
-            progress=progress,
-        )
+        draw = draw_papers(source, config, progress=progress)
     except TooFewPapersError:
         if isinstance(source, OpenReviewVenue):
             source.forget_unreviewed()
@@ -138,24 +135,7 @@ def _one_source(settings: Mapping[str, Any]) -> dict[str, Any]:
     return {**dict.fromkeys(SOURCE if named else ()), **settings}
 
 
-def _left_out(study: Study) -> tuple[LeftOut, ...]:
-    table = study.table("left_out")
-    rows = [] if table is None else table.to_dicts()
-    return tuple(LeftOut(str(row["paper"]), row["reason"], str(row.get("detail") or "")) for row in rows)
-
-
 # --- reviews -------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Asking:
-    """What asking models may cost, where replies are kept, and who is told how far it is."""
-
-    budget_usd: float | None = None
-    price: Price | None = None
-    journal: Path | None = None
-    progress: Tell = quiet
-    say: Say = quiet
 
 
 async def review_edition(
@@ -177,28 +157,15 @@ async def review_edition(
     planned = edition.planned(asked)
     study = planned.study()
     chosen = _chosen(planned, only)
-    specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
-    named: dict[str, str | ChatModel] = {**specs, **(stand_ins or {})}
-    review, asking = planned.config.review, asking or Asking()
-    options = GenerationOptions(
-        models={name: named[name] for name in chosen},
-        agents={agent.agent: agent for agent in planned.models if agent.agent in chosen},
-        max_tokens=review.max_tokens,
-        temperature=review.temperature,
-        seed=review.seed,
-        truncate=review.truncate,
-        cut=review.cut,
-        context_length={n: m.context_length for n, m in chosen.items() if m.context_length is not None},
-        budget_usd=asking.budget_usd,
-        price=asking.price,
-        journal=asking.journal,
-        progress=asking.progress,
-        say=asking.say,
+    request = ReviewRequest(
+        models=chosen, stand_ins=stand_ins or {}, review=planned.config.review, asking=asking or Asking()
     )
-    finished = finished_models(study, named, settled_reviews(study, options.ways))
+    specs = {name: planned.config.models[name].model for name in {**chosen, **(models or {})}}
+    named: dict[str, str | ChatModel] = {**specs, **request.stand_ins}
+    finished = finished_models(study, named, settled_reviews(study, request.ways))
     check_models((model, "chat") for name, model in named.items() if name not in finished)
-    check_before_asking(edition.study_folder, study, replaced_reviews(study, options.ways))
-    generated = await generate_reviews(study, options)
+    check_before_asking(edition.study_folder, study, replaced_reviews(study, request.ways))
+    generated = await generate_reviews(study, request)
     add_reviews(edition.study_folder, generated, facts=planned.models)
     return edition.with_settings(asked), generated
 
@@ -266,7 +233,7 @@ async def score_edition(
 
 def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:
     config = edition.config.score
-    return Options(
+    return asking.options(
         metrics=config.metrics,
         scorer=config.scorer,
         rewriters=config.rewriter,
@@ -279,11 +246,6 @@ def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:
         seed=config.seed,
         resamples=config.resamples,
         on_too_long=config.on_too_long,
-        budget_usd=asking.budget_usd,
-        price=asking.price,
-        journal=asking.journal,
-        progress=asking.progress,
-        say=asking.say,
     )
 
 
@@ -302,7 +264,7 @@ def _check_scoring(study: Study, options: Options, named: Collection[str]) -> No
 
 def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:
     """Whom each review is held against: the references of its paper. References are held against nobody."""
-    references = [agent.agent for agent in study.agents if agent.group == "reference"]
+    references = [agent.agent for agent in study.agents if agent.group == REFERENCE]
     if not references:
         raise UserError(
             f"{study.name}: no agent is in the group 'reference', so reviews have nothing to be held against. An "
@@ -315,3 +277,23 @@ def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:
         for response in responses
         if response.agent not in named
     }
+
+
+def check_models(given: Iterable[tuple[Any, Use]]) -> None:
+    """Refuse specifications that name no model, or one that cannot be had here; all that is wrong at once.
+
+    Nothing is loaded or sent. Models themselves are taken as they are. What is said does not repeat an address, which
+    may hold a secret.
+    """
+    wrong = []
+    for spec, use in given:
+        if not isinstance(spec, str):
+            continue
+        try:
+            open_model(spec, use=use)
+        except UserError as error:
+            wrong.append(error)
+    if len(wrong) == 1:
+        raise wrong[0]
+    if wrong:
+        raise UserError("\n".join(dict.fromkeys(map(str, wrong))))

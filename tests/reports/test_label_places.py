@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from goldless.gre_bench.label_places import Labelled, label_places
+from goldless.reports.html.charts.label_places import Labelled, label_places
 
 WITHIN = (0.0, 0.0, 400.0, 300.0)
 

@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 from paper_listing import Listing
+from paper_listing import drawn as draw_papers
 
 from goldless import read_study
 from goldless.errors import UserError
-from goldless.gre_bench.collected_study import collected_study, fields_beside_reviews, write_collected
-from goldless.gre_bench.draw import Draw, draw_papers
+from goldless.gre_bench.draw import Draw
+from goldless.gre_bench.edition_study import collected_study, fields_beside_reviews, write_collected
 from goldless.gre_bench.paper_folder import PaperFolder
 from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, reference_agents
 

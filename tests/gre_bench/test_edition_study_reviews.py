@@ -6,11 +6,12 @@ import json
 from functools import partial
 
 import pytest
-from reviewed_papers import TAGGED, folder, generate, scripted, text_of
+from reviewed_papers import TAGGED, folder, generate, review_request, scripted, text_of
 
 import goldless
 from goldless.errors import UserError
-from goldless.gre_bench.generating import GenerationOptions, add_reviews, generate_reviews
+from goldless.gre_bench.edition_study import add_reviews
+from goldless.gre_bench.review_generation import generate_reviews
 from goldless.records import Agent
 from goldless.studies import write_study
 
@@ -54,7 +55,7 @@ async def test_only_papers_that_were_asked_about_are_replaced(folder, generate, 
     add_reviews(path, await generate(path, {"a": scripted("a")}))
     part = goldless.read_study(path).subset(tasks=["p2"])
     model = scripted("new", answers=lambda _: TAGGED.format("New"))
-    add_reviews(path, await generate_reviews(part, GenerationOptions(models={"a": model})))
+    add_reviews(path, await generate_reviews(part, review_request({"a": model})))
     study = goldless.read_study(path)
     assert study.response("p1", "a").text == text_of("p1")
     assert study.response("p2", "a").text.startswith("Summary:\n\nNew.")

@@ -20,9 +20,9 @@ from goldless.gre_bench.demonstration import (
     write_scripts,
 )
 from goldless.gre_bench.edition import open_edition, open_or_begin
-from goldless.gre_bench.making import collect_edition, review_edition, score_edition
-from goldless.gre_bench.review_prompt import REVIEW_PROMPT
+from goldless.gre_bench.review_forms import REVIEW_PROMPT
 from goldless.gre_bench.size_figure import size_figure
+from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.reports.html.blocks import Table
@@ -150,7 +150,7 @@ async def test_a_paper_that_does_not_fit_is_missing_for_that_model_and_counted(e
         stand_ins={"small": small, "large": large},
         asking=asking,
     )
-    assert (generated.failures("small"), generated.failures("large")) == ({"too_long": 2}, {})
+    assert (generated.counts("small").missing, generated.counts("large").missing) == ({"too_long": 2}, {})
     _, scores = await score_edition(
         edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
     )

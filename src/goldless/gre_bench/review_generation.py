@@ -1,0 +1,265 @@
+"""Generation of reviews: models review the papers of a study, many side by side, from one journal, in one budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from goldless.concurrency import side_by_side
+from goldless.errors import CallError, GoldlessError, UserError
+from goldless.evidence import OPEN_KINDS, GenerationEvidence
+from goldless.generation import GenerationStage
+from goldless.gre_bench.config import ModelConfig, ReviewConfig
+from goldless.gre_bench.edition_study import refused_names
+from goldless.gre_bench.generated_reviews import (
+    Generated,
+    GeneratedReview,
+    asked_about,
+    finished_models,
+    generated_review,
+    settled_reviews,
+    way_of_asking,
+)
+from goldless.gre_bench.review_forms import PROMPT_NAME, REVIEW_PROMPT
+from goldless.models.cache import default_journal
+from goldless.models.interface import ChatModel
+from goldless.models.journal import Journal
+from goldless.models.tokens import RequestLength
+from goldless.models.usage import Price
+from goldless.records import CallFailure
+from goldless.runs.collection import CALLS_AT_ONCE
+from goldless.runs.opening import OpenModel, Part, open_models, refuse_without_chat
+from goldless.runs.options import Options, Progress
+from goldless.signature import Signature
+from goldless.studies import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asking:
+    """What asking models may cost, where replies are kept, and who is told how far it is."""
+
+    budget_usd: float | None = None
+    price: Price | None = None
+    """Price of a model whose price is not known."""
+    journal: Path | None = None
+    progress: Callable[[Progress], None] = field(default=lambda _: None)
+    say: Callable[[str], None] = field(default=lambda _: None)
+
+    def options(self, **others: Any) -> Options:
+        """The same as options of a run, with others."""
+        return Options(**{one.name: getattr(self, one.name) for one in fields(self)}, **others)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReviewRequest:
+    """Who is asked for reviews, and how."""
+
+    models: Mapping[str, ModelConfig]
+    """By the agent's name."""
+    stand_ins: Mapping[str, ChatModel] = field(default_factory=dict)
+    """Models themselves, by agent, in place of those that the configs name."""
+    review: ReviewConfig = field(default_factory=ReviewConfig)
+    asking: Asking = field(default_factory=Asking)
+
+    @property
+    def given(self) -> dict[str, str | ChatModel]:
+        """Each agent's model, as its specification or itself."""
+        return {name: self.stand_ins.get(name, config.model) for name, config in self.models.items()}
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """How all models are asked, for signatures."""
+        review = self.review
+        return {
+            "prompt": PROMPT_NAME,
+            "max_tokens": str(review.max_tokens),
+            "temperature": f"{review.temperature:g}",
+            **({} if review.seed is None else {"seed": str(review.seed)}),
+            "truncate": "on" if review.truncate else "off",
+            "cut": "kept" if review.cut == "keep" else "missing",
+        }
+
+    @property
+    def ways(self) -> dict[str, str]:
+        """In which way each model is asked, by agent; not of models that are given themselves."""
+        return {
+            name: way_of_asking(config.model, self.settings, config.context_length)
+            for name, config in self.models.items()
+            if name not in self.stand_ins
+        }
+
+
+async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
+    """Each model's review of each paper, where the paper is a task's prompt.
+
+    A server whose reviews the study has, asked in the same way, is not reached for. Replies come from the journal where
+    they are there already. What failed, does not fit or was not paid for is missing, with its cause; so is what is
+    open of a model that cannot be reached, as long as there is anything else. Raises UserError for what can be known
+    to be wrong before anything is asked.
+    """
+    _check(study, request)
+    asking, given = request.asking, request.given
+    settled = settled_reviews(study, request.ways)
+    finished = finished_models(study, given, settled)
+    if finished:
+        asking.say(f"not asked again, since all their reviews are there: {', '.join(sorted(finished))}")
+    journal = Journal(asking.journal or default_journal())
+    parts = [Part(name, model, "chat") for name, model in given.items() if name not in finished]
+    lost: dict[str, GoldlessError] = {}
+    try:
+        async with open_models(parts, asking.options(), journal, lost=lost) as opened:
+            stages = {name: _stage(opened[name], name, request) for name in opened}
+            lengths = await _checked_lengths(stages, opened, asking, lost)
+            if lost and not lengths and not any(settled.values()):
+                raise next(iter(lost.values()))
+            found = await _written(study, request, stages, opened, lengths)
+            spending = tuple(opened[name].spending for name in given if name in opened)
+    finally:
+        journal.close()
+    found |= {name: [settled[name][task] for task in study.tasks] for name in finished}
+    found |= {name: _lost_reviews(name, study, request, cause, settled.get(name, {})) for name, cause in lost.items()}
+    return Generated(
+        tasks=tuple(study.tasks),
+        agents=tuple(config.agent(name) for name, config in request.models.items()),
+        reviews=tuple(review for name in given for review in found[name]),
+        settings=request.settings,
+        spending=spending,
+    )
+
+
+def _stage(model: OpenModel, name: str, request: ReviewRequest) -> GenerationStage:
+    refuse_without_chat(model, "review papers")
+    review = request.review
+    return GenerationStage(
+        model.chat,
+        REVIEW_PROMPT,
+        what="review",
+        max_tokens=review.max_tokens,
+        temperature=review.temperature,
+        seed=review.seed,
+        context_length=request.models[name].context_length,
+        truncate=review.truncate,
+        cut=review.cut,
+    )
+
+
+def _lost_reviews(
+    name: str, study: Study, request: ReviewRequest, cause: GoldlessError, settled: Mapping[str, GeneratedReview]
+) -> list[GeneratedReview]:
+    """The reviews of a model that could not be reached: open, but for those that are settled."""
+    failure = CallFailure("connection", str(cause).splitlines()[0])
+    if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS:
+        failure = cause.failure
+    request.asking.say(f"{name}: cannot be asked now, so its missing reviews are left open ({failure.message})")
+    writer = name if name in request.stand_ins else request.models[name].model
+    settings = str(Signature("review", {"model": writer, **request.settings}))
+    return [
+        settled.get(task) or GeneratedReview(name, GenerationEvidence(writer, task, failure=failure), settings)
+        for task in study.tasks
+    ]
+
+
+async def _checked_lengths(
+    stages: Mapping[str, GenerationStage],
+    models: Mapping[str, OpenModel],
+    asking: Asking,
+    lost: dict[str, GoldlessError],
+) -> dict[str, RequestLength]:
+    """How long a request without a paper is, by agent; says how lengths are known.
+
+    ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
+    """
+    wrong, lengths = [], {}
+    for name, stage in stages.items():
+        try:
+            limit, least = stage.limit, await stage.least_length()
+        except CallError as error:
+            lost[name] = error
+            continue
+        lengths[name] = least
+        if limit is None:
+            if not models[name].local:
+                asking.say(
+                    f"{name}: its context length is not known, so its server decides what is too long, and some cut "
+                    "papers without a word; give it as context_length under its [models] table in edition.toml"
+                )
+        elif least.tokens + stage.max_tokens >= limit:
+            wrong.append(
+                f"{name}: the prompt has {least} and the review may have {stage.max_tokens:,}, which leaves no "
+                f"room for a paper in a context of {limit:,}; lower max_tokens, or leave this model out"
+            )
+        elif not least.exact:
+            asking.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
+    if wrong:
+        raise UserError("\n".join(wrong))
+    return lengths
+
+
+async def _written(
+    study: Study,
+    request: ReviewRequest,
+    stages: Mapping[str, GenerationStage],
+    models: Mapping[str, OpenModel],
+    lengths: Mapping[str, RequestLength],
+) -> dict[str, list[GeneratedReview]]:
+    """All reviews by agent, in the order of the papers; the agents work at the same time."""
+    found: dict[tuple[str, str], GeneratedReview] = {}
+    ways, total = request.ways, len(lengths) * len(study.tasks)
+
+    async def one_model(name: str) -> None:
+        settings = _signature(request, stages[name], models[name], exact=lengths[name].exact)
+
+        async def one(task: str) -> None:
+            paper = study.task(task)
+            evidence = await stages[name].write(paper)
+            asked = asked_about(ways[name], paper.prompt) if name in ways else None
+            found[name, task] = generated_review(name, evidence, settings, asked=asked)
+            request.asking.progress(_progress(len(found), total, models))
+
+        await side_by_side(one, study.tasks, 1 if models[name].local else CALLS_AT_ONCE)
+
+    await side_by_side(one_model, list(lengths), max(1, len(lengths)))
+    return {name: [found[name, task] for task in study.tasks] for name in lengths}
+
+
+def _signature(request: ReviewRequest, stage: GenerationStage, model: OpenModel, *, exact: bool) -> str:
+    context = {"context": "unknown" if stage.limit is None else str(stage.limit)}
+    estimated = {} if stage.limit is None or exact else {"tokens": "estimated"}
+    return str(Signature("review", {"model": model.identity.short, **request.settings, **context, **estimated}))
+
+
+def _progress(done: int, total: int, models: Mapping[str, OpenModel]) -> Progress:
+    ledgers = [model.ledger for model in models.values()]
+    tokens = sum(ledger.usage.input_tokens + ledger.usage.output_tokens for ledger in ledgers)
+    cost = None if any(ledger.price is None for ledger in ledgers) else sum(ledger.spent_usd for ledger in ledgers)
+    return Progress("writing reviews", done, total, tokens, cost)
+
+
+# --- what is refused -----------------------------------------------------------------------------------------------
+
+
+def _check(study: Study, request: ReviewRequest) -> None:
+    """Refuse, before anything is opened, what cannot be reviewed; all that is wrong at once."""
+    wrong = [*refused_names(study, request.models), *_same_models(request.given)]
+    if not request.models:
+        wrong.append("name at least one model, such as openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded")
+    empty = [task for task in study.tasks if not (study.task(task).prompt or "").strip()]
+    if empty:
+        shown = ", ".join(empty[:10]) + (f" and {len(empty) - 10} more" if len(empty) > 10 else "")
+        wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which holds the full paper: {shown}")
+    if wrong:
+        raise UserError("\n".join(wrong))
+
+
+def _same_models(given: Mapping[str, str | ChatModel]) -> Iterator[str]:
+    names = list(given)
+    for place, name in enumerate(names):
+        for other in names[:place]:
+            one, two = given[name], given[other]
+            if one == two if isinstance(one, str) else one is two:
+                yield (
+                    f"{other} and {name} are the same model under the same settings, so they would write the same "
+                    "reviews; leave one out, or ask it with other settings in a run of its own"
+                )

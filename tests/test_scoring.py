@@ -8,7 +8,16 @@ from goldless.errors import CallError, TextTooLongError
 from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure, Task
-from goldless.scoring import Question, ScoringStage, questions, refuse_too_long
+from goldless.scoring import (
+    Question,
+    ScoringJob,
+    ScoringStage,
+    questions,
+    refuse_too_long,
+    score_together,
+    too_long,
+    unfit,
+)
 from goldless.templates import GENERAL, PEER_REVIEW
 
 pytestmark = pytest.mark.anyio
@@ -36,6 +45,19 @@ class Bytes(ScriptedModel):
         deliver({i: TokenLogprobs(tuple(-1.0 for _ in r.target)) for i, r in enumerate(requests)})
 
 
+def job(stage, texts):
+    return ScoringJob(stage, TASK, texts, list(questions(list(texts))))
+
+
+async def score_task(stage, texts):
+    """Evidence for every marginal and ordered pair of the texts, one row after the other."""
+    return (await score_together([job(stage, texts)])).to_dicts()
+
+
+async def measure(stage, texts):
+    return await unfit([job(stage, texts)])
+
+
 def test_every_marginal_and_every_ordered_pair_is_a_question():
     assert list(questions(["a", "b", "c"])) == [
         Question("a", None),
@@ -57,7 +79,7 @@ def test_without_peers_nothing_is_asked(agents):
 
 async def test_the_prompt_is_the_templates_and_the_marginal_has_not_available_in_place_of_the_candidate():
     model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
-    await ScoringStage(model, PEER_REVIEW).score_task(TASK, {"a": "text of a", "b": "text of b"})
+    await score_task(ScoringStage(model, PEER_REVIEW), {"a": "text of a", "b": "text of b"})
     start = f"{PEER_REVIEW.predict}\n\n[Abstract of the paper]\n\nNot available\n\n"
     heading = "[Review judgments from the first reviewer]\n\n"
     assert [(call.context, call.target) for call in model.calls] == [
@@ -70,7 +92,7 @@ async def test_the_prompt_is_the_templates_and_the_marginal_has_not_available_in
 
 async def test_the_scored_positions_of_a_target_are_the_same_whatever_is_given():
     model = Bytes()
-    await ScoringStage(model, GENERAL).score_task(TASK, {"a": "äö", "b": "b", "c": " c\n"})
+    await score_task(ScoringStage(model, GENERAL), {"a": "äö", "b": "b", "c": " c\n"})
     by_target: dict = {}
     for call in model.calls:
         by_target.setdefault(call.target, []).append(call.context)
@@ -82,35 +104,45 @@ async def test_the_scored_positions_of_a_target_are_the_same_whatever_is_given()
 async def test_evidence_says_who_what_and_how_and_keeps_every_tokens_value():
     model = ScriptedModel(logprobs=lambda context, target: [-1.0, -2.0] if "ccc" in context else [-4.0], name="m")
     stage = ScoringStage(model, GENERAL, rewriter="gpt")
-    evidence = await stage.score_task(TASK, {"a": "aaa", "c": "ccc"})
+    evidence = await score_task(stage, {"a": "aaa", "c": "ccc"})
     marginal, pair = evidence[:2]
-    assert (pair.scorer, pair.template, pair.rewriter) == ("scripted:m", "general", "gpt")
-    assert (pair.task, pair.target, pair.given, pair.synopsis) == ("t", "a", "c", None)
-    assert (tuple(pair.logprobs_nats), pair.failure) == ((-1.0, -2.0), None)
-    assert (marginal.given, tuple(marginal.logprobs_nats)) == (None, (-4.0,))
+    assert (pair["scorer"], pair["template"], pair["rewriter"]) == ("scripted:m", "general", "gpt")
+    assert (pair["task"], pair["target"], pair["given"], pair["synopsis"]) == ("t", "a", "c", None)
+    assert (pair["logprobs_nats"], pair["failure"]) == ([-1.0, -2.0], None)
+    assert (pair["sum_logprob_nats"], pair["mean_token_logprob_nats"], pair["tokens"]) == (-3.0, -1.5, 2)
+    assert (marginal["given"], marginal["logprobs_nats"]) == (None, [-4.0])
     assert len(evidence) == 4
 
 
 async def test_a_missing_text_makes_all_questions_about_it_missing_and_asks_none_of_them():
     model = Bytes()
     lost = CallFailure("truncated", "cut")
-    evidence = await ScoringStage(model, GENERAL).score_task(TASK, {"a": "x", "b": lost, "c": "z"})
-    missing = {(row.target, row.given) for row in evidence if row.failure is not None}
+    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": lost, "c": "z"})
+    lacking = [row for row in evidence if row["failure"] is not None]
+    missing = {(row["target"], row["given"]) for row in lacking}
     assert missing == {("a", "b"), ("c", "b"), ("b", None), ("b", "a"), ("b", "c")}
-    assert all(row.failure is lost for row in evidence if row.failure is not None)
+    assert {(row["failure"], row["failure_message"], row["sum_logprob_nats"]) for row in lacking} == {
+        ("truncated", "cut", None)
+    }
     assert len(model.calls) == 4
 
 
 async def test_a_failed_call_is_missing_evidence_and_the_others_stand():
     model = ScriptedModel(logprobs=lambda _c, t: CallFailure("server_error", "down") if t == "x" else [-1.0])
-    evidence = await ScoringStage(model, GENERAL).score_task(TASK, {"a": "x", "b": "y"})
-    found = [(row.target, row.logprobs_nats and tuple(row.logprobs_nats), row.failure) for row in evidence]
-    assert [(target, values, failure and failure.kind) for target, values, failure in found] == [
+    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": "y"})
+    assert [(row["target"], row["logprobs_nats"], row["failure"]) for row in evidence] == [
         ("a", None, "server_error"),
         ("a", None, "server_error"),
-        ("b", (-1.0,), None),
-        ("b", (-1.0,), None),
+        ("b", [-1.0], None),
+        ("b", [-1.0], None),
     ]
+
+
+async def test_missing_evidence_has_no_sum_and_an_empty_target_has_a_sum_of_zero_and_no_mean():
+    model = ScriptedModel(logprobs=lambda _c, t: CallFailure("timeout", "late") if t == "x" else [])
+    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x", "b": "y"})
+    found = {(r["target"], r["sum_logprob_nats"], r["mean_token_logprob_nats"], r["tokens"]) for r in evidence}
+    assert found == {("a", None, None, None), ("b", 0.0, None, 0)}
 
 
 async def test_a_text_the_server_could_not_tokenize_is_missing_too():
@@ -118,43 +150,43 @@ async def test_a_text_the_server_could_not_tokenize_is_missing_too():
         async def encode(self, messages, target):
             raise CallError(CallFailure("timeout", "tokenizer"))
 
-    evidence = await ScoringStage(Deaf(logprobs={}), GENERAL).score_task(TASK, {"a": "x", "b": "y"})
-    assert [row.failure.kind for row in evidence] == ["timeout"] * 4
+    evidence = await score_task(ScoringStage(Deaf(logprobs={}), GENERAL), {"a": "x", "b": "y"})
+    assert [row["failure"] for row in evidence] == ["timeout"] * 4
 
 
 async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
     shared = len(f"{GENERAL.predict}\n\n{GENERAL.question(None, '')}".removesuffix("Not available"))
     model = Bytes(room=shared + 40)
-    evidence = await ScoringStage(model, GENERAL).score_task(TASK, {"a": "x" * 30, "b": "y" * 5})
-    assert [(r.target, r.given, r.failure and r.failure.kind) for r in evidence] == [
+    evidence = await score_task(ScoringStage(model, GENERAL), {"a": "x" * 30, "b": "y" * 5})
+    assert [(r["target"], r["given"], r["failure"]) for r in evidence] == [
         ("a", None, "too_long"),  # 13 characters of "Not available", 30 and the end
         ("a", "b", None),  # 5, 30 and the end
         ("b", None, None),
         ("b", "a", None),
     ]
-    assert evidence[0].failure.message == f"{shared + 13 + 31} tokens, but the context is {shared + 40}"
+    assert evidence[0]["failure_message"] == f"{shared + 13 + 31} tokens, but the context is {shared + 40}"
     assert len(model.calls) == 3
 
 
 async def test_measuring_finds_what_does_not_fit_without_asking_the_scorer_anything():
     model = Bytes(room=10)
-    measured = await ScoringStage(model, GENERAL).measure(TASK, {"a": "x", "b": CallFailure("timeout", ""), "c": "z"})
-    assert {(row.target, row.given) for row in measured} == {("a", None), ("a", "c"), ("c", None), ("c", "a")}
+    measured = await measure(ScoringStage(model, GENERAL), {"a": "x", "b": CallFailure("timeout", ""), "c": "z"})
+    assert {what for what, _ in measured} == {"task t: a", "task t: a given c", "task t: c", "task t: c given a"}
     assert model.calls == []
 
 
 async def test_a_named_synopsis_stands_before_the_candidate_in_both_terms():
     model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
     stage = ScoringStage(model, PEER_REVIEW, synopsis="abstract")
-    evidence = await stage.score_task(TASK, {"a": "x", "b": "y"})
+    evidence = await score_task(stage, {"a": "x", "b": "y"})
     assert all("[Abstract of the paper]\n\nan abstract\n\n" in call.context for call in model.calls)
-    assert {row.synopsis for row in evidence} == {"abstract"}
+    assert {row["synopsis"] for row in evidence} == {"abstract"}
 
 
 async def test_a_task_without_the_named_synopsis_is_missing_and_not_scored_without_it():
     model = Bytes()
-    evidence = await ScoringStage(model, GENERAL, synopsis="assw").score_task(TASK, {"a": "x", "b": "y"})
-    assert {row.failure.kind for row in evidence} == {"no_synopsis"}
+    evidence = await score_task(ScoringStage(model, GENERAL, synopsis="assw"), {"a": "x", "b": "y"})
+    assert {row["failure"] for row in evidence} == {"no_synopsis"}
     assert model.calls == []
 
 
@@ -162,7 +194,7 @@ async def test_a_task_without_the_named_synopsis_is_missing_and_not_scored_witho
 
 
 async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
-    rows = await ScoringStage(Bytes(room=10), GENERAL).measure(TASK, {"ann": "x", "bob": "y"})
+    rows = await measure(ScoringStage(Bytes(room=10), GENERAL), {"ann": "x", "bob": "y"})
     with pytest.raises(TextTooLongError) as caught:
         refuse_too_long(rows)
     text = str(caught.value)
@@ -174,11 +206,20 @@ async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
 
 async def test_refusing_many_prints_some_and_counts_the_rest():
     texts = {f"a{i}": "x" for i in range(6)}
-    rows = await ScoringStage(Bytes(room=10), GENERAL).measure(TASK, texts)
+    rows = await measure(ScoringStage(Bytes(room=10), GENERAL), texts)
     with pytest.raises(TextTooLongError, match=r"36 log-probabilities(.|\n)*… and 16 more"):
         refuse_too_long(rows)
 
 
 async def test_what_fits_is_not_refused():
-    evidence = await ScoringStage(Bytes(), GENERAL).score_task(TASK, {"a": "x", "b": CallFailure("timeout", "")})
-    refuse_too_long(evidence)
+    texts = {"a": "x", "b": CallFailure("timeout", "")}
+    refuse_too_long(too_long(await score_together([job(ScoringStage(Bytes(), GENERAL), texts)])))
+
+
+async def test_what_the_scorer_found_too_long_is_refused_in_the_same_words():
+    stage = ScoringStage(Bytes(room=10), GENERAL)
+    texts = {"ann": "x", "bob": "y"}
+    found = too_long(await score_together([job(stage, texts)]))
+    assert [(what, failure.message) for what, failure in found] == [
+        (what, failure.message) for what, failure in await measure(stage, texts)
+    ]

@@ -83,6 +83,13 @@ def rows_frame(rows: Sequence[Sequence[Any]], schema: Schema) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
+def number(name: str, kind: pl.DataType) -> pl.Expr:
+    """A column of this type as numbers; null where a cell holds none."""
+    if kind.is_numeric() or kind in {pl.Boolean, pl.String, pl.Null}:
+        return pl.col(name).cast(pl.Float64, strict=False)
+    return pl.lit(None, pl.Float64).alias(name)
+
+
 def failure_cells(failure: CallFailure | None) -> tuple[str | None, str | None]:
     """The cells of ``FAILURE``."""
     return (None, None) if failure is None else (failure.kind, failure.message)

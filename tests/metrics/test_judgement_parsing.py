@@ -5,12 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import MetricError
-from goldless.metrics.judgement_parsing import (
-    read_pairwise,
-    read_pairwise_column,
-    read_rating,
-    read_rating_column,
-)
+from goldless.metrics.judgement_parsing import read_pairwise, read_rating
 
 
 @pytest.mark.parametrize(
@@ -42,7 +37,6 @@ from goldless.metrics.judgement_parsing import (
 def test_a_verdict_is_read_where_the_reply_gives_one(output, default, paper):
     assert read_pairwise(output) == default
     assert read_pairwise(output, convention="paper") == paper
-    assert read_pairwise_column([output, output], convention="paper") == [paper] * 2
 
 
 @pytest.mark.parametrize(
@@ -65,7 +59,6 @@ def test_a_verdict_is_read_where_the_reply_gives_one(output, default, paper):
 def test_a_rating_is_the_only_number_and_lies_on_the_scale(output, default, paper):
     assert read_rating(output, lowest=1, highest=5) == default
     assert read_rating(output, lowest=1, highest=5, convention="paper") == paper
-    assert read_rating_column(iter([output]), lowest=1, highest=5) == [default]
 
 
 def test_unknown_conventions_and_scales_turned_round_are_refused():

@@ -3,30 +3,22 @@
 from __future__ import annotations
 
 import pytest
-from goldless.metrics.scores import PairScore, ResponseScore, mean_over_peers
 
-from goldless.evidence import LogprobEvidence
-from goldless.metrics.likelihood import pair_scores
+from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows, pairs_frame
+from goldless.metrics import likelihood, metric
+from goldless.metrics.metric import ResponseScore, response_rows
 from goldless.records import CallFailure
 
 TIMEOUT = CallFailure("timeout", "late")
 TOO_LONG = CallFailure("too_long", "9000 tokens")
 
 
-def row(target: str, given: str | None, values, task: str = "t") -> LogprobEvidence:
-    """Evidence with values, or with a failure instead of them."""
-    failure = values if isinstance(values, CallFailure) else None
-    return LogprobEvidence(
-        scorer="s",
-        template="general",
-        rewriter=None,
-        task=task,
-        target=target,
-        given=given,
-        synopsis=None,
-        logprobs_nats=None if failure else tuple(values),
-        failure=failure,
-    )
+def pair_scores(evidence) -> list[PairScore]:
+    return pair_rows(likelihood.pair_scores(logprobs_frame(evidence)))
+
+
+def mean_over_peers(pairs) -> list[ResponseScore]:
+    return response_rows(metric.mean_over_peers(pairs_frame(pairs)))
 
 
 def scores(evidence) -> dict[tuple[str, str], float | None]:
@@ -36,37 +28,37 @@ def scores(evidence) -> dict[tuple[str, str], float | None]:
 def test_a_pair_scores_log_p_of_the_peer_given_the_agent_less_log_p_of_the_peer_alone():
     """a's response: -3 alone, -1 after b's, so b tells 2 nats about a. b's: -4 alone, -5 after a's: a tells -1."""
     evidence = [
-        row("a", None, [-1.0, -2.0]),
-        row("a", "b", [-0.5, -0.5]),
-        row("b", None, [-4.0]),
-        row("b", "a", [-5.0]),
+        Logprob("a", None, [-1.0, -2.0]),
+        Logprob("a", "b", [-0.5, -0.5]),
+        Logprob("b", None, [-4.0]),
+        Logprob("b", "a", [-5.0]),
     ]
     assert pair_scores(evidence) == [PairScore("t", "b", "a", 2.0), PairScore("t", "a", "b", -1.0)]
 
 
 def test_nats_are_summed_over_the_tokens_and_not_divided_by_their_number():
     """Each of 100 tokens becomes a quarter nat likelier: 25 nats, not 0.25."""
-    evidence = [row("a", None, [-1.0] * 100), row("a", "b", [-0.75] * 100)]
+    evidence = [Logprob("a", None, [-1.0] * 100), Logprob("a", "b", [-0.75] * 100)]
     assert scores(evidence) == {("b", "a"): 25.0}
 
 
 def test_marginals_belong_to_their_task_and_target():
     evidence = [
-        row("a", None, [-10.0], "one"),
-        row("a", None, [-20.0], "two"),
-        row("a", "b", [-8.0], "one"),
-        row("a", "b", [-8.0], "two"),
+        Logprob("a", None, [-10.0], "one"),
+        Logprob("a", None, [-20.0], "two"),
+        Logprob("a", "b", [-8.0], "one"),
+        Logprob("a", "b", [-8.0], "two"),
     ]
     assert [(p.task, p.score) for p in pair_scores(evidence)] == [("one", 2.0), ("two", 12.0)]
 
 
 def test_a_missing_pair_is_missing_with_its_cause_and_the_others_are_not():
     evidence = [
-        row("a", None, [-3.0]),
-        row("a", "b", TIMEOUT),
-        row("a", "c", [-1.0]),
-        row("b", None, [-3.0]),
-        row("b", "c", [-2.0]),
+        Logprob("a", None, [-3.0]),
+        Logprob("a", "b", TIMEOUT),
+        Logprob("a", "c", [-1.0]),
+        Logprob("b", None, [-3.0]),
+        Logprob("b", "c", [-2.0]),
     ]
     assert pair_scores(evidence) == [
         PairScore("t", "b", "a", None, "timeout"),
@@ -76,7 +68,12 @@ def test_a_missing_pair_is_missing_with_its_cause_and_the_others_are_not():
 
 
 def test_a_missing_marginal_makes_every_pair_about_that_target_missing():
-    evidence = [row("a", None, TOO_LONG), row("a", "b", [-1.0]), row("a", "c", TIMEOUT), row("b", None, [-1.0])]
+    evidence = [
+        Logprob("a", None, TOO_LONG),
+        Logprob("a", "b", [-1.0]),
+        Logprob("a", "c", TIMEOUT),
+        Logprob("b", None, [-1.0]),
+    ]
     assert pair_scores(evidence) == [
         PairScore("t", "b", "a", None, "too_long"),
         PairScore("t", "c", "a", None, "timeout"),
@@ -84,7 +81,7 @@ def test_a_missing_marginal_makes_every_pair_about_that_target_missing():
 
 
 def test_a_marginal_nobody_asked_for_leaves_the_pair_missing_rather_than_scored_against_nothing():
-    assert pair_scores([row("a", "b", [-1.0])]) == [PairScore("t", "b", "a", None, None)]
+    assert pair_scores([Logprob("a", "b", [-1.0])]) == [PairScore("t", "b", "a", None, None)]
 
 
 def test_a_responses_score_is_the_mean_over_its_peers():
@@ -110,14 +107,9 @@ def test_the_same_agent_is_scored_in_each_task_apart():
     assert [(r.task, r.score) for r in mean_over_peers(pairs)] == [("one", 1.0), ("two", 3.0)]
 
 
-def test_missing_evidence_has_no_sum_and_an_empty_target_has_a_sum_of_zero():
-    assert row("a", None, TIMEOUT).sum_nats is None
-    assert row("a", None, []).sum_nats == 0.0
-
-
 def test_evidence_in_any_order_gives_the_same_scores():
     evidence = [
-        row(t, g, [-float(ord(t)), -float(ord(g or "z"))]) for t in "abc" for g in ["a", "b", "c", None] if g != t
+        Logprob(t, g, [-float(ord(t)), -float(ord(g or "z"))]) for t in "abc" for g in ["a", "b", "c", None] if g != t
     ]
     assert scores(evidence) == scores(reversed(evidence))
     assert scores(evidence)["a", "b"] == pytest.approx(ord("z") - ord("a"))

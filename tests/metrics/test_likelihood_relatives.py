@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
-from goldless.metrics.scores import PairScore, mean_over_variants, pair_matrix
 
-from goldless.evidence import LogprobEvidence
-from goldless.metrics.likelihood import GEM, RELATIVES, pair_scores
+import goldless
+from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows, pairs_frame
+from goldless.evidence import Evidence
+from goldless.metrics import likelihood, metric
+from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
+from goldless.metrics.metric import Given
 from goldless.records import CallFailure
+from goldless.runs.store import pair_matrix
 
 
-def row(target, given, values, **more) -> LogprobEvidence:
-    failure = values if isinstance(values, CallFailure) else None
-    return LogprobEvidence("s", "general", None, "t", target, given, None, None if failure else values, failure, **more)
+def pair_scores(evidence, metric) -> list[PairScore]:
+    return pair_rows(likelihood.pair_scores(logprobs_frame(evidence), metric))
 
 
 # a's response has 2 tokens: -6 nats alone, -4 given b's; b's has 4: -8 alone, -2 given a's
 EVIDENCE = [
-    row("a", None, (-2.0, -4.0)),
-    row("a", "b", (-1.0, -3.0)),
-    row("b", None, (-2.0, -2.0, -2.0, -2.0)),
-    row("b", "a", (-0.5, -0.5, -0.5, -0.5)),
+    Logprob("a", None, (-2.0, -4.0)),
+    Logprob("a", "b", (-1.0, -3.0)),
+    Logprob("b", None, (-2.0, -2.0, -2.0, -2.0)),
+    Logprob("b", "a", (-0.5, -0.5, -0.5, -0.5)),
 ]
 EXPECTED = {
     # per token: a tells b 2 - .5 = 1.5, b tells a 3 - 2 = 1; their mean is 1.25 both ways
@@ -33,8 +37,8 @@ EXPECTED = {
 }
 
 
-def scores(metric, evidence=EVIDENCE, **options):
-    return {pair.agent: pair.score for pair in pair_scores(evidence, metric, **options)}
+def scores(metric, evidence=EVIDENCE):
+    return {pair.agent: pair.score for pair in pair_scores(evidence, metric)}
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -51,7 +55,7 @@ def test_a_metric_is_missing_where_one_of_its_terms_is_and_not_where_another_is(
     lost = CallFailure("timeout", "")
     there = 0
     for i in range(4):
-        broken = [row(r.target, r.given, lost) if i == k else r for k, r in enumerate(EVIDENCE)]
+        broken = [Logprob(r.target, r.given, lost) if i == k else r for k, r in enumerate(EVIDENCE)]
         (pair,) = [p for p in pair_scores(broken, RELATIVES[name]) if p.agent == "a"]
         assert (pair.score is None) == (pair.missing == "timeout")
         there += pair.score is not None
@@ -60,23 +64,26 @@ def test_a_metric_is_missing_where_one_of_its_terms_is_and_not_where_another_is(
 
 def test_only_named_peers_serve_as_peers_in_either_direction():
     """With b as the only peer, a and c are scored against b, and b against nobody."""
-    evidence = [row(t, g, (-1.0,)) for t in "abc" for g in ("a", "b", "c", None) if g != t]
-    for metric in (GEM, *RELATIVES.values()):
-        assert {(p.agent, p.peer) for p in pair_scores(evidence, metric, peers=["b"])} == {("a", "b"), ("c", "b")}
+    study = goldless.study_from_frame(pl.DataFrame([{"task": "t", "agent": a, "text": "x"} for a in "abc"]))
+    evidence = [Logprob(t, g, (-1.0,)) for t in "abc" for g in ("a", "b", "c", None) if g != t]
+    given = Given(study, Evidence(logprobs=logprobs_frame(evidence)), peers=("b",))
+    for one in (GEM, *RELATIVES.values()):
+        found = LikelihoodMetric("toy", one).scores(given)
+        assert {(p.agent, p.peer) for p in pair_rows(found.pairs)} == {("a", "b"), ("c", "b")}
 
 
 def test_a_recorded_mean_serves_metrics_per_token_and_a_recorded_sum_the_others():
-    means = [row("b", None, None, recorded_mean_nats=-2.0), row("b", "a", None, recorded_mean_nats=-0.5)]
+    means = [Logprob("b", None, None, mean=-2.0), Logprob("b", "a", None, mean=-0.5)]
     assert scores(RELATIVES["gppm"], means) == {"a": -0.5}
     assert scores(GEM, means) == {"a": None}
-    sums = [row("b", None, None, recorded_sum_nats=-8.0), row("b", "a", None, recorded_sum_nats=-2.0)]
+    sums = [Logprob("b", None, None, total=-8.0), Logprob("b", "a", None, total=-2.0)]
     assert scores(GEM, sums) == {"a": 6.0}
 
 
 def test_the_mean_over_wordings_is_missing_where_one_wording_is():
     first = [PairScore("t", "a", "b", 1.0), PairScore("t", "b", "a", 2.0)]
     second = [PairScore("t", "a", "b", 3.0), PairScore("t", "b", "a", None, "timeout")]
-    assert mean_over_variants([first, second]) == [
+    assert pair_rows(metric.mean_over_variants([pairs_frame(first), pairs_frame(second)])) == [
         PairScore("t", "a", "b", 2.0),
         PairScore("t", "b", "a", None, "timeout"),
     ]
@@ -84,6 +91,4 @@ def test_the_mean_over_wordings_is_missing_where_one_wording_is():
 
 def test_the_matrix_is_the_mean_over_tasks_and_empty_where_nothing_was_scored():
     pairs = [PairScore("t", "a", "b", 1.0), PairScore("u", "a", "b", 3.0), PairScore("t", "b", "a", None)]
-    matrix = pair_matrix(pairs, ["a", "b"]).tolist()
-    assert matrix[0][1] == 2.0
-    assert [x == x for x in (matrix[0][0], matrix[1][0])] == [False, False]  # noqa: PLR0124 - not NaN
+    assert pair_matrix(pairs_frame(pairs), ["a", "b"]) == [[None, 2.0], [None, None]]

@@ -33,9 +33,9 @@ def test_a_near_miss_is_named():
         find_metric("bartscor")
 
 
-def test_only_functions_of_log_probabilities_have_one():
-    with pytest.raises(MetricError, match="not a function of log-probabilities"):
-        find_metric("tvd-mi").log_probabilities  # noqa: B018 - raises
+def test_only_functions_of_log_probabilities_ask_for_some():
+    assert find_metric("gem-raw").needs.logprobs is not None
+    assert find_metric("tvd-mi").needs.logprobs is None
 
 
 def test_gem_s_without_a_synopsis_asks_for_one():

@@ -7,6 +7,7 @@ appendix 5 to the letter (the published row of Auto-PRE mixes variants from cell
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +25,7 @@ from goldless.metrics.exam_traits import (
     pertinence,
     self_confidence,
 )
-from goldless.metrics.judgement_parsing import read_pairwise_column, read_rating_column
+from goldless.metrics.judgement_parsing import read_pairwise, read_rating
 from goldless.metrics.label_agreement import (
     accuracy,
     compare_credits,
@@ -87,19 +88,20 @@ def load(path: Path, convention: str) -> Recorded:
     compared = rows.filter(pl.col("format") == "pairwise")
     pairs = pair_judgements_from_columns(
         *(compared[column].to_list() for column in ("reviewer", "task", "first", "second")),
-        read_pairwise_column(compared["output"], convention=convention),
+        [read_pairwise(output, convention=convention) for output in compared["output"]],
         **names,
     )
     ratings = {}
     for scale, (lowest, highest) in SCALES.items():
         rated = rows.filter(pl.col("format") == scale)
-        values = read_rating_column(rated["output"], lowest=lowest, highest=highest, convention=convention)
+        read = partial(read_rating, lowest=lowest, highest=highest, convention=convention)
+        values = [read(output) for output in rated["output"]]
         columns = (rated[column].to_list() for column in ("reviewer", "task", "agent"))
         ratings[scale] = response_ratings_from_columns(*columns, values, **names)
     asked = exams.filter(pl.col("exam") == "pertinence")
     exam = pair_judgements_from_columns(
         *(asked[column].to_list() for column in ("reviewer", "task", "first", "second")),
-        read_pairwise_column(asked["output"], convention=convention),
+        [read_pairwise(output, convention=convention) for output in asked["output"]],
     )
     labels = pair_labels(study.ratings(), study.preferences(), **names)
     return Recorded(study, pairs, ratings, exam, labels, rating_table(study.ratings(), **names))

@@ -5,21 +5,22 @@ from __future__ import annotations
 import csv
 import json
 import math
+from pathlib import Path
 
 import polars as pl
 import pytest
-from goldless.metrics.scores import mean_over_peers
 
 import goldless
 from goldless.errors import UserError
 from goldless.metrics.likelihood import pair_scores
+from goldless.metrics.metric import mean_over_peers
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.store import as_json, check_writable, save_run
 
 ALWAYS = {
     "agents.jsonl",
-    "logprobs.parquet",
+    "logprobs",
     "leaderboard.csv",
     "leaderboard.json",
     "leaderboard.md",
@@ -56,8 +57,8 @@ def test_all_files_are_written_and_no_others(evaluate, tmp_path):
 
 def test_rewrites_have_a_file_where_there_are_any(evaluate, tmp_path):
     save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
-    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS | {"rewrites.parquet"}
-    frame = pl.read_parquet(tmp_path / "run" / "rewrites.parquet")
+    assert {file.name for file in (tmp_path / "run").iterdir()} == ALWAYS | {"rewrites"}
+    frame = pl.read_parquet(tmp_path / "run" / "rewrites")
     assert frame.columns == ["rewriter", "template", "task", "agent", "text", "failure", "failure_message"]
     assert frame.height == 9
 
@@ -78,9 +79,11 @@ def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
     options = {"metrics": ["gem-raw", "gem"]}
     for name, journal in (("one", "a.sqlite"), ("two", "a.sqlite"), ("three", "b.sqlite")):
         save_run(evaluate(journal, rewriter=upper(), **options), tmp_path / name)
-    for file in sorted((tmp_path / "one").iterdir()):
-        contents = {(tmp_path / name / file.name).read_bytes() for name in ("one", "two", "three")}
-        assert len(contents) == 1 or file.name in {"made_by.json", "report.html"}, file.name
+    files = [file.relative_to(tmp_path / "one") for file in sorted((tmp_path / "one").rglob("*")) if file.is_file()]
+    assert Path("logprobs/part-00000.parquet") in files
+    for file in files:
+        contents = {(tmp_path / name / file).read_bytes() for name in ("one", "two", "three")}
+        assert len(contents) == 1 or file.name in {"made_by.json", "report.html"}, file
     calls = [json.loads((tmp_path / n / "made_by.json").read_text())["spending"][0]["calls"] for n in ("one", "two")]
     assert calls[0] > calls[1] == 0
 
@@ -88,7 +91,7 @@ def test_two_runs_give_the_same_bytes_but_for_who_made_them(evaluate, tmp_path):
 def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp_path):
     result = evaluate()
     save_run(result, tmp_path / "run")
-    frame = pl.read_parquet(tmp_path / "run" / "logprobs.parquet")
+    frame = pl.read_parquet(tmp_path / "run" / "logprobs")
     sums = {(r["task"], r["target"], r["given"]): r["sum_logprob_nats"] for r in frame.to_dicts()}
     pairs = pl.read_parquet(tmp_path / "run" / "pair_scores.parquet").to_dicts()
     assert len(pairs) == 18
@@ -98,12 +101,12 @@ def test_the_scores_can_be_computed_again_from_the_stored_evidence(evaluate, tmp
             assert (pair["score"], pair["missing"]) == (None, "refused")
         else:
             assert (pair["score"], pair["missing"]) == (pytest.approx(known - before), None)
-    assert mean_over_peers(pair_scores(result.logprobs)) == list(result.outcomes["gem-raw"].responses)
+    assert mean_over_peers(pair_scores(result.logprobs)).rows() == result.outcomes["gem-raw"].responses.rows()
 
 
 def test_stored_evidence_has_every_token_and_says_why_something_is_missing(evaluate, tmp_path):
     save_run(evaluate(), tmp_path / "run")
-    rows = pl.read_parquet(tmp_path / "run" / "logprobs.parquet").to_dicts()
+    rows = pl.read_parquet(tmp_path / "run" / "logprobs").to_dicts()
     assert len(rows) == 27
     lost = [row for row in rows if row["failure"]]
     assert {(r["task"], r["target"], r["given"]) for r in lost} == {("t3", "cy", g) for g in (None, "ann", "bob")}
@@ -178,4 +181,4 @@ def test_results_never_replace_the_evidence_they_are_read_from(evaluate, tmp_pat
     again = goldless.evaluate(folder, metrics=["length"], recorded=True, resamples=200)
     with pytest.raises(UserError, match="is what is read here"):
         save_run(again, folder)
-    assert (folder / "rewrites.parquet").exists()
+    assert (folder / "rewrites").is_dir()

@@ -26,7 +26,7 @@ from typing import Literal, get_args
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import CONTRASTS
+from goldless.evidence import CONTRASTS, number
 from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table
 
 Direction = Literal["both", "given", "about"]
@@ -49,7 +49,7 @@ class CriticMetric:
     def scores(self, given: Given) -> Scores:
         """The contrast of every pair, and its mean over the partners of each response."""
         evidence = given.evidence
-        pairs = _pairs(evidence.contrasts) if len(evidence.contrasts) else contrasts(evidence.verdicts)
+        pairs = recorded_pairs(evidence.contrasts) if len(evidence.contrasts) else contrasts(evidence.verdicts)
         settings = {
             **evidence.described.get("verdicts", {}),
             "direction": self.direction,
@@ -88,7 +88,7 @@ def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _pairs(recorded: pl.DataFrame) -> pl.DataFrame:
+def recorded_pairs(recorded: pl.DataFrame) -> pl.DataFrame:
     """Recorded contrasts as pairs; an empty one is missing as not recorded."""
     missing = pl.when(pl.col("contrast").is_null()).then(pl.lit("not_recorded"))
     return recorded.select("task", agent="first", peer="second", score="contrast", missing=missing)
@@ -112,24 +112,26 @@ def checked_contrasts(table: pl.DataFrame) -> pl.DataFrame:
             place = rows[column].is_null().arg_true()[0]
             raise MetricError(f"row {place + 1} of the recorded contrasts has no {column}")
     rows = rows.filter(pl.col("first") != pl.col("second"))
-    number = rows["contrast"].cast(pl.Float64, strict=False).fill_nan(None)
-    _check_contrasts(rows, number)
+    values = rows.select(number("contrast", rows["contrast"].dtype).fill_nan(None)).to_series()
+    _check_contrasts(rows, values)
     repeated = len(rows) - rows.select("task", "first", "second").n_unique()
     if repeated:
         raise MetricError(
             f"{repeated} of {len(rows)} recorded contrasts repeat the task, first and second of another: "
             "a table holds the contrasts of one critic on one set of responses"
         )
-    return rows.with_columns(contrast=number)
+    return rows.with_columns(contrast=values)
 
 
-def _check_contrasts(rows: pl.DataFrame, number: pl.Series) -> None:
+def _check_contrasts(rows: pl.DataFrame, values: pl.Series) -> None:
     """Refuse what is no number from -1 to 1."""
     given = rows["contrast"]
-    empty = given.is_null() | (given.is_nan() if given.dtype.is_float() else pl.repeat(False, len(given), eager=True))
-    wrong = (~empty & number.is_null()) | ~number.is_between(-1, 1).fill_null(True)
-    if given.dtype == pl.Boolean or wrong.any():
-        place = 0 if given.dtype == pl.Boolean else wrong.arg_true()[0]
+    there = given.is_not_nan().fill_null(False) if given.dtype.is_float() else given.is_not_null()
+    wrong = there & (values.is_null() | ~values.is_between(-1, 1))
+    if given.dtype == pl.Boolean:
+        wrong = there
+    if wrong.any():
+        place = wrong.arg_true()[0]
         task, first, second, value = rows.row(place)
         raise MetricError(
             f"task {task}, {first} and {second}: a contrast is a matched verdict less a shuffled one, a number from "

@@ -29,7 +29,7 @@ from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options, Progress
 from goldless.runs.parts import EvidenceParts
-from goldless.runs.recorded import find_table
+from goldless.runs.recorded import recorded_logprobs, recorded_tokens
 from goldless.runs.wordings import Need, Preprocessor
 from goldless.scoring import (
     Question,
@@ -153,16 +153,17 @@ class Collector:
         together = QUESTIONS_TOGETHER if scorer.scorer.capabilities.together else 1
         groups = list(task_groups(counts, together))
         found: list[pl.DataFrame] = [empty(LOGPROBS)] * len(groups)
-        taken = 0
+        taken = done = 0
 
         async def some(number: int) -> None:
-            nonlocal taken
+            nonlocal taken, done
             jobs = [job for place in groups[number] for job in by_task[place]]
             rows, reused = await _score_unknown(jobs, known)
             taken += reused
+            done += len(rows)
             self.parts.append("logprobs", number, rows)
             found[number] = rows.drop(TOKENS)
-            self.report("scoring", sum(map(len, found)), sum(counts), scorer)
+            self.report("scoring", done, sum(counts), scorer)
 
         await side_by_side(some, range(len(groups)), 1 if scorer.local else TASKS_AT_ONCE)
         evidence = pl.concat([empty(LOGPROBS).drop(TOKENS), *found])
@@ -172,15 +173,15 @@ class Collector:
             refuse_too_long(too_long(evidence))
         return evidence
 
-    def _recorded(self, scorer: OpenModel) -> pl.DataFrame:
-        """Log-probabilities of this very scorer that the study carries, with the hash of the texts they are about."""
-        table = find_table(self.study, "logprobs")
-        if table is None:
-            return empty(LOGPROBS)
-        usable = (pl.col("scorer") == scorer.identity.short) & pl.col("texts").is_not_null()
+    def _recorded(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
+        """By task, log-probabilities of this very scorer that the study carries, with the hash of their texts."""
+        if "logprobs" not in self.study.recorded:
+            return {}
+        recorded_logprobs(self.study)  # refuses what cannot be
+        usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with self.study.reading("logprobs"):
-            rows = table.columns(LOGPROBS, without=()).filter(usable & pl.col("sum_logprob_nats").is_not_null())
-            return rows.collect()
+            rows = recorded_tokens(self.study, scorers=[scorer.identity.short]).filter(usable).collect()
+        return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
 
     async def judge(self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]) -> pl.DataFrame:
         """The critic's verdicts on all questions."""
@@ -208,22 +209,22 @@ class Collector:
         self.options.progress(Progress(stage, done, total, usage.input_tokens + usage.output_tokens, cost))
 
 
-async def _score_unknown(jobs: Sequence[ScoringJob], known: pl.DataFrame) -> tuple[pl.DataFrame, int]:
+async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
     """The log-probabilities of the jobs, and how many of them were known: only the rest is asked for."""
-    if known.is_empty():
+    known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
+    if not known:
         return await score_together(jobs), 0
     keys = [[_key(job, question) for question in job.questions] for job in jobs]
     wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
-    there = wanted.join(known, on=ASKED, how="inner", nulls_equal=True).select(*LOGPROBS)
+    there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*LOGPROBS)
     have = set(there.select(ASKED).iter_rows())
     rest = [
         replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
         for job, mine in zip(jobs, keys, strict=True)
     ]
     rows = pl.concat([there, await score_together(rest)])
-    return wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*LOGPROBS), len(
-        there
-    )
+    ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*LOGPROBS)
+    return ordered, len(there)
 
 
 def _key(job: ScoringJob, question: Question) -> tuple[str | None, ...]:

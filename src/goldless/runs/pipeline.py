@@ -42,7 +42,13 @@ from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, metric_outcome, rater_outcome, signature
 from goldless.runs.parts import EvidenceParts
 from goldless.runs.plan import RunPlan, plan_run
-from goldless.runs.recorded import recorded_contrasts, recorded_verdicts, recorded_wins, usable_logprobs
+from goldless.runs.recorded import (
+    recorded_contrasts,
+    recorded_tokens,
+    recorded_verdicts,
+    recorded_wins,
+    usable_logprobs,
+)
 from goldless.runs.review_evidence import recorded_review
 from goldless.runs.review_labels import what_people_said
 from goldless.runs.review_outcome import qualified, review_result, without_families
@@ -302,7 +308,8 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
     if plan.likelihood:
         templates = [find_template(name).name for name in options.templates]
         tables["logprobs"] = usable_logprobs(study, plan.likelihood, _name(options.scorer), templates)
-        tables["with_tokens"] = partial(_recorded_rows, study, tables["logprobs"])
+        used = {name: tables["logprobs"][name].unique().to_list() for name in ("scorer", "template")}
+        tables["with_tokens"] = partial(recorded_tokens, study, scorers=used["scorer"], templates=used["template"])
     if plan.critic:
         verdicts = recorded_verdicts(study, _name(options.critic), options.critic_prompt)
         contrasts = recorded_contrasts(study) if verdicts.is_empty() else None
@@ -315,17 +322,6 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
         if contrasts is not None:
             _check_directions(plan, contrasts)
     return Evidence(**tables, described=_recorded_description(**tables))
-
-
-def _recorded_rows(study: Study, used: pl.DataFrame) -> pl.LazyFrame:
-    """The rows of the study's logprobs table that were used, with all that is recorded of them."""
-    rows = study.scan("logprobs")
-    assert rows is not None
-    there = rows.collect_schema().names()
-    for column in ("scorer", "template"):
-        if column in there:
-            rows = rows.filter(pl.col(column).is_in(used[column].cast(pl.String).unique().implode()))
-    return rows
 
 
 def _check_directions(plan: RunPlan, contrasts: pl.DataFrame) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema
+from goldless.evidence import LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, empty, number
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import checked_contrasts
 from goldless.studies import Study
@@ -44,6 +44,18 @@ class RecordedTable:
             _column(name, kind, there[name]) if name in there else pl.lit(None, kind).alias(name)
             for name, kind in wanted.items()
         )
+
+    def check_numbers(self, columns: Sequence[str], place: str) -> None:
+        """Refuse a cell of something else where a number is needed; ``place``: how a row is named."""
+        there = self.rows.collect_schema()
+        for name in columns:
+            kind = there.get(name)
+            if kind is None or kind.is_numeric():
+                continue
+            with self.study.reading(self.name):
+                bad = self.rows.filter(_not_numbers(name, kind)).head(1).collect()
+            for row in bad.iter_rows(named=True):
+                raise MetricError(f"{self.label}, {place.format_map(row)}: a number is needed, not {row[name]!r}")
 
     def require(self, columns: Sequence[str]) -> None:
         """Raise where the table lacks a column."""
@@ -92,9 +104,21 @@ def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
 
 def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType) -> pl.Expr:
     if kind == pl.Float64:
-        number = pl.col(name) if there.is_numeric() else pl.col(name).cast(pl.Float64)
-        return pl.when(number.cast(pl.Float64).is_finite()).then(number.cast(pl.Float64)).alias(name)
+        value = number(name, there)
+        return pl.when(value.is_finite()).then(value).alias(name)
+    if name == TOKENS and there.is_numeric():
+        return pl.when(pl.col(name).is_not_null()).then(pl.concat_list(pl.col(name).cast(pl.Float64))).alias(name)
+    if name == TOKENS:
+        return pl.col(name).cast(kind, strict=False)
     return pl.col(name) if there == kind else pl.col(name).cast(kind)
+
+
+def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
+    """Whether a cell holds something else than a number, or than numbers where it is a list."""
+    if isinstance(kind, pl.List):
+        cell = pl.element()
+        return pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()).list.any()
+    return pl.col(name).is_not_null() & number(name, kind).is_null()
 
 
 def find_table(study: Study, name: str) -> RecordedTable | None:
@@ -107,41 +131,74 @@ def find_table(study: Study, name: str) -> RecordedTable | None:
 
 
 def recorded_logprobs(study: Study) -> pl.DataFrame:
-    """The study's logprobs table, without per-token values."""
+    """The study's logprobs table, without per-token values. Raises where it holds what cannot be."""
     table = find_table(study, "logprobs")
     if table is None:
-        return pl.DataFrame(schema=LOGPROBS).drop(TOKENS)
-    rows = _with_sums(table).filter(pl.col("target").ne_missing(pl.col("given")))
-    unnamed = [pl.col(name).fill_null(RECORDED) for name in ("scorer", "template")]
-    found = table.read(
-        rows.with_columns(*unnamed).with_columns(
-            pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
-        ),
-        {"task": "task", "target": "agent", "given": "agent"},
-    )
+        return empty(LOGPROBS).drop(TOKENS)
+    table.require(("task", "target"))
+    table.check_numbers(("sum_logprob_nats", "mean_token_logprob_nats", "tokens", TOKENS), place="{target} on {task}")
+    names = pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
+    rows = _logprobs(table, values=_lacks_sums(table)).drop(TOKENS, strict=False).with_columns(names)
+    found = table.read(rows, {"task": "task", "target": "agent", "given": "agent"})
     _check_logprobs(table, found)
     table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given"))
+    return _as_logprobs(found.lazy()).collect()
+
+
+def recorded_tokens(study: Study, *, scorers: Sequence[str], templates: Sequence[str] | None = None) -> pl.LazyFrame:
+    """The rows of a study's checked logprobs table with their per-token values, not read yet."""
+    table = find_table(study, "logprobs")
+    assert table is not None
+    rows = _logprobs(table, values=TOKENS in table.rows.collect_schema())
+    rows = rows.filter(pl.col("scorer").is_in(list(scorers)))
+    if templates is not None:
+        rows = rows.filter(pl.col("template").is_in(list(templates)))
+    if TOKENS not in rows.collect_schema():
+        rows = rows.with_columns(pl.lit(None, LOGPROBS[TOKENS]).alias(TOKENS))
+    return _as_logprobs(rows).select(*LOGPROBS)
+
+
+def _lacks_sums(table: RecordedTable) -> bool:
+    """Whether per-token values must be read, as a sum or a mean is not recorded without them."""
+    if TOKENS not in table.rows.collect_schema():
+        return False
+    lacking = pl.col("sum_logprob_nats").is_null() | pl.col("mean_token_logprob_nats").is_null()
+    with table.study.reading(table.name):
+        rows = _logprobs(table, values=False).select((lacking & pl.col("failure").is_null()).any())
+        return bool(rows.collect().item())
+
+
+def _logprobs(table: RecordedTable, *, values: bool) -> pl.LazyFrame:
+    """The columns with sums and means as they are recorded; else, with ``values``, from per-token ones.
+
+    Where one of a response's per-token values is not a number, they have no sum.
+    """
+    rows = table.columns({**LOGPROBS, "tokens": pl.Float64}, without=() if values else (TOKENS,))
+    rows = rows.filter(pl.col("target").ne_missing(pl.col("given"))).with_columns(
+        pl.col("scorer", "template").fill_null(RECORDED),
+        mean_token_logprob_nats=pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens")),
+    )
+    if not values:
+        return rows
+    known = pl.col(TOKENS).list.eval(pl.element().is_finite().fill_null(False))
+    whole = pl.when((known.list.len() > 0) & known.list.all())
+    return rows.with_columns(
+        sum_logprob_nats=pl.coalesce("sum_logprob_nats", whole.then(pl.col(TOKENS).list.sum())),
+        mean_token_logprob_nats=pl.coalesce("mean_token_logprob_nats", whole.then(pl.col(TOKENS).list.mean())),
+        tokens=pl.coalesce("tokens", whole.then(pl.col(TOKENS).list.len())),
+        highest=pl.col(TOKENS).list.max(),
+    )
+
+
+def _as_logprobs(rows: pl.LazyFrame) -> pl.LazyFrame:
+    """The columns of the schema; what is lacking without a cause is missing because it is not recorded."""
     lacking = pl.col("sum_logprob_nats").is_null() & pl.col("mean_token_logprob_nats").is_null()
-    return _with_failures(found, lacking)
-
-
-def _with_sums(table: RecordedTable) -> pl.LazyFrame:
-    """The columns, with sum and mean of per-token values where they are there whole, else as they are recorded."""
-    there = table.rows.collect_schema()
-    schema = {**LOGPROBS, "tokens": pl.Float64}
-    if TOKENS not in there or "sum_logprob_nats" in there:
-        mean = pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens"))
-        return table.columns(schema).with_columns(mean_token_logprob_nats=mean)
-    values = table.columns(schema, without=())
-    whole = (pl.col(TOKENS).list.len() > 0) & pl.col(TOKENS).list.eval(pl.element().is_finite()).list.all()
-    return values.with_columns(
-        sum_logprob_nats=pl.when(whole).then(pl.col(TOKENS).list.sum()),
-        mean_token_logprob_nats=pl.when(whole).then(pl.col(TOKENS).list.mean()),
-    ).drop(TOKENS)
+    return _with_failures(rows, lacking).with_columns(pl.col("tokens").cast(pl.Int64)).drop("highest", strict=False)
 
 
 def _check_logprobs(table: RecordedTable, rows: pl.DataFrame) -> None:
-    above = (pl.col("sum_logprob_nats") > ROUNDING_NATS) | (pl.col("mean_token_logprob_nats") > ROUNDING_NATS)
+    values = [name for name in ("sum_logprob_nats", "mean_token_logprob_nats", "highest") if name in rows.columns]
+    above = pl.any_horizontal(pl.col(values) > ROUNDING_NATS)
     partial_tokens = (pl.col("tokens") < 1) | (pl.col("tokens") % 1 != 0)
     for wrong, told in (
         (above, "a log-probability is at most 0; this one is above"),
@@ -153,7 +210,7 @@ def _check_logprobs(table: RecordedTable, rows: pl.DataFrame) -> None:
             raise MetricError(f"{table.label}, {row['target']} on {row['task']}: {told.format(**row)}")
 
 
-def _with_failures(rows: pl.DataFrame, lacking: pl.Expr) -> pl.DataFrame:
+def _with_failures(rows: pl.LazyFrame, lacking: pl.Expr) -> pl.LazyFrame:
     """What is lacking without a cause is missing because it is not recorded."""
     silent = lacking & pl.col("failure").is_null()
     said = pl.coalesce("failure_message", pl.when(pl.col("failure").is_not_null()).then(pl.lit("recorded as failed")))
@@ -224,6 +281,7 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> p
     if table is None:
         return pl.DataFrame(schema=VERDICTS)
     table.require(("task", "first", "second", "second_task", "value"))
+    table.check_numbers(("value",), place="{first} and {second} on {task}")
     rows = table.columns(VERDICTS).filter(pl.col("first").ne_missing(pl.col("second")))
     named = [pl.col(name).fill_null(RECORDED).cast(pl.Categorical) for name in ("critic", "prompt")]
     found = table.read(
@@ -236,7 +294,7 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> p
     found = _of_one(found, "critic", critic, f"{study.name} carries verdicts of several critics", "--critic")
     found = _of_one(found, "prompt", prompt, f"{study.name} carries verdicts on several prompts", "--critic-prompt")
     table.check_once(found, ("task", "first", "second", "second_task"))
-    return _with_failures(found, pl.col("value").is_null())
+    return _with_failures(found.lazy(), pl.col("value").is_null()).collect()
 
 
 def _check_between(table: RecordedTable, rows: pl.DataFrame, column: str, told: str) -> None:
@@ -274,6 +332,7 @@ def recorded_wins(study: Study, name: str) -> pl.DataFrame:
     assert table is not None
     columns: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
     table.require(list(columns))
+    table.check_numbers(("first_wins",), place="{first} and {second} on {task}")
     rows = table.columns(columns).filter(pl.col("first") != pl.col("second"))
     found = table.read(rows, {"task": "task", "first": "agent", "second": "agent"})
     _check_between(table, found, "first_wins", "it lies between 0 and 1")

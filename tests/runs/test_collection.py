@@ -9,12 +9,12 @@ from dataclasses import replace
 
 import polars as pl
 import pytest
-from goldless.runs.collecting import task_groups
 
 import goldless
 from goldless.models.interface import ModelIdentity
 from goldless.models.scripted import ScriptedModel
-from goldless.runs import collecting
+from goldless.runs import collection
+from goldless.runs.collection import task_groups
 
 TASKS = 5
 WORDS = ("zarn", "bluk", "mipo")
@@ -61,7 +61,7 @@ def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
     # three agents: six pairs and three marginals a task
-    monkeypatch.setattr(collecting, "QUESTIONS_TOGETHER", 18)
+    monkeypatch.setattr(collection, "QUESTIONS_TOGETHER", 18)
     single, many = Recording(together=False), Recording(together=True)
     one_by_one, first = evaluated(single, tmp_path / "a.sqlite")
     together, second = evaluated(many, tmp_path / "b.sqlite")
@@ -116,12 +116,8 @@ def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path,
     pl.DataFrame([{"task": task.task, "prompt": task.prompt} for task, _ in study()]).write_ndjson(
         tmp_path / "recorded" / "tasks.jsonl"
     )
-    columns = ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "texts")
-    rows = [
-        {name: getattr(row, name) for name in columns} | {"sum_logprob_nats": row.sum_nats, "tokens": 2}
-        for row in first.evidence.logprobs
-    ]
-    pl.DataFrame(rows).write_ndjson(tmp_path / "recorded" / "logprobs.jsonl")
+    columns = ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "texts", "sum_logprob_nats")
+    first.evidence.logprobs.select(*columns, tokens=pl.lit(2)).write_ndjson(tmp_path / "recorded" / "logprobs.jsonl")
     again = Local(**other)
     goldless.evaluate(
         goldless.read_study(tmp_path / "recorded"),

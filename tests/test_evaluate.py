@@ -163,8 +163,8 @@ def test_a_response_that_is_always_the_same_is_rewritten_once(toy_scorer, study_
 def test_a_lost_rewrite_is_missing_everywhere_and_the_rest_is_scored(toy_scorer, study_file):
     lossy = ScriptedModel(answers=lambda r: "" if "bluk" in r.messages[-1].content else r.messages[-1].content)
     result = goldless.evaluate(study_file(PLAIN), metrics="gem", scorer=toy_scorer(), rewriter=lossy, resamples=200)
-    (lost,) = result.rewrites.filter(pl.col("text").is_null()).to_dicts()
-    assert (lost["task"], lost["agent"], lost["failure"]) == ("t1", "ann", "bad_reply")
+    lost = result.rewrites.filter(pl.col("text").is_null())
+    assert lost.select("task", "agent", "failure").rows() == [("t1", "ann", "bad_reply")]
     # t1: ann 2 pairs missing, bob and cy 1 each
     assert {row.agent: row.missing for row in result.leaderboard().rows} == {"ann": 2, "bob": 1, "cy": 1}
     # 1 rewrite, and of the 9 questions of t1 all but the 2 marginals and 2 pairs without ann
@@ -508,10 +508,14 @@ def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(
 def test_results_cannot_be_changed(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), scorer=toy_scorer())
     board = result.leaderboard()
-    for thing, name in ((result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")):
+    outcome = result.outcomes["gem-raw"]
+    frozen = (result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")
+    for thing, name in (*frozen, (outcome, "pairs"), (outcome, "responses")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
     assert isinstance(board.rows, tuple)
+    result.logprobs[0, "task"] = "another"
+    assert "another" not in result.logprobs["task"]
 
 
 def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):

@@ -12,6 +12,7 @@ import pytest
 from rich.console import Console
 
 from goldless.reports.leaderboard import make_leaderboard
+from goldless.statistics.standings import standings
 
 NAN = np.nan
 AGENTS = ["low", "absent", "high", "middle"]
@@ -20,7 +21,7 @@ BASE = np.array([3.0, -1.0, 4.0, 1.5, -9.0, 2.0, 6.0, 5.0, 3.5, -8.0, 9.0, 7.0])
 VALUES = np.stack([BASE - 10, np.full(12, NAN), BASE + 10, BASE], axis=1)
 
 
-def board(values=VALUES, agents=AGENTS, **options):
+def board(values=VALUES, agents=AGENTS, level=0.95, **options):
     asked = dict.fromkeys(agents, 24)
     used = {agent: 24 if agent != "absent" else 0 for agent in agents}
     settings = {
@@ -29,9 +30,9 @@ def board(values=VALUES, agents=AGENTS, **options):
         "signature": "gem-raw|seed:0",
         "asked": asked,
         "used": used,
-        "resamples": 500,
     }
-    return make_leaderboard(values, agents, **{**settings, **options})
+    found = standings(values, agents, resamples=500, level=level)
+    return make_leaderboard(found, level=level, **{**settings, **options})
 
 
 def rendered(leaderboard, width: int = 80) -> str:

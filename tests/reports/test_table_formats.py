@@ -18,6 +18,7 @@ from goldless.reports.leaderboard import make_leaderboard
 from goldless.reports.markdown import code_line, markdown_cell
 from goldless.reports.rater_table import RaterRow, RaterTable
 from goldless.reports.report_table import Column, ReportTable
+from goldless.statistics.standings import standings
 from latex_reader import plain_text, read_latex
 
 HOSTILE = [
@@ -153,14 +154,13 @@ VALUES = np.stack([BASE - 20, BASE + 20, np.full(12, np.nan)], axis=1)
 def board():
     asked = dict.fromkeys(AGENTS, 24)
     return make_leaderboard(
-        VALUES,
-        AGENTS,
+        standings(VALUES, AGENTS, resamples=500),
         metric="gem-raw",
         unit="nats",
+        level=0.95,
         signature="gem-raw|seed:0",
         asked=asked,
         used={**asked, "absent": 0},
-        resamples=500,
     )
 
 

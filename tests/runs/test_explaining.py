@@ -119,7 +119,7 @@ async def test_what_a_score_run_has_asked_is_not_asked_again(explain, study, toy
 
 async def test_the_map_of_a_pair_is_the_pmi_that_evaluate_gives(explain, study, toy_scorer):
     evidence = goldless.evaluate(study, scorer=toy_scorer(), resamples=100).logprobs
-    sums = {row.given: row.sum_nats for row in evidence if row.task == "t1" and row.target == "bob"}
+    sums = dict(evidence.filter(task="t1", target="bob").select("given", "sum_logprob_nats").iter_rows())
     assert (await explain()).total_nats == pytest.approx(sums["ann"] - sums[None])
 
 

@@ -57,7 +57,7 @@ def test_figures_are_the_worked_ones_and_no_question_is_sent_twice(server, tmp_p
     assert {row.agent: row.score for row in result.leaderboard().rows} == pytest.approx(EXPECTED)
     assert result.complete
     assert server.most_seen_at_once > 1, "tasks ran side by side"
-    marginals_of_null = [row for row in result.logprobs if (row.target, row.given) == ("null", None)]
+    marginals_of_null = result.logprobs.filter(pl.col("target") == "null", pl.col("given").is_null())
     assert len(marginals_of_null) == TASKS
     # nine questions a task, but one marginal of null for all of them
     (spent,) = result.spending

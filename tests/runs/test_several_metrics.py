@@ -85,13 +85,13 @@ def test_a_missing_abstract_is_written_and_kept(toy_scorer, tmp_path):
     writer = ScriptedModel(answers=lambda r: f"about {r.messages[-1].content}", name="author")
     part = study({"t1": "about zarn"})
     result = evaluate("gem-s[abstract]", toy_scorer(), study=part, synopsis_writer=writer)
-    assert [(s.task, s.text) for s in result.evidence.synopses] == [
+    assert result.evidence.synopses.select("task", "text").rows() == [
         ("t2", "about paper t2"),
         ("t3", "about paper t3"),
     ]
     assert {row.n for row in result.leaderboard().rows} == {3}
     goldless.save_run(result, tmp_path / "run")
-    assert pl.read_parquet(tmp_path / "run" / "synopses.parquet").height == 2
+    assert pl.read_parquet(tmp_path / "run" / "synopses").height == 2
 
 
 @raw
@@ -108,7 +108,7 @@ def test_gem_s_scores_rewrites_where_a_rewriter_is_named(toy_scorer):
     result = evaluate(["gem", "gem-s[abstract]"], toy_scorer(), rewriter=rewriter("bluk"))
     for metric in ("gem", "gem-s[abstract]"):
         assert "|rewriter:scripted:w|" in result.leaderboard(metric).signature
-    assert {row.text for row in result.rewrites if row.task == "t1"} == {"zarn bluk", "zarn mipo", "quex"}
+    assert set(result.rewrites.filter(task="t1")["text"]) == {"zarn bluk", "zarn mipo", "quex"}
 
 
 def test_without_a_rewriter_gem_s_takes_responses_as_they_are_and_says_so(toy_scorer):
@@ -133,7 +133,7 @@ def test_metrics_over_the_same_evidence_ask_for_it_once(toy_scorer):
 def test_a_metric_without_marginals_asks_for_none(toy_scorer):
     scorer = toy_scorer()
     result = evaluate("bartscore", scorer)
-    assert {row.given is None for row in result.logprobs} == {False}
+    assert result.logprobs["given"].null_count() == 0
     assert len(questions_of(scorer)) == 18
 
 
@@ -154,7 +154,7 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
     first = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
     again = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
     assert first.leaderboard().rows == again.leaderboard().rows
-    assert {len({pair.peer for pair in first.outcomes["gem-raw"].pairs})} == {1}
+    assert first.outcomes["gem-raw"].pairs["peer"].n_unique() == 1
     drawn = {evaluate("gem-raw", toy_scorer(), panel=1, seed=seed).leaderboard().signature for seed in range(12)}
     assert len({signature.split("|peers:")[1].split("|")[0] for signature in drawn}) > 1
 

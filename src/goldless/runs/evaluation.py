@@ -112,17 +112,17 @@ class Evaluation:
     @property
     def logprobs(self) -> pl.DataFrame:
         """The log-probabilities the metrics rest on, without per-token values."""
-        return self.evidence.logprobs
+        return self.evidence.logprobs.clone()
 
     @property
     def rewrites(self) -> pl.DataFrame:
         """The rewrites the metrics rest on."""
-        return self.evidence.rewrites
+        return self.evidence.rewrites.clone()
 
     @property
     def verdicts(self) -> pl.DataFrame:
         """The critic's verdicts the metrics rest on."""
-        return self.evidence.verdicts
+        return self.evidence.verdicts.clone()
 
     @property
     def scorer(self) -> ModelIdentity | None:

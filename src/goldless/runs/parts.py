@@ -42,11 +42,12 @@ class EvidenceParts:
         self._tables[table].append(place, rows)
 
     def scan(self, table: str) -> pl.LazyFrame | None:
-        """All rows appended so far, read from disk when collected; None: nothing was appended."""
+        """All rows appended so far, but for those that wait for others, read when collected; None: there are none."""
         if table not in self._tables:
             return None
         self._tables[table].flush()
-        return pl.scan_parquet(sorted(self._tables[table].folder.glob("part-*.parquet")))
+        files = sorted(self._tables[table].folder.glob("part-*.parquet"))
+        return pl.scan_parquet(files) if files else None
 
 
 @dataclass(slots=True)
@@ -84,12 +85,15 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
     """Write a table in parts in place of what a run before wrote; without rows it is not there."""
     aside = folder / f".{name}.parts"
     shutil.rmtree(aside, ignore_errors=True)
-    for number, rows in enumerate(_batches(table)):
-        write_part(rows, aside, number)
-    shutil.rmtree(folder / name, ignore_errors=True)
-    (folder / f"{name}.parquet").unlink(missing_ok=True)
-    if aside.is_dir():
-        aside.rename(folder / name)
+    try:
+        for number, rows in enumerate(_batches(table)):
+            write_part(rows, aside, number)
+        shutil.rmtree(folder / name, ignore_errors=True)
+        (folder / f"{name}.parquet").unlink(missing_ok=True)
+        if aside.is_dir():
+            aside.rename(folder / name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
 
 
 def _batches(table: pl.LazyFrame | pl.DataFrame | None) -> Iterator[pl.DataFrame]:

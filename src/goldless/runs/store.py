@@ -254,7 +254,8 @@ def _raters(outcome: RaterOutcome) -> dict[str, Any]:
 
 def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float | None]]:
     """Mean over tasks of each ordered pair: [agent, peer], None where there is none."""
-    means = pairs.drop_nulls("score").group_by(pl.col("agent", "peer").cast(pl.String)).agg(pl.col("score").mean())
+    scored = pairs.drop_nulls("score").group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
+    means = scored.agg(pl.col("score").mean())  # in the order of the rows: the same on any number of cores
     known = {(agent, peer): score for agent, peer, score in means.iter_rows()}
     return [[known.get((agent, peer)) for peer in agents] for agent in agents]
 

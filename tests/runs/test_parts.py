@@ -1,0 +1,128 @@
+"""Tables in parts: the same evidence gives the same bytes, and nothing of a run before is left."""
+
+from __future__ import annotations
+
+import itertools
+
+import polars as pl
+import pytest
+
+from goldless.runs import parts as module
+from goldless.runs.parts import EvidenceParts, write_table
+
+
+def batch(number: int, rows: int = 3) -> pl.DataFrame:
+    return pl.DataFrame({"task": [f"t{number}"] * rows, "value": [number + row / 10 for row in range(rows)]})
+
+
+def contents(folder):
+    """All files of a folder by their names in it."""
+    return {str(file.relative_to(folder)): file.read_bytes() for file in sorted(folder.rglob("*")) if file.is_file()}
+
+
+def written(folder, order, *, name="logprobs"):
+    parts = EvidenceParts()
+    for place in order:
+        parts.append(name, place, batch(place))
+    write_table(parts.scan(name), folder, name)
+    return contents(folder)
+
+
+@pytest.fixture
+def small_parts(monkeypatch):
+    """Parts of at least seven rows, so that a few batches fill several."""
+    monkeypatch.setattr(module, "ROWS_PER_PART", 7)
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_batches_that_arrive_out_of_order_give_the_bytes_of_those_in_order(tmp_path):
+    expected = None
+    for number, order in enumerate(itertools.permutations(range(5))):
+        (folder := tmp_path / str(number)).mkdir()
+        found = written(folder, order)
+        expected = expected or found
+        assert found == expected, order
+    assert len(expected) > 1
+    rows = pl.read_parquet(tmp_path / "0" / "logprobs")
+    assert rows.equals(pl.concat(batch(place) for place in range(5)))
+
+
+def test_what_was_appended_is_read_back_in_the_order_of_its_places():
+    parts = EvidenceParts()
+    assert parts.scan("verdicts") is None
+    parts.append("verdicts", 1, batch(1))
+    parts.append("verdicts", 0, batch(0))
+    assert parts.scan("verdicts").collect()["value"].to_list() == [0.0, 0.1, 0.2, 1.0, 1.1, 1.2]
+    parts.append("verdicts", 2, batch(2))
+    assert parts.scan("verdicts").collect().height == 9
+    assert parts.scan("logprobs") is None
+
+
+def test_a_batch_whose_forerunner_never_came_is_not_read():
+    parts = EvidenceParts()
+    parts.append("verdicts", 1, batch(1))
+    assert parts.scan("verdicts") is None
+
+
+def test_the_parts_of_a_run_go_with_it():
+    parts = EvidenceParts()
+    parts.append("verdicts", 0, batch(0))
+    parts.scan("verdicts")
+    folder = parts._folder
+    assert folder.is_dir()
+    del parts
+    assert not folder.exists()
+
+
+@pytest.mark.parametrize("table", [None, batch(0, rows=0), batch(0, rows=0).lazy()], ids=["none", "frame", "lazy"])
+def test_a_table_without_rows_leaves_no_folder(tmp_path, table):
+    write_table(table, tmp_path, "verdicts")
+    assert list(tmp_path.iterdir()) == []
+    write_table(batch(0), tmp_path, "verdicts")
+    write_table(table, tmp_path, "verdicts")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_run_with_fewer_rows_leaves_no_part_of_the_one_before(tmp_path):
+    write_table(pl.concat(batch(place) for place in range(9)), tmp_path, "logprobs")
+    assert len(list((tmp_path / "logprobs").iterdir())) > 1
+    write_table(batch(0), tmp_path, "logprobs")
+    assert [file.name for file in (tmp_path / "logprobs").iterdir()] == ["part-00000.parquet"]
+    assert pl.read_parquet(tmp_path / "logprobs").equals(batch(0))
+    assert [file.name for file in tmp_path.iterdir()] == ["logprobs"]
+
+
+def test_the_one_file_of_an_earlier_version_is_replaced(tmp_path):
+    batch(4).write_parquet(tmp_path / "judgements.parquet")
+    write_table(batch(0), tmp_path, "judgements")
+    assert [file.name for file in tmp_path.iterdir()] == ["judgements"]
+    batch(4).write_parquet(tmp_path / "judgements.parquet")
+    write_table(None, tmp_path, "judgements")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.usefixtures("small_parts")
+def test_a_table_in_memory_and_one_on_disk_give_the_same_bytes(tmp_path):
+    rows = pl.concat(batch(place) for place in range(6))
+    rows.write_parquet(tmp_path / "rows.parquet")
+    for name, table in {"frame": rows, "lazy": rows.lazy(), "disk": pl.scan_parquet(tmp_path / "rows.parquet")}.items():
+        (tmp_path / name).mkdir()
+        write_table(table, tmp_path / name, "logprobs")
+    found = [contents(tmp_path / name) for name in ("frame", "lazy", "disk")]
+    assert found[0] == found[1] == found[2]
+
+
+def test_nothing_half_written_stays_where_a_part_cannot_be_written(tmp_path, monkeypatch):
+    write_table(batch(0), tmp_path, "verdicts")
+    before = contents(tmp_path)
+
+    def torn(self, path, *_, **__):
+        path.write_bytes(b"half")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(pl.DataFrame, "write_parquet", torn)
+    with pytest.raises(OSError, match="disk full"):
+        write_table(batch(1), tmp_path, "verdicts")
+    assert contents(tmp_path) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["verdicts"]

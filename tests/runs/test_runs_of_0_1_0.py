@@ -1,0 +1,133 @@
+"""Run folders that version 0.1.0 wrote are still studies: read, computed again without a model, viewed and reported.
+
+What is expected stands in those folders, written by that version.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import polars as pl
+import pytest
+
+import goldless as package
+from goldless.reports.html.page import write_report
+from goldless.runs.review_results import review_as_json
+from goldless.runs.store import as_json
+from goldless.viewer.library import Library
+from goldless.viewer.server import listening
+
+FOLDERS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+METRICS = ("gem-raw", "mi", "tvd-mi", "length")
+
+
+@pytest.fixture
+def runs(tmp_path) -> Path:
+    """Copies of the folders, as reports are written into them."""
+    shutil.copytree(FOLDERS, tmp_path / "runs")
+    return tmp_path / "runs"
+
+
+def stored(folder: Path, name: str) -> dict:
+    return json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def settings(signature: str) -> dict[str, str]:
+    name, *parts = signature.split("|")
+    return {"metric": name, **dict(part.split(":", 1) for part in parts)}
+
+
+@pytest.mark.parametrize("name", ["score", "review"])
+def test_a_folder_is_a_study_of_the_fingerprint_it_was_made_from(runs, name):
+    study = package.read_study(runs / name)
+    assert study.fingerprint == stored(runs / name, "made_by")["fingerprint"]
+    recorded = {"score": {"logprobs", "verdicts"}, "review": {"judgements", "exams"}}[name]
+    assert recorded <= set(study.recorded)
+
+
+def same(now: Any, then: Any) -> bool:
+    """Whether two documents are equal, numbers but for how the last bit was rounded."""
+    if isinstance(then, dict):
+        return now.keys() == then.keys() and all(same(now[key], then[key]) for key in then)
+    if isinstance(then, list):
+        return len(now) == len(then) and all(map(same, now, then))
+    return now == pytest.approx(then, rel=1e-12, abs=1e-15) if isinstance(then, float) else now == then
+
+
+def assert_same_results(found: dict, before: dict) -> None:
+    """All that was computed is equal; what says how it was made may differ."""
+    assert list(found["metrics"]) == list(before["metrics"])
+    for metric, now in found["metrics"].items():
+        then = before["metrics"][metric]
+        for key in ("unit", "level", "rows", "comparisons", "influence", "by_wording", "matrix"):
+            assert same(json.loads(json.dumps(now[key])), then[key]), (metric, key)
+
+
+def test_a_scored_run_gives_its_leaderboards_again_without_a_model(runs):
+    before = stored(runs / "score", "leaderboard")
+    again = as_json(package.evaluate(runs / "score", metrics=METRICS, recorded=True))
+    assert_same_results(again, before)
+    for metric in METRICS:
+        then, now = (settings(found["metrics"][metric]["signature"]) for found in (before, again))
+        shared = ("metric", "template", "synopsis", "direction", "peers", "missing", "interval", "test", "resamples")
+        for key in (*shared, "seed", "study", "scorer", "critic", "prompt", "against"):
+            assert now.get(key) == then.get(key), (metric, key)
+
+
+def test_a_scored_run_gives_its_leaderboards_again_on_the_command_line(goldless, runs, tmp_path):
+    names = [word for metric in METRICS for word in ("--metric", metric)]
+    ended = goldless("score", runs / "score", "--recorded", *names, "--json", "--out", tmp_path / "again")
+    assert ended.code == 0, ended.err
+    assert_same_results(json.loads(ended.out), stored(runs / "score", "leaderboard"))
+    # what was written now can be computed again as well, and has the same evidence in parts
+    third = goldless("score", tmp_path / "again", "--recorded", *names, "--json")
+    assert_same_results(json.loads(third.out), stored(runs / "score", "leaderboard"))
+    for table in ("logprobs", "verdicts"):
+        parts = pl.read_parquet(tmp_path / "again" / table)
+        assert parts.equals(pl.read_parquet(runs / "score" / f"{table}.parquet"))
+
+
+def test_a_review_gives_its_ranking_again_from_its_judgements(runs):
+    before = stored(runs / "review", "review")
+    again = review_as_json(
+        package.review(runs / "review", recorded=True, exams="consistency", thresholds={"consistency": 0.0})
+    )
+    for key in ("scale", "exams", "convention", "ranking", "rankings", "labels", "failures", "nobody_passed", "panel"):
+        assert same(again[key], before[key]), key
+    ours = ("name", "traits", "passed", "why", "weight", "asked", "used", "missing")
+    for now, then in zip(again["reviewers"], before["reviewers"], strict=True):
+        assert same({key: now[key] for key in ours}, {key: then[key] for key in ours})
+
+
+@pytest.mark.anyio
+async def test_both_folders_can_be_viewed(runs, tmp_path):
+    async with listening(Library(runs, journal=tmp_path / "j.sqlite")) as url, aiohttp.ClientSession() as session:
+
+        async def page(path: str) -> str:
+            async with session.get(url + path) as answer:
+                assert answer.status == 200, path
+                return await answer.text()
+
+        home = await page("")
+        assert "runs/score" in home
+        assert "runs/review" in home
+        board = await page("runs/score")
+        for row in stored(runs / "score", "leaderboard")["metrics"]["gem-raw"]["rows"]:
+            assert row["agent"] in board
+        evidence = await page("runs/score/tasks/0/agents/0")
+        assert evidence.count('class="evidence"') > 0
+        assert " nats" in evidence
+        await page("runs/score/tasks/0/pairs/0/1")
+        assert 'class="evidence"' in await page("runs/review/tasks/0/agents/0")
+
+
+@pytest.mark.parametrize("name", ["score", "review"])
+def test_both_folders_can_be_reported(runs, name):
+    write_report(runs / name)
+    html = (runs / name / "report.html").read_text(encoding="utf-8")
+    agents = {agent.agent for agent in package.read_study(runs / name).agents}
+    assert all(agent in html for agent in agents)

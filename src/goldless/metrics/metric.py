@@ -7,13 +7,14 @@ what all metrics need together, each thing once, and hands it to each of them.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
 
+from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
 from goldless.studies import Study
 from goldless.text_items import TextItem
@@ -220,6 +221,42 @@ def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
         .agg(pl.when(whole).then(score.mean()), pl.when(~whole).then(pl.col("missing").drop_nulls().first()))
         .select(*PAIRS)
     )
+
+
+def checked_scores(metric: str, found: object, given: Given) -> Scores:
+    """What a metric gave, where it has the shape that all after it relies on; a score that is NaN is missing."""
+    if not isinstance(found, Scores):
+        raise MetricError(f"{metric}: scores must be a Scores, got {type(found).__name__}")
+    for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", found.pairs, PAIRS)):
+        _check_columns(f"{metric}: the {what}", frame, columns)
+        _check_names(f"{metric}: the {what}", frame, given)
+    twice = found.responses.filter(pl.struct("task", "agent").is_duplicated()).head(1)
+    for task, agent in twice.select("task", "agent").iter_rows():
+        raise MetricError(f"{metric}: the responses have more than one row for {task}, {agent}")
+    score = pl.col("score").cast(pl.Float64).fill_nan(None)
+    return replace(found, responses=found.responses.with_columns(score), pairs=found.pairs.with_columns(score))
+
+
+def _check_columns(where: str, frame: pl.DataFrame, columns: Schema) -> None:
+    if any(name not in frame.columns for name in columns):
+        raise MetricError(f"{where} must have the columns {', '.join(columns)}, got {', '.join(frame.columns)}")
+    for name, kind in columns.items():
+        there = frame.schema[name]
+        text = kind == pl.String and isinstance(there, pl.String | pl.Enum | pl.Categorical)
+        if not (text or (kind != pl.String and there.is_numeric()) or there == pl.Null):
+            raise MetricError(f"{where}' {name} must be {kind}, got {there}")
+
+
+def _check_names(where: str, frame: pl.DataFrame, given: Given) -> None:
+    known = {"task": pl.Enum(given.study.tasks), "agent": pl.Enum(given.agents)}
+    for column in frame.columns:
+        kind = known.get("agent" if column == "peer" else column)
+        if kind is None or frame.schema[column] == kind:
+            continue
+        strange = frame[column].filter(frame[column].cast(kind, strict=False).is_null())
+        if len(strange):
+            what = "task" if column == "task" else "agent"
+            raise MetricError(f"{where} name the {what} {strange[0]!r}, which the study does not have")
 
 
 class ResponseScore(NamedTuple):

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.metrics.metric import Metric, Scores, mean_over_peers
+from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
 from goldless.reports.leaderboard import Leaderboard, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
@@ -49,13 +49,14 @@ class MetricScores:
         return self.scores.problems
 
 
-def signature(metric: Metric, scores: Scores, study: Study, options: Options) -> Signature:
+def signature(metric: Metric, scores: Scores, given: Given, options: Options) -> Signature:
     """The line that says how a metric's numbers were made."""
-    made = {"seed": str(options.seed), "study": study.fingerprint[:8]}
+    made = {"seed": str(options.seed), "study": given.study.fingerprint[:8]}
     if scores.raters is not None:
         return Signature(metric.name, {**scores.settings, **made})
     settings = {
         **scores.settings,
+        **_unsaid(metric, scores, given),
         **options.told,
         "missing": "left-out",
         "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
@@ -63,6 +64,24 @@ def signature(metric: Metric, scores: Scores, study: Study, options: Options) ->
         "resamples": str(options.resamples),
     }
     return Signature(metric.name, {**settings, **made})
+
+
+def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
+    """What a metric did not say itself of the evidence it asked for: who gave it, and how."""
+    needs = metric.needs
+    found: dict[str, str] = {}
+    for table, wanted in (("logprobs", needs.logprobs), ("verdicts", needs.verdicts)):
+        for key, value in given.evidence.described.get(table, {}).items() if wanted is not None else ():
+            said = {**scores.settings, **found}
+            if said.get(key, value) != value:
+                found[f"{table}-{key}"] = value
+            elif key not in said:
+                found[key] = value
+    if needs.logprobs is not None and "template" not in scores.settings:
+        found["template"] = ",".join(given.evidence.logprobs["template"].unique(maintain_order=True))
+    if needs.model and "peers" not in scores.settings:
+        found["peers"] = given.peers_shown(scores.pairs)
+    return found
 
 
 def rater_outcome(found: MetricScores) -> RaterOutcome:

@@ -21,7 +21,7 @@ from goldless.errors import MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
-from goldless.metrics.metric import Given, Metric
+from goldless.metrics.metric import Given, Metric, checked_scores
 from goldless.metrics.tvd_mi import reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
@@ -156,8 +156,8 @@ async def _scored(plan: RunPlan) -> Scored:
 
 async def _metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
     found = metric.scores(given)
-    scores = await found if inspect.isawaitable(found) else found
-    return MetricScores(metric, scores, signature(metric, scores, given.study, options))
+    scores = checked_scores(metric.name, await found if inspect.isawaitable(found) else found, given)
+    return MetricScores(metric, scores, signature(metric, scores, given, options))
 
 
 async def review_study(study: Study, options: Options) -> Review:

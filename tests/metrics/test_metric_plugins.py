@@ -1,0 +1,205 @@
+"""A metric of somebody's own, installed as a package: it may ask for log-probabilities and verdicts like ours."""
+
+from __future__ import annotations
+
+import json
+import sys
+from importlib.metadata import EntryPoint
+from types import ModuleType
+
+import polars as pl
+import pytest
+
+import goldless as package
+from goldless import plugins as loader
+from goldless.errors import MetricError
+from goldless.metrics.metric import LogprobNeed, Needs, Scores
+from goldless.models.scripted import ScriptedModel
+
+
+class Toy:
+    """Nats that a response tells about its peers', and how often a critic sees that both belong together."""
+
+    name = "toy"
+    unit = "nats and verdicts"
+    needs = Needs(logprobs=LogprobNeed(), verdicts="both")
+
+    def scores(self, given):
+        logprobs, verdicts = given.evidence.logprobs, given.evidence.verdicts
+        alone = logprobs.filter(pl.col("given").is_null()).select("task", "target", alone="sum_logprob_nats")
+        told = logprobs.drop_nulls("given").join(alone, on=["task", "target"])
+        gained = told.group_by("task", agent="given").agg(
+            gain=(pl.col("sum_logprob_nats") - pl.col("alone")).mean(), asked=pl.len().cast(pl.Int64)
+        )
+        matched = verdicts.filter(pl.col("task") == pl.col("second_task"))
+        seen = matched.group_by("task", agent="first").agg(seen=pl.col("value").mean())
+        rows = gained.join(seen, on=["task", "agent"]).with_columns(
+            score=pl.col("gain") + pl.col("seen"), used=pl.col("asked")
+        )
+        return Scores(rows.select("task", "agent", "score", "asked", "used"), settings={"toy": "1"})
+
+
+@pytest.fixture
+def install(monkeypatch: pytest.MonkeyPatch):
+    """Makes values look like what an installed package adds under the names given."""
+
+    def make(**values: object) -> None:
+        module = ModuleType("toy_package")
+        vars(module).update(values)
+        monkeypatch.setitem(sys.modules, "toy_package", module)
+        found = [EntryPoint(name, f"toy_package:{name}", "goldless.metrics") for name in values]
+        monkeypatch.setattr(loader, "entry_points", lambda group: [e for e in found if e.group == group])
+        loader.plugins.cache_clear()
+
+    yield make
+    loader.plugins.cache_clear()
+
+
+def critic(reply: str = "Yes") -> ScriptedModel:
+    return ScriptedModel(answers=lambda _: reply, name="critic")
+
+
+def scores(result, metric):
+    return {row.agent: row.score for row in result.leaderboard(metric).rows}
+
+
+@pytest.mark.parametrize(("reply", "seen"), [("Yes", 1.0), ("No", 0.0)])
+def test_it_gets_the_log_probabilities_and_verdicts_it_asks_for(install, study_file, toy_scorer, reply, seen):
+    """Where a critic sees all matched pairs as such, its score is GEM's and one more, by its own definition."""
+    install(toy=Toy())
+    result = package.evaluate(
+        study_file(), metrics=["toy", "gem-raw"], scorer=toy_scorer(), critic=critic(reply), resamples=200
+    )
+    expected = {agent: pytest.approx(score + seen) for agent, score in scores(result, "gem-raw").items()}
+    assert scores(result, "toy") == expected
+    board = result.leaderboard("toy")
+    assert board.unit == "nats and verdicts"
+    assert board.signature.startswith("toy|toy:1|")
+    # who gave the evidence it rests on, though it said nothing of that itself
+    for told in (
+        "scorer:scripted:toy",
+        "template:general",
+        "critic:scripted:critic",
+        "prompt:same-source",
+        "peers:all",
+    ):
+        assert f"|{told}|" in board.signature
+    assert "critic" not in result.leaderboard("gem-raw").signature
+
+
+def test_what_it_and_ours_need_is_asked_for_once(install, study_file, toy_scorer):
+    install(toy=Toy())
+    scorer, judge = toy_scorer(), critic()
+    result = package.evaluate(
+        study_file(), metrics=["toy", "gem-raw", "tvd-mi"], scorer=scorer, critic=judge, resamples=200
+    )
+    assert len(result.logprobs) == 27
+    assert list(result.outcomes) == ["toy", "gem-raw", "tvd-mi"]
+
+
+def test_it_is_computed_again_from_recorded_evidence(install, study_file, toy_scorer, tmp_path):
+    install(toy=Toy())
+    live = package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
+    folder = package.save_run(live, tmp_path / "run")
+    again = package.evaluate(folder, metrics="toy", recorded=True, resamples=200)
+    assert scores(again, "toy") == scores(live, "toy")
+    bare = tmp_path / "bare"
+    package.write_study(package.read_study(study_file()), bare)
+    with pytest.raises(MetricError, match=r"carries no log-probabilities .* which toy needs"):
+        package.evaluate(bare, metrics="toy", recorded=True)
+
+
+@pytest.fixture
+def asked_and_said(study_file, toy_scorer, script_file, tmp_path):
+    """The toy's results, and as scripts all that its scorer and its critic were asked and said."""
+
+    def make():
+        scorer, judge = toy_scorer(), critic()
+        journal = tmp_path / "writing-the-scripts.sqlite"
+        live = package.evaluate(study_file(), metrics="toy", scorer=scorer, critic=judge, journal=journal)
+        said = [
+            {"context": c.context, "target": c.target, "logprobs": scorer._logprobs(c.context, c.target)}
+            for c in scorer.calls
+        ]
+        judged = [{"prompt": call.messages[-1].content, "answer": "Yes"} for call in judge.calls]
+        return live, script_file(said, "scorer.jsonl"), script_file(judged, "critic.jsonl")
+
+    return make
+
+
+def test_it_is_scored_from_the_command_line(install, goldless, study_file, asked_and_said):
+    install(toy=Toy())
+    live, scorer, judge = asked_and_said()
+    models = ("--scorer", f"scripted:{scorer}", "--critic", f"scripted:{judge}")
+    ended = goldless("score", study_file(), "--metric", "toy", *models, "--json")
+    assert ended.code == 0, ended.err
+    rows = json.loads(ended.out)["metrics"]["toy"]["rows"]
+    assert {row["agent"]: row["score"] for row in rows} == pytest.approx(scores(live, "toy"))
+
+
+def test_a_function_makes_the_metric_of_what_stands_in_the_brackets(install, study_file, toy_scorer):
+    class Named(Toy):
+        def __init__(self, option: str | None) -> None:
+            self.name = "named" if option is None else f"named[{option}]"
+
+    install(named=Named)
+    result = package.evaluate(
+        study_file(), metrics=["named", "named[x]"], scorer=toy_scorer(), critic=critic(), resamples=200
+    )
+    assert scores(result, "named") == scores(result, "named[x]")
+
+
+def test_an_unknown_name_lists_what_packages_add(install, study_file):
+    install(toy=Toy())
+    with pytest.raises(MetricError, match=r"did you mean 'toy'(.|\n)*\n  toy +from unknown"):
+        package.evaluate(study_file(), metrics="toi")
+
+
+class Wrong(Toy):
+    def __init__(self, found) -> None:
+        self.found = found
+
+    def scores(self, given):
+        return self.found
+
+
+NAMES = {"task": pl.String, "agent": pl.String, "score": pl.Float64}
+TEXT = {"score": pl.String}
+COUNTS = {"asked": pl.Int64, "used": pl.Int64}
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (3.0, "toy: scores must be a Scores, got float"),
+        (Scores(pl.DataFrame(schema=NAMES)), r"toy: the responses must have the columns .*, got task, agent, score"),
+        (
+            Scores(pl.DataFrame([("t9", "ann", 1.0, 1, 1)], schema={**NAMES, **COUNTS}, orient="row")),
+            "toy: the responses name the task 't9', which the study does not have",
+        ),
+        (
+            Scores(pl.DataFrame([("t1", "eve", 1.0, 1, 1)], schema={**NAMES, **COUNTS}, orient="row")),
+            "toy: the responses name the agent 'eve', which the study does not have",
+        ),
+        (
+            Scores(pl.DataFrame([("t1", "ann", 1.0, 1, 1)] * 2, schema={**NAMES, **COUNTS}, orient="row")),
+            "toy: the responses have more than one row for t1, ann",
+        ),
+        (
+            Scores(pl.DataFrame([("t1", "ann", "much", 1, 1)], schema={**NAMES, **TEXT, **COUNTS}, orient="row")),
+            "toy: the responses' score must be Float64, got String",
+        ),
+    ],
+    ids=["no scores", "lacking columns", "strange task", "strange agent", "twice", "no number"],
+)
+def test_what_a_metric_gives_in_another_shape_is_told(install, study_file, toy_scorer, found, message):
+    install(toy=Wrong(found))
+    with pytest.raises(MetricError, match=message):
+        package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
+
+
+def test_a_score_that_is_no_number_is_missing(install, study_file, toy_scorer):
+    cells = [("t1", "ann", float("nan"), 2, 2), ("t1", "bob", 1.0, 2, 2)]
+    install(toy=Wrong(Scores(pl.DataFrame(cells, schema={**NAMES, **COUNTS}, orient="row"))))
+    result = package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
+    assert scores(result, "toy") == {"ann": None, "bob": 1.0, "cy": None}

@@ -1,0 +1,1 @@
+"""An example of what a package can add to goldless: copy it and keep what you need."""

@@ -1,0 +1,79 @@
+"""The example package is installed as a stranger would, and its metric, model and perturbation are used by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PLUGIN = Path(__file__).parents[1] / "docs" / "examples" / "plugin"
+pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="installed without the docs")
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory) -> Path:
+    """The folder that the package is installed into."""
+    pytest.importorskip("hatchling", reason="builds the example package: pip install hatchling")
+    target = tmp_path_factory.mktemp("installed")
+    options = ("--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--disable-pip-version-check")
+    command = [sys.executable, "-m", "pip", "install", *options, "--target", str(target), str(PLUGIN)]
+    subprocess.run(command, check=True, capture_output=True, text=True)
+    return target
+
+
+@pytest.fixture
+def run(installed: Path):
+    """Runs goldless with the package installed."""
+    paths = os.pathsep.join([str(installed), *filter(None, [os.environ.get("PYTHONPATH")])])
+
+    def command(*arguments: object) -> subprocess.CompletedProcess[str]:
+        words = [sys.executable, "-m", "goldless", *map(str, arguments)]
+        changed = {**os.environ, "PYTHONPATH": paths}
+        return subprocess.run(words, check=False, capture_output=True, text=True, env=changed)
+
+    return command
+
+
+def test_what_it_adds_is_listed(run):
+    listed = json.loads(run("plugins", "--json").stdout)
+    text = json.dumps(listed)
+    assert all(name in text for name in ("mutual-trust", "echo", "shouting", "goldless-example-plugin"))
+    assert "echo:WEIGHT" in run("models", "list").stdout
+
+
+def test_its_metric_asks_its_model_for_log_probabilities_and_verdicts(run, study_file):
+    """The agent that answers another task shares no words with anybody, so both ranks put it last."""
+    ended = run(
+        *("score", study_file(), "--metric", "mutual-trust", "--scorer", "echo:0.5", "--critic", "echo:0.5", "--json")
+    )
+    assert ended.returncode == 0, ended.stderr
+    found = json.loads(ended.stdout)
+    board = found["metrics"]["mutual-trust"]
+    assert board["unit"] == "mean rank"
+    assert set(found["models"]) == {"scorer", "critic"}
+    assert [row["agent"] for row in board["rows"]][-1] == "cy"
+    assert "echo:0.5" in board["signature"]
+
+
+def test_its_model_scores_by_itself(run, study_file):
+    """Words that two responses share are likelier after each other; cy shares the fewest."""
+    ended = run("score", study_file(), "--metric", "gem-raw", "--scorer", "echo:0.5", "--json")
+    rows = {row["agent"]: row["score"] for row in json.loads(ended.stdout)["metrics"]["gem-raw"]["rows"]}
+    assert min(rows, key=rows.get) == "cy"
+
+
+def test_its_model_refuses_a_weight_that_is_none(run, study_file):
+    ended = run("score", study_file(), "--scorer", "echo:2")
+    assert ended.returncode == 2
+    assert "must have a weight between 0 and 1, got '2'" in ended.stderr
+
+
+def test_its_perturbation_is_crash_tested(run, study_file):
+    ended = run("crashtest", study_file(), "--metric", "length", "--perturbation", "shouting", "--json")
+    (row,) = json.loads(ended.stdout)["metrics"]["length"]["perturbations"]
+    assert (row["perturbation"], row["kind"]) == ("shouting", "manipulation")
+    assert row["mean_before"] == row["mean_after"]

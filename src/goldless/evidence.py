@@ -54,6 +54,14 @@ JUDGEMENTS: Schema = {
     **FAILURE,
 }
 """What a reviewer said of one response (``agent``), or how far the first of two is better, on the scale ``format``."""
+EXAMS: Schema = {
+    **_texts("reviewer", "exam", "difficulty", "format", "task", "first", "second", "output"),
+    "value": pl.Float64,
+    "read_from": pl.String,
+    "label_logprobs": pl.List(pl.Struct({"label": pl.String, "logprob_nats": pl.Float64})),
+    **FAILURE,
+}
+"""What a reviewer said to one question of an exam; ``difficulty``: the set it is of, in the self-confidence exam."""
 REWRITES: Schema = {**_texts("rewriter", "template", "task", "agent", "text"), **FAILURE}
 """A response after preprocessing; ``template``: the prompt it was made with, null: not known."""
 SYNOPSES: Schema = {**_texts("writer", "task", "synopsis", "text"), **FAILURE}
@@ -66,6 +74,7 @@ TABLES: Mapping[str, Schema] = {
     "rewrites": REWRITES,
     "synopses": SYNOPSES,
     "judgements": JUDGEMENTS,
+    "exams": EXAMS,
 }
 """The tables of evidence by the names they have in a study and in a run folder."""
 

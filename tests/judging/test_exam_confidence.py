@@ -348,4 +348,5 @@ async def test_an_answer_is_a_row_with_its_difficulty_and_probabilities():
     (answer, *_) = await of(chooser(lambda _: (-1.0, -1.0))).sit(SETS, TEXTS, PROMPTS)
     row = answer.as_row()
     assert (row["exam"], row["difficulty"], row["format"]) == ("self-confidence", "easy", "confidence-prompt1")
-    assert row["label_logprobs"] == pytest.approx({"one": -math.log(2), "two": -math.log(2)})
+    told = {one["label"]: one["logprob_nats"] for one in row["label_logprobs"]}
+    assert told == pytest.approx({"one": -math.log(2), "two": -math.log(2)})

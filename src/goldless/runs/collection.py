@@ -27,7 +27,7 @@ from goldless.metrics.likelihood import Wording
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import OpenModel
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
 from goldless.runs.parts import EvidenceParts
 from goldless.runs.recorded import recorded_logprobs, recorded_tokens
 from goldless.runs.wordings import Need, Preprocessor
@@ -204,9 +204,7 @@ class Collector:
 
     def report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
         """Tell how far a stage is."""
-        usage, price = model.ledger.usage, model.ledger.price
-        cost = None if price is None else model.ledger.spent_usd
-        self.options.progress(Progress(stage, done, total, usage.input_tokens + usage.output_tokens, cost))
+        self.options.progress(model.progress(stage, done, total))
 
 
 async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:

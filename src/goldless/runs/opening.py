@@ -16,7 +16,7 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, price_of
-from goldless.runs.options import Options
+from goldless.runs.options import Options, Progress
 
 SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http://HOST:PORT/v1#MODEL"
 
@@ -75,6 +75,11 @@ class OpenModel:
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
         )
+
+    def progress(self, stage: str, done: int, total: int) -> Progress:
+        """How far a stage is that asks it, and what its calls have come to."""
+        usage, spent = self.ledger.usage, self.spending.cost_usd
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent)
 
 
 @asynccontextmanager

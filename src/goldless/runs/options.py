@@ -384,11 +384,11 @@ class Options:
         return "mean of traits" if len(self.traits) > 1 else "equal"
 
 
-def check_options(options: Options) -> None:
-    """Refuse what no study could be evaluated with."""
+def check_options(options: Options) -> list[Metric]:
+    """The metrics asked for. Refuses what no study could be evaluated with."""
     from goldless.judging.critic import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
 
-    options.chosen_metrics()
+    metrics = options.chosen_metrics()
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
     check_each(options)
@@ -398,6 +398,7 @@ def check_options(options: Options) -> None:
         raise UserError("a pairing says who is whose peer: leave out the peers, the panel and the budget of calls")
     if options.budget_calls is not None and (options.panel is not None or options.peers is not None):
         raise UserError("a budget of critic calls chooses the partners itself: leave out the peers and the panel")
+    return metrics
 
 
 def check_review_options(options: Options) -> None:

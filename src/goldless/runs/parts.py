@@ -89,7 +89,8 @@ def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: s
         for number, rows in enumerate(_batches(table)):
             write_part(rows, aside, number)
         shutil.rmtree(folder / name, ignore_errors=True)
-        (folder / f"{name}.parquet").unlink(missing_ok=True)
+        for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
+            (folder / f"{name}.{before}").unlink(missing_ok=True)
         if aside.is_dir():
             aside.rename(folder / name)
     finally:

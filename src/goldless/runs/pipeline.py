@@ -91,14 +91,12 @@ class Scored:
 
 async def score_study(study: Study, options: Options) -> Scored:
     """Collect what evidence is missing and compute the metrics' scores of pairs and responses."""
-    check_options(options)
-    return await _scored(plan_run(study, options))
+    return await _scored(plan_run(study, options, check_options(options)))
 
 
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
     """Collect what evidence is missing, compute the metrics and rank the agents."""
-    check_options(options)
-    plan = plan_run(study, options)
+    plan = plan_run(study, options, check_options(options))
     scored = await _scored(plan)
     collected, found = scored.collected, scored.scores
     raters = [rater_outcome(one) for one in found.values() if one.scores.raters is not None]

@@ -86,9 +86,9 @@ class RunPlan:
         return found
 
 
-def plan_run(study: Study, options: Options) -> RunPlan:
-    """What is to be done. Raises where the study cannot give a metric."""
-    metrics = options.chosen_metrics()
+def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
+    """What is to be done. Raises where the study cannot give a metric; None: the metrics that the options name."""
+    metrics = options.chosen_metrics() if metrics is None else metrics
     asks = not options.recorded and any(metric.needs.model for metric in metrics)
     if asks:
         _check_peers(study)

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import MetricError, UserError, nearest
-from goldless.evidence import JUDGEMENTS, empty
+from goldless.evidence import EXAMS, JUDGEMENTS, empty
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
 from goldless.metrics.judgement_parsing import read_pairwise, read_rating
@@ -33,8 +33,8 @@ class ReviewEvidence:
     """Of "relevant" and "irrelevant" answers."""
     confidence: Mapping[str, ConfidenceAnswers] = field(default_factory=dict)
     """By reviewer."""
-    answers: tuple[Mapping[str, Any], ...] = ()
-    """Exam answers as they came, in the form of a study's exams table."""
+    answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
+    """Exam answers as they came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,10 @@ def _item(row: Mapping[str, Any]) -> str:
 
 
 def _logprobs(row: Mapping[str, Any]) -> list[float]:
-    return [value for value in (row.get("label_logprobs") or {}).values() if value is not None]
+    """Of the labels; a table of 0.1.0 has them by label."""
+    told = row.get("label_logprobs") or []
+    values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
+    return [value for value in values if value is not None]
 
 
 def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:

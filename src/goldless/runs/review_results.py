@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from goldless.evidence import OPEN_KINDS, failure_counts
+from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging.licences import Licence
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.label_agreement import Accuracy, RankAgreement
@@ -110,8 +110,8 @@ class Review:
     """The first one is the ranking; empty: nobody may vote."""
     judgements: pl.DataFrame
     """Columns of ``evidence.JUDGEMENTS``."""
-    answers: tuple[Mapping[str, Any], ...] = ()
-    """Exam answers, in the form of a study's exams table."""
+    answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
+    """Columns of ``evidence.EXAMS``."""
     licences: tuple[Licence, ...] = ()
     """Issued now."""
     spending: tuple[Spending, ...] = ()
@@ -143,8 +143,7 @@ class Review:
     @property
     def failures(self) -> Counter[FailureKind]:
         """Missing judgements and exam answers by cause."""
-        exams = Counter(answer["failure"] for answer in self.answers if answer["failure"] is not None)
-        return failure_counts(self.judgements) + exams
+        return failure_counts(self.judgements, self.answers)
 
     @property
     def open(self) -> int:

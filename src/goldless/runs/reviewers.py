@@ -13,7 +13,7 @@ from typing import Any
 import polars as pl
 
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import JUDGEMENTS, empty, judgements_frame
+from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
 from goldless.judging.exams.items import ExamAnswer, ExamPair, all_pairs, both_orders
@@ -28,7 +28,7 @@ from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import Options
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
 from goldless.studies import Study
 
@@ -75,14 +75,14 @@ def exam_evidence(reviewers: Sequence[str], answers: Sequence[ExamAnswer], scale
         rows = [answer.evidence for answer in answers if answer.exam == exam]
         return judgements_frame([row for row in rows if on is None or row.scale == on])
 
-    rows = tuple(answer.as_row() for answer in answers)
+    exams = pl.DataFrame([answer.as_row() for answer in answers], schema=EXAMS)
     return ReviewEvidence(
         reviewers=tuple(reviewers),
         judgements=of("human", scale.name),
         comparisons=of("consistency"),
         pertinence=of("pertinence"),
-        confidence=confidence_of(rows),
-        answers=rows,
+        confidence=confidence_of(exams.to_dicts()),
+        answers=exams,
     )
 
 
@@ -305,10 +305,7 @@ class ReviewCollector:
         return 1 if self.models[name].local else CALLS_AT_ONCE
 
     def _report(self, stage: str, done: int, total: int, name: str) -> None:
-        ledger = self.models[name].ledger
-        cost = None if ledger.price is None else ledger.spent_usd
-        tokens = ledger.usage.input_tokens + ledger.usage.output_tokens
-        self.options.progress(Progress(stage, done, total, tokens, cost))
+        self.options.progress(self.models[name].progress(stage, done, total))
 
 
 def _licences(paths: Sequence[Path]) -> Iterator[Licence]:

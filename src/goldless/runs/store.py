@@ -104,9 +104,7 @@ def save_review(review: Review, folder: Path | str) -> Path:
     folder = Path(folder)
     check_writable(folder, review.source, replaces_evidence=True)
     write_table(as_texts(review.judgements), folder, "judgements")
-    exams = "".join(json.dumps(answer, ensure_ascii=False) + "\n" for answer in review.answers)
-    if exams:
-        write_text(folder / "exams.jsonl", exams)
+    write_table(review.answers, folder, "exams")
     data = review_as_json(review)
     write_text(folder / "review.json", json.dumps(data, ensure_ascii=False, indent=2) + "\n")
     write_text(folder / "review.md", review_markdown(data))

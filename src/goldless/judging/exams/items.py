@@ -152,7 +152,9 @@ class ExamAnswer:
             "output": row.output,
             "value": row.value,
             "read_from": row.read_from,
-            "label_logprobs": None if row.label_logprobs is None else dict(row.label_logprobs),
+            "label_logprobs": None
+            if row.label_logprobs is None
+            else [{"label": label, "logprob_nats": nats} for label, nats in row.label_logprobs.items()],
             "failure": None if row.failure is None else row.failure.kind,
             "failure_message": None if row.failure is None else row.failure.message,
         }

@@ -18,12 +18,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.signature import Signature
 from goldless.statistics.comparisons import holm
 
-FloatArray = npt.NDArray[np.float64]
 EXACT_UP_TO = 7
 """Up to this many agents all pairings are tried (5,040)."""
 LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}

@@ -13,10 +13,10 @@ from datetime import date
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 from pydantic_core import to_jsonable_python
 
+from goldless.arrays import FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
 from goldless.gre_bench.boards import changed_signature
@@ -28,7 +28,6 @@ from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
-FloatArray = npt.NDArray[np.float64]
 Scope = Literal["own", "common", "all"]
 """Which papers: each agent's own clean ones, those that are clean for all agents with a cut-off, or clean or not."""
 PUBLIC_DATE = "public_date"

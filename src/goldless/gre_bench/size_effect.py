@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from pydantic_core import to_jsonable_python
 
+from goldless.arrays import FloatArray
 from goldless.gre_bench.agent_correlation import DEFAULT, Inference
 from goldless.gre_bench.boards import Board
 from goldless.gre_bench.papers import HUMAN
@@ -25,7 +25,6 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.statistics.left_out import left_out_intervals
 
-FloatArray = npt.NDArray[np.float64]
 Family = tuple[FloatArray, FloatArray]
 """log10 of the parameters, and scores."""
 EXACT_UP_TO = 100_000

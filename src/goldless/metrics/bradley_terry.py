@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
+from goldless.arrays import BoolArray, FloatArray
+
 NEWTON_STEPS = 60
 LONGEST_STEP = 2.0
 """In log-odds: a first step across the flat part of the likelihood would overshoot."""

@@ -20,11 +20,9 @@ from typing import Literal, get_args
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, reviewer_numbers
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 TIED = 1e-9
 """Margins and scores that differ by no more than this, on the scale of their largest, are equal."""

@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.evidence import JudgementEvidence
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
@@ -22,9 +23,6 @@ from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
 from goldless.metrics.shares import ShareMethod, task_shares
 from goldless.statistics.bootstrap import task_intervals
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
 ConfidenceItem = tuple[str, float | None]

@@ -10,15 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
 from goldless.evidence import JudgementEvidence, judgements_frame
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 Convention = Literal["default", "paper"]
 """What a missing judgement counts. ``default``: it is left out and counted as missing. ``paper``: as no preference,

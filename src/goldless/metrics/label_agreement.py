@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import get_args
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtr
 
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
@@ -24,10 +24,6 @@ from goldless.metrics.shares import ShareMethod, task_shares
 from goldless.statistics.bootstrap import task_intervals
 from goldless.statistics.comparisons import holm, sign_flip_ps
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

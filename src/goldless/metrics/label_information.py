@@ -19,9 +19,9 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
@@ -36,8 +36,6 @@ _ROUNDING = 1e-12
 Items = Literal["pairwise", "complete"]
 """``pairwise``: each pair of raters on all items both labelled. ``complete``: all on the items that every rater
 labelled."""
-IntArray = npt.NDArray[np.int64]
-FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)

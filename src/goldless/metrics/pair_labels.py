@@ -16,15 +16,11 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeVar, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.records import Preference, Rating
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
 
 Centre = Literal["median", "mean"]
 """What stands for the ratings of one response."""

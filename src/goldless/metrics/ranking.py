@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.bradley_terry import (
     bradley_terry,
@@ -23,9 +23,6 @@ from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
 from goldless.statistics.bootstrap import Method, task_intervals
 from goldless.statistics.draws import draw_counts
 from goldless.statistics.score_table import score_table
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 TIED = 1e-9
 SHARES = {"win rate", "share of votes"}

@@ -12,13 +12,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import ndtri
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.statistics.bootstrap import Interval, task_intervals
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 ShareMethod = Literal["bootstrap-t", "t", "wilson"]
 

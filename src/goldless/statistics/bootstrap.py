@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.draws import draw_counts
 
-FloatArray = npt.NDArray[np.float64]
 Method = Literal["bootstrap-t", "t"]
 FEW_TASKS = 10
 """Below this many tasks the interval is Student's t: too few different resamples exist to learn a distribution from."""

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-FloatArray = npt.NDArray[np.float64]
+from goldless.arrays import FloatArray
+
 EXACT_UP_TO = 13
 """Up to this many tasks all sign flips are tried (8,192); beyond, as many random ones as asked for."""
 ELEMENTS_AT_ONCE = 1 << 23

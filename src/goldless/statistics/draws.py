@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 ELEMENTS_AT_ONCE = 1 << 21
 """Draws held at a time: about 50 MB, and few enough matrix products that their start does not count."""
 

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import stdtrit
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.bootstrap import Method, task_intervals
 
-FloatArray = npt.NDArray[np.float64]
 Members = Sequence[int] | Sequence[bool] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 NO_SPREAD = 1e-12
 """A variance below this share of the mean square is rounding."""

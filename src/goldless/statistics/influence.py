@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 TIED = 1e-12
 """Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
 

@@ -12,13 +12,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.statistics.bootstrap import Interval, task_intervals
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 
 ONE_BY_ONE = 200
 """Up to this many tasks each is left out on its own; of more, a hundredth at a time."""

@@ -9,14 +9,12 @@ from __future__ import annotations
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.statistics.bootstrap import Interval
 from goldless.statistics.left_out import groups_left_out, left_out_intervals
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 

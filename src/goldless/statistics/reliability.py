@@ -12,14 +12,12 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
 from goldless.statistics.bootstrap import Method
 from goldless.statistics.left_out import groups_left_out, left_out_intervals
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Measurement = Literal["nominal", "ordinal", "interval"]
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import FloatArray
 from goldless.errors import UserError
 
-FloatArray = npt.NDArray[np.float64]
 Codes = npt.NDArray[np.integer]
 
 

@@ -13,12 +13,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import IntArray
 from goldless.models.local_engine import Pair
 from goldless.models.prefix_tree import Node, build_tree
 
-IntArray = npt.NDArray[np.int64]
 WORTH_FILLING = 0.75
 """What is left goes into one more sequence of the next length up where it fills this share of it; otherwise a shorter
 one is filled first."""

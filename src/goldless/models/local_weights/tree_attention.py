@@ -17,9 +17,9 @@ import torch
 from torch.nn.attention.flex_attention import BlockMask, flex_attention
 from transformers import AttentionInterface
 
-from goldless.models.local_weights.packing import IntArray, Pack
+from goldless.arrays import BoolArray, IntArray
+from goldless.models.local_weights.packing import Pack
 
-BoolArray = npt.NDArray[np.bool_]
 NAME = "goldless_tree"
 """What transformers knows this attention by."""
 BLOCK = 128

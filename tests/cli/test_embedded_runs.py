@@ -28,7 +28,7 @@ COMPARED = (
     "leaderboard.md",
     "response_scores.csv",
     "pair_scores.parquet",
-    "logprobs.parquet",
+    "logprobs/part-00000.parquet",
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 import goldless
 from goldless.errors import MetricError, UserError
+from goldless.evidence import LOGPROBS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 
@@ -179,6 +180,159 @@ def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
     pl.read_parquet(folder / "logprobs.parquet").with_columns(change).write_parquet(folder / "logprobs.parquet")
     with pytest.raises(MetricError, match=message):
         goldless.evaluate(folder, metrics="mi", recorded=True)
+
+
+@pytest.fixture
+def tokens(tmp_path, three_agents):
+    """A study with log p of every token: two tokens each, -1 given another response and -2 alone."""
+
+    def make(change=lambda row: row, **columns):
+        path = tmp_path / "tokens"
+        path.mkdir()
+        responses = [{"task": t, "agent": a, "text": x} for t, by in three_agents.items() for a, x in by.items()]
+        (path / "responses.jsonl").write_text("".join(json.dumps(row) + "\n" for row in responses))
+        rows = [
+            change({"task": t, "target": y, "given": x, "logprobs_nats": [-1.0 - (x is None)] * 2, **columns})
+            for t in three_agents
+            for y in three_agents[t]
+            for x in [*three_agents[t], None]
+            if x != y
+        ]
+        (path / "logprobs.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        return path
+
+    return make
+
+
+def of_t1(row):
+    """Whether it is log p of bob's response to t1 given ann's."""
+    return (row["task"], row["target"], row["given"]) == ("t1", "bob", "ann")
+
+
+def test_sums_and_means_are_those_of_the_tokens_where_only_tokens_are_recorded(tokens):
+    """Two tokens a nat likelier each: 2 nats, 1 nat per token."""
+    result = goldless.evaluate(tokens(), metrics=["gem-raw", "mi"], recorded=True, resamples=200)
+    assert {row.score for row in result.leaderboard("gem-raw").rows} == {2.0}
+    assert {row.score for row in result.leaderboard("mi").rows} == {1.0}
+    assert set(result.logprobs["tokens"]) == {2}
+
+
+@pytest.mark.parametrize("values", [[-1.0, None], [], None])
+def test_a_response_with_a_lost_token_has_no_sum(tokens, values):
+    path = tokens(lambda row: {**row, "logprobs_nats": values} if of_t1(row) else row)
+    result = goldless.evaluate(path, metrics="gem-raw", recorded=True, resamples=200)
+    assert {row.agent: row.missing for row in result.leaderboard().rows} == {"ann": 1, "bob": 0, "cy": 0}
+    assert dict(result.failures) == {"not_recorded": 1}
+
+
+def test_tokens_give_the_sums_that_are_not_recorded_beside_them(tokens):
+    path = tokens(lambda row: {**row, "sum_logprob_nats": None if of_t1(row) else -2.0 - 2 * (row["given"] is None)})
+    result = goldless.evaluate(path, metrics=["gem-raw", "mi"], recorded=True, resamples=200)
+    assert {(row.score, row.missing) for row in result.leaderboard("gem-raw").rows} == {(2.0, 0)}
+    assert {(row.score, row.missing) for row in result.leaderboard("mi").rows} == {(1.0, 0)}
+
+
+def test_a_token_above_zero_is_refused_with_its_row(tokens):
+    path = tokens(lambda row: {**row, "logprobs_nats": [0.5, -3.0]} if of_t1(row) else row)
+    with pytest.raises(MetricError, match="the table logprobs, bob on t1: a log-probability is at most 0"):
+        goldless.evaluate(path, metrics="gem-raw", recorded=True)
+
+
+def test_a_token_that_is_no_number_is_refused_with_its_row(tokens):
+    path = tokens()
+    frame = pl.read_ndjson(path / "logprobs.jsonl").with_columns(pl.col("logprobs_nats").cast(pl.List(pl.String)))
+    (path / "logprobs.jsonl").unlink()
+    bob = (pl.col("task") == "t1") & (pl.col("target") == "bob") & (pl.col("given") == "ann")
+    lost = pl.when(bob).then(pl.lit(["-1.0", "much"])).otherwise("logprobs_nats").alias("logprobs_nats")
+    frame.with_columns(lost).write_parquet(path / "logprobs.parquet")
+    with pytest.raises(MetricError, match=r"the table logprobs, bob on t1: a number is needed, not .*'much'"):
+        goldless.evaluate(path, metrics="gem-raw", recorded=True)
+
+
+def test_only_the_cell_that_is_no_number_is_named(tokens):
+    """One text makes a whole column text: the other cells are numbers still."""
+    path = tokens(lambda row: {**row, "tokens": "two" if of_t1(row) else 2})
+    with pytest.raises(MetricError, match="the table logprobs, bob on t1: a number is needed, not 'two'"):
+        goldless.evaluate(path, metrics="gem-raw", recorded=True)
+
+
+def test_the_folder_of_a_recorded_run_holds_the_rows_that_were_used_in_the_usual_columns(tokens, tmp_path):
+    path = tokens(scorer="small")
+    rows = [json.loads(line) for line in (path / "logprobs.jsonl").read_text().splitlines()]
+    more = "".join(json.dumps({**row, "scorer": "large", "logprobs_nats": [-9.0]}) + "\n" for row in rows)
+    with (path / "logprobs.jsonl").open("a") as file:
+        file.write(more)
+    result = goldless.evaluate(path, metrics="gem-raw", recorded=True, scorer="small", resamples=200)
+    found = pl.read_parquet(goldless.save_run(result, tmp_path / "run") / "logprobs")
+    assert found.schema == pl.Schema(LOGPROBS)
+    assert found.height == len(rows)
+    assert set(found["scorer"]) == {"small"}
+    assert set(found["template"]) == {"recorded"}
+    assert set(found["sum_logprob_nats"]) == {-2.0, -4.0}
+    assert {tuple(values) for values in found["logprobs_nats"]} == {(-1.0, -1.0), (-2.0, -2.0)}
+    again = goldless.evaluate(tmp_path / "run", metrics="gem-raw", recorded=True, resamples=200)
+    assert numbers(again.leaderboard()) == numbers(result.leaderboard())
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda frame: pl.concat([frame, frame.head(1)]), "more than one row for"),
+        (lambda frame: frame.with_columns(target=pl.lit("eve")), "names agents that the study does not have: eve"),
+        (lambda frame: frame.with_columns(sum_logprob_nats=pl.lit(3.0)), "at most 0"),
+    ],
+    ids=["twice", "strange agent", "above zero"],
+)
+def test_what_a_study_carries_is_checked_when_a_scorer_is_asked_too(run, toy_scorer, tmp_path, change, message):
+    folder, _ = run
+    frame = pl.read_parquet(folder / "logprobs")
+    (folder / "logprobs" / "part-00000.parquet").unlink()
+    change(frame).write_parquet(folder / "logprobs" / "part-00000.parquet")
+    with pytest.raises(MetricError, match=message):
+        goldless.evaluate(folder, scorer=toy_scorer(), journal=tmp_path / "new.sqlite", resamples=200)
+
+
+def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, study_file, toy_scorer, tmp_path):
+    folder, _ = run
+    study = tmp_path / "half"
+    goldless.write_study(goldless.read_study(study_file()), study)
+    before = pl.read_parquet(folder / "logprobs")
+    before.filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
+    said = []
+    again = goldless.evaluate(study, scorer=toy_scorer(), journal=tmp_path / "j.sqlite", resamples=200, say=said.append)
+    assert "18 of 27 log-probabilities are the study's own, taken as they are" in said
+    after = pl.read_parquet(goldless.save_run(again, tmp_path / "again") / "logprobs")
+    assert after.equals(before)
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "metric", "message"),
+    [
+        (
+            "verdicts",
+            {"task": "t1", "first": "ann", "second": "bob", "second_task": "t2", "value": "maybe"},
+            "tvd-mi",
+            "the table verdicts, ann and bob on t1: a number is needed, not 'maybe'",
+        ),
+        (
+            "judge_mine",
+            {"task": "t1", "first": "ann", "second": "bob", "first_wins": "ann"},
+            "judge[mine]",
+            "the table judge_mine, ann and bob on t1: a number is needed, not 'ann'",
+        ),
+        (
+            "judge_mine",
+            {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2},
+            "judge[mine]",
+            "judge_mine has a first_wins of 2 for ann and bob on t1; it lies between 0 and 1",
+        ),
+    ],
+)
+def test_verdicts_and_wins_that_cannot_be_are_refused_with_their_row(tokens, table, row, metric, message):
+    path = tokens()
+    (path / f"{table}.jsonl").write_text(json.dumps(row) + "\n")
+    with pytest.raises(MetricError, match=message):
+        goldless.evaluate(path, metrics=metric, recorded=True)
 
 
 def test_log_probabilities_of_texts_that_were_changed_are_asked_for_again(run, study_file, toy_scorer, tmp_path):

@@ -416,6 +416,16 @@ def test_recorded_values_off_the_scale_and_strange_names_are_not_taken(tmp_path)
         goldless.review(folder, recorded=True)
 
 
+def test_a_recorded_value_that_is_no_number_is_read_from_the_output(tmp_path):
+    found = review({"h": honest()})
+    folder = goldless.save_review(found, tmp_path / "run")
+    part = folder / "judgements" / "part-00000.parquet"
+    pl.read_parquet(part).with_columns(value=pl.lit("one or two")).write_parquet(part)
+    again = goldless.review(folder, recorded=True, resamples=200)
+    assert dict(again.failures) == {}
+    assert again.judgements["value"].to_list() == found.judgements["value"].to_list()
+
+
 def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path):
     found = review({"c": confident(), "l": lazy()}, exams="auto")
     folder = goldless.save_review(found, tmp_path / "run")

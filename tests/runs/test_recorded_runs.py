@@ -172,7 +172,10 @@ def test_evidence_that_is_there_twice_is_refused(folder):
     ("change", "message"),
     [
         (pl.lit("x").alias("mean_token_logprob_nats"), "a number is needed, not 'x'"),
+        (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "a number is needed, not "),
         (pl.lit(1.0).alias("mean_token_logprob_nats"), "at most 0"),
+        (pl.lit(None, pl.String).alias("task"), "the table logprobs has rows without a task"),
+        (pl.lit(None, pl.String).alias("target"), "the table logprobs has rows without a target"),
         (pl.lit(-5).alias("tokens"), "must be a whole number from 1 on, got -5"),
     ],
 )
@@ -319,6 +322,18 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
             {"task": "t1", "first": "ann", "second": "bob", "first_wins": "ann"},
             "judge[mine]",
             "the table judge_mine, ann and bob on t1: a number is needed, not 'ann'",
+        ),
+        (
+            "verdicts",
+            {"task": "t1", "first": None, "second": "bob", "second_task": "t2", "value": 0.5},
+            "tvd-mi",
+            "the table verdicts has rows without a first",
+        ),
+        (
+            "judge_mine",
+            {"task": "t1", "first": None, "second": "bob", "first_wins": 1},
+            "judge[mine]",
+            "the table judge_mine has rows without a first",
         ),
         (
             "judge_mine",

@@ -426,6 +426,15 @@ def test_a_recorded_value_that_is_no_number_is_read_from_the_output(tmp_path):
     assert again.judgements["value"].to_list() == found.judgements["value"].to_list()
 
 
+def test_names_that_the_study_does_not_have_are_refused_on_any_scale(tmp_path):
+    folder = goldless.save_review(review({"h": honest()}), tmp_path / "run")
+    frame = pl.read_parquet(folder / "judgements").head(1)
+    other = frame.with_columns(format=pl.lit("5-level"), first=None, second=None, agent=pl.lit("eve"))
+    other.cast(frame.schema).write_parquet(folder / "judgements" / "part-00001.parquet")
+    with pytest.raises((MetricError, StudyError), match="eve"):
+        goldless.review(folder, recorded=True, resamples=200)
+
+
 def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path):
     found = review({"c": confident(), "l": lazy()}, exams="auto")
     folder = goldless.save_review(found, tmp_path / "run")

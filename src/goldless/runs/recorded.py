@@ -50,8 +50,8 @@ class RecordedTable:
         there = self.rows.collect_schema()
         for name in columns:
             kind = there.get(name)
-            inner = kind.inner if isinstance(kind, pl.List) else kind
-            if inner is None or inner.is_numeric() or inner == pl.Null:
+            cell = kind.inner if name == TOKENS and isinstance(kind, pl.List) else kind
+            if cell is None or cell.is_numeric() or cell == pl.Null:
                 continue
             with self.study.reading(self.name):
                 bad = self.rows.filter(_not_numbers(name, there[name])).head(1).collect()
@@ -86,6 +86,20 @@ class RecordedTable:
                 f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
             )
 
+    def check_names(self, names: Names) -> None:
+        """Refuse names of tasks or agents that the study does not have, also in rows that are not used."""
+        there = self.rows.collect_schema()
+        with self.study.reading(self.name):
+            for column, kind in names.items():
+                if column in there:
+                    self._refuse_strange(self.rows, column, kind)
+
+    def check_named(self, rows: pl.DataFrame, columns: Sequence[str]) -> None:
+        """Refuse rows that do not say what they are about."""
+        for column in columns:
+            if rows[column].null_count():
+                raise MetricError(f"{self.label} has rows without a {column}")
+
     def check_once(self, rows: pl.DataFrame, key: Sequence[str]) -> None:
         """Refuse evidence that is there twice: which of the two holds cannot be told."""
         if _keys(rows, key).n_unique() == len(rows):
@@ -118,10 +132,15 @@ def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType
 
 def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
     """Whether a cell holds something else than a number, or than numbers where it is a list."""
-    if isinstance(kind, pl.List):
+    if name == TOKENS and isinstance(kind, pl.List):
         cell = pl.element()
         return pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()).list.any()
     return pl.col(name).is_not_null() & number(name, kind).is_null()
+
+
+def _named(name: str) -> pl.Expr:
+    """A column of names, with a word for those that the study does not give."""
+    return pl.when(pl.col(name) != "").then(pl.col(name)).otherwise(pl.lit(RECORDED)).alias(name)
 
 
 def find_table(study: Study, name: str) -> RecordedTable | None:
@@ -143,6 +162,7 @@ def recorded_logprobs(study: Study) -> pl.DataFrame:
     names = pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
     rows = _logprobs(table, values=_lacks_sums(table)).drop(TOKENS, strict=False).with_columns(names)
     found = table.read(rows, {"task": "task", "target": "agent", "given": "agent"})
+    table.check_named(found, ("task", "target"))
     _check_logprobs(table, found)
     table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given"))
     return _as_logprobs(found.lazy()).collect()
@@ -178,7 +198,7 @@ def _logprobs(table: RecordedTable, *, values: bool) -> pl.LazyFrame:
     """
     rows = table.columns({**LOGPROBS, "tokens": pl.Float64}, without=() if values else (TOKENS,))
     rows = rows.filter(pl.col("target").ne_missing(pl.col("given"))).with_columns(
-        pl.col("scorer", "template").fill_null(RECORDED),
+        *(_named(name) for name in ("scorer", "template")),
         mean_token_logprob_nats=pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens")),
     )
     if not values:
@@ -286,13 +306,14 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> p
     table.require(("task", "first", "second", "second_task", "value"))
     table.check_numbers(("value",), place="{first} and {second} on {task}")
     rows = table.columns(VERDICTS).filter(pl.col("first").ne_missing(pl.col("second")))
-    named = [pl.col(name).fill_null(RECORDED).cast(pl.Categorical) for name in ("critic", "prompt")]
+    named = [_named(name).cast(pl.Categorical) for name in ("critic", "prompt")]
     found = table.read(
         rows.with_columns(*named),
         {"task": "task", "second_task": "task", "first": "agent", "second": "agent"},
     )
     if found.is_empty():
         return found
+    table.check_named(found, ("task", "first", "second", "second_task"))
     _check_between(table, found, "value", "a verdict lies between 0 and 1, or is empty where it is missing")
     found = _of_one(found, "critic", critic, f"{study.name} carries verdicts of several critics", "--critic")
     found = _of_one(found, "prompt", prompt, f"{study.name} carries verdicts on several prompts", "--critic-prompt")
@@ -336,8 +357,9 @@ def recorded_wins(study: Study, name: str) -> pl.DataFrame:
     columns: Schema = {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64}
     table.require(list(columns))
     table.check_numbers(("first_wins",), place="{first} and {second} on {task}")
-    rows = table.columns(columns).filter(pl.col("first") != pl.col("second"))
+    rows = table.columns(columns).filter(pl.col("first").ne_missing(pl.col("second")))
     found = table.read(rows, {"task": "task", "first": "agent", "second": "agent"})
+    table.check_named(found, ("task", "first", "second"))
     _check_between(table, found, "first_wins", "it lies between 0 and 1")
     table.check_once(found, ("task", "first", "second"))
     return found
@@ -351,9 +373,7 @@ def recorded_rewrites(study: Study) -> pl.DataFrame:
     table = find_table(study, "rewrites")
     if table is None:
         return pl.DataFrame(schema=REWRITES)
-    rows = table.columns(REWRITES).with_columns(
-        pl.col("rewriter").fill_null(RECORDED), pl.col("text").str.strip_chars()
-    )
+    rows = table.columns(REWRITES).with_columns(_named("rewriter"), pl.col("text").str.strip_chars())
     with study.reading("rewrites"):
         found = rows.filter(pl.col("text").str.len_bytes() > 0).collect()
     answered = {(task.task, r.agent) for task, responses in study for r in responses}

@@ -76,6 +76,7 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
     if not scale.pairwise:
         pairwise = PAIRWISE in formats
         comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
+    _check_unused(table, len(judgements))
     exams = study.table("exams")
     return ReviewEvidence(
         reviewers=names,
@@ -96,6 +97,14 @@ def _check_columns(table: RecordedTable) -> None:
     for column, count in empty_cells.row(0, named=True).items():
         if count:
             raise MetricError(f"{table.label} has rows without a {column}")
+
+
+def _check_unused(table: RecordedTable, used: int) -> None:
+    """Names are checked as rows are read; where others are there, theirs are checked too."""
+    with table.study.reading(table.name):
+        rows = int(table.rows.select(pl.len()).collect().item())
+    if rows > used:
+        table.check_names({"task": "task", "first": "agent", "second": "agent", "agent": "agent"})
 
 
 def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:

@@ -7,7 +7,6 @@ import json
 import numpy as np
 import polars as pl
 import pytest
-from goldless.metrics.scores import ResponseScore
 from scipy import stats
 
 from goldless.errors import UserError

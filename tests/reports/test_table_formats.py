@@ -13,10 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
-from goldless.reports.latex import latex_number, latex_text
-from goldless.reports.leaderboard import make_leaderboard
-from goldless.reports.markdown import code_line, markdown_cell
-from goldless.reports.rater_table import RaterRow, RaterTable
+from goldless.reports.formats import code_line, latex_number, latex_text, markdown_cell
+from goldless.reports.leaderboard import RaterRow, RaterTable, make_leaderboard
 from goldless.reports.report_table import Column, ReportTable
 from goldless.statistics.standings import standings
 from latex_reader import plain_text, read_latex

@@ -13,8 +13,8 @@ from rich.text import Text
 from goldless.cli.command import StudyArgument, like, own, verb
 from goldless.cli.console import out, say
 from goldless.cli.output import Output
+from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.reports.terminal import printable, simple_table
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:

@@ -128,7 +128,7 @@ def tell_spending(rows: Iterable[Spending]) -> None:
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:
     """What they need and how they were made, then the tables."""
-    from goldless.reports.latex import NEEDS, latex_comment
+    from goldless.reports.formats import NEEDS, latex_comment
 
     others = [line for line in signatures if line not in {table.signature for table in tables}]
     yield "".join(f"{line}\n" for line in (NEEDS, *map(latex_comment, others)))

@@ -11,8 +11,7 @@ from goldless.cli.output import Output, tell_spending
 from goldless.runs.options import SCORING, Options
 
 if TYPE_CHECKING:
-    from goldless.reports.leaderboard import Leaderboard
-    from goldless.reports.rater_table import RaterTable
+    from goldless.reports.leaderboard import Leaderboard, RaterTable
     from goldless.runs.evaluation import Evaluation
 
 

@@ -10,8 +10,8 @@ from goldless.cli.command import verb
 from goldless.cli.console import WRONG_INPUT, end, say
 from goldless.cli.output import Output
 from goldless.errors import StudyError
+from goldless.reports.formats import printable
 from goldless.reports.report_table import Column, ReportTable
-from goldless.reports.terminal import printable
 
 if TYPE_CHECKING:
     from goldless.studies import Study

@@ -16,7 +16,7 @@ from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
 from goldless.meta_evaluation.crash_test import CrashTest
 from goldless.meta_evaluation.perturbations.perturbation import Must
 from goldless.models.interface import content_hash
-from goldless.reports.badge import Colour, badge_svg
+from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.store import check_writable, finish_folder
 

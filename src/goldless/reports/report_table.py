@@ -9,8 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.reports.latex import latex_number, latex_table, latex_text
-from goldless.reports.markdown import code_line, markdown_cell, markdown_table
+from goldless.reports.formats import (
+    WIDE,
+    code_line,
+    latex_columns,
+    latex_comment,
+    latex_length,
+    latex_number,
+    latex_row,
+    latex_signature,
+    latex_text,
+    markdown_cell,
+    markdown_table,
+    plain,
+    simple_table,
+)
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -156,8 +169,6 @@ class ReportTable:
 
     def to_rich(self) -> Table:
         """A table for the terminal; print notes and signature below it, where they may be copied."""
-        from goldless.reports.terminal import plain, simple_table  # noqa: PLC0415 - not every table is printed
-
         table = simple_table(self.title)
         for column in self.narrow:
             longest = max([len(column.heading), *(len(column.text(row)) for row in self.rows)])
@@ -188,15 +199,31 @@ class ReportTable:
 
     def to_latex(self) -> str:
         """A floating table in the style of booktabs; the signature is a comment and stands in the caption."""
-        return latex_table(
-            caption=self.title,
-            notes=self.notes,
-            signature=self.signature,
-            left=[column.left for column in self.narrow],
-            header=[column.heading for column in self.narrow],
-            rows=[[column.latex(row) for column in self.narrow] for row in self.rows],
-            apart=self.apart,
+        header = [column.heading for column in self.narrow]
+        rows = [[column.latex(row) for column in self.narrow] for row in self.rows]
+        widths = [max(map(latex_length, column)) for column in zip(header, *rows, strict=True)]
+        lines = [latex_row([latex_text(name) for name in header]), r"\midrule", *map(latex_row, rows)]
+        if 0 < self.apart < len(rows):
+            lines.insert(-self.apart, r"\midrule")
+        return "\n".join(
+            [
+                *([latex_comment(self.signature)] if self.signature else []),
+                r"\begin{table}",
+                r"  \centering",
+                *([r"  \footnotesize"] if sum(widths) + 2 * len(widths) > WIDE else []),
+                rf"  \caption[{{{latex_text(self.title)}}}]{{{self._latex_caption()}}}",
+                rf"  \begin{{tabular}}{{{latex_columns([column.left for column in self.narrow], widths)}}}",
+                *(f"    {line}" for line in (r"\toprule", *lines, r"\bottomrule")),
+                r"  \end{tabular}",
+                r"\end{table}",
+                "",
+            ]
         )
+
+    def _latex_caption(self) -> str:
+        said = ". ".join(part.rstrip(".") for part in (self.title, *self.notes) if part)
+        below = rf" Signature: {latex_signature(self.signature)}." if self.signature else ""
+        return f"{latex_text(said)}.{below}"
 
     def to_csv(self) -> str:
         """Comma-separated values as they are, the signature in every row."""

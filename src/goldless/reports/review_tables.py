@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from goldless.reports.markdown import code_line, markdown_table
+from goldless.reports.formats import code_line, markdown_table
 from goldless.reports.report_table import Cell, Column, ReportTable
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
 from goldless.records import Agent, FailureKind
-from goldless.reports.leaderboard import Leaderboard
-from goldless.reports.rater_table import RaterRow, RaterTable
+from goldless.reports.leaderboard import Leaderboard, RaterRow, RaterTable
 from goldless.runs.opening import Spending
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence

@@ -21,7 +21,7 @@ from goldless.reports.agreement_tables import (
     correlation_table,
     judge_table,
 )
-from goldless.reports.markdown import code_line, markdown_cell
+from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import ReportTable
 from goldless.runs.evaluation import Evaluation
 

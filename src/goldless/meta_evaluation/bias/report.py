@@ -10,7 +10,7 @@ from typing import Any, get_args
 
 from goldless.meta_evaluation.bias.preferences import GAP
 from goldless.meta_evaluation.bias.rows import Bias, BiasRow, Coverage, Unavailable
-from goldless.reports.markdown import code_line, markdown_cell
+from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 

@@ -13,7 +13,7 @@ from goldless.errors import UserError
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.gre_bench.size_figure import size_figure
 from goldless.records import Agent
-from goldless.reports.html.palette import COLOURS
+from goldless.reports.html.charts.svg import COLOURS
 
 SVG = "{http://www.w3.org/2000/svg}"
 DOCS = Path(__file__).parents[2] / "docs"

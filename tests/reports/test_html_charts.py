@@ -22,10 +22,8 @@ from goldless.reports.html.charts.row_plots import (
     strip_plot,
 )
 from goldless.reports.html.charts.scatter import Point, scatter_plot
-from goldless.reports.html.charts.svg import element
-from goldless.reports.html.labels import excerpt, fitted, label, text_width, visible
-from goldless.reports.html.numerals import decimals_for, numeral
-from goldless.reports.html.palette import COLOURS, HEAT_OPACITY, SERIES
+from goldless.reports.html.charts.svg import COLOURS, HEAT_OPACITY, SERIES, element
+from goldless.reports.html.labels import decimals_for, excerpt, fitted, label, numeral, text_width, visible
 
 
 def attributes(svg: str, pattern: str) -> list[dict[str, str]]:

@@ -23,7 +23,7 @@ from report_folders import (
 
 from goldless.reports.documents.meta_evaluation import BiasNote
 from goldless.reports.html import write_report
-from goldless.reports.html.blocks import Code, Figure, Table, Term
+from goldless.reports.html.blocks import Code, Figure, Table, Term, html_cells
 from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.agreement import agreement_section
 from goldless.reports.html.sections.asked import asked_section
@@ -35,7 +35,6 @@ from goldless.reports.html.sections.pairs import comparisons_section, pair_score
 from goldless.reports.html.sections.review import review_section
 from goldless.reports.html.sections.task_scores import task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
-from goldless.reports.html.tables import html_cells
 from goldless.reports.html.words import TERMS
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study

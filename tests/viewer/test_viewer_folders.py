@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 from viewer_runs import written_run
 
+from goldless.reports.html.labels import numeral as number
 from goldless.reports.html.labels import visible
-from goldless.reports.html.numerals import numeral as number
 from goldless.viewer.library import Library, RunFolder, RunSummary, listed
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import given, nats

@@ -31,7 +31,7 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
 
 def print_review(review: Review, output: Output, level: float) -> None:
     """Print the exam report and the rankings on standard output."""
-    from goldless.reports.review_tables import review_markdown, review_tables
+    from goldless.reports.documents.tables import review_markdown, review_tables
     from goldless.runs.review_results import review_as_json
 
     data = review_as_json(review)

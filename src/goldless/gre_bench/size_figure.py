@@ -17,10 +17,8 @@ from goldless.records import Agent
 from goldless.reports.html.charts.axis import LogScale, log_scale
 from goldless.reports.html.charts.row_plots import Band
 from goldless.reports.html.charts.scatter import Area, Panel, Point, scatter_panel
-from goldless.reports.html.charts.svg import Shape, element, line, mark, picture, words
-from goldless.reports.html.labels import fitted, label, text_width
-from goldless.reports.html.numerals import decimals_for, numeral
-from goldless.reports.html.palette import COLOURS
+from goldless.reports.html.charts.svg import COLOURS, Shape, element, line, mark, picture, words
+from goldless.reports.html.labels import decimals_for, fitted, label, numeral, text_width
 
 TITLES = {"gem": "GEM", "gem-s[abstract]": "GEM-S (abstract)", "gem-s[assw]": "GEM-S (ASSW)"}
 """Metrics as the paper calls them, in its order."""

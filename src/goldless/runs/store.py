@@ -17,7 +17,7 @@ from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import write_text, write_whole
 from goldless.metrics.label_information import Information
-from goldless.reports.review_tables import review_markdown
+from goldless.reports.documents.tables import review_markdown
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
 from goldless.runs.parts import write_table

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import UserError
-from goldless.reports.html.numerals import decimals_for
+from goldless.reports.html.labels import decimals_for
 from goldless.reports.html.words import signature_settings
 from goldless.statistics.bootstrap import Interval, task_intervals
 from goldless.viewer.library import Library, RunFolder

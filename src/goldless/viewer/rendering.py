@@ -10,8 +10,7 @@ import jinja2
 from markupsafe import Markup
 
 from goldless._version import __version__
-from goldless.reports.html.labels import visible
-from goldless.reports.html.numerals import is_number, numeral
+from goldless.reports.html.labels import is_number, numeral, visible
 from goldless.reports.report_table import MINUS
 from goldless.viewer.links import Links
 

@@ -19,10 +19,9 @@ from goldless.reports.documents.scores import (
     ReviewDocument,
     ReviewerNote,
 )
+from goldless.reports.html.blocks import table_html
 from goldless.reports.html.charts.svg import element
-from goldless.reports.html.labels import label
-from goldless.reports.html.numerals import decimals_for, numeral
-from goldless.reports.html.tables import table_html
+from goldless.reports.html.labels import decimals_for, label, numeral
 from goldless.reports.report_table import Column
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links

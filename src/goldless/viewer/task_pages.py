@@ -11,7 +11,7 @@ import polars as pl
 from goldless.errors import GoldlessError, UserError
 from goldless.records import Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
-from goldless.reports.html.numerals import decimals_for
+from goldless.reports.html.labels import decimals_for
 from goldless.viewer.asked import (
     Asked,
     ReviewWording,

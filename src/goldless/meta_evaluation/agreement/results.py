@@ -15,7 +15,7 @@ from goldless.meta_evaluation.agreement.correlations import Correlation, Over
 from goldless.meta_evaluation.judges import Kind
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
-from goldless.reports.agreement_tables import (
+from goldless.reports.documents.tables import (
     ceiling_table,
     comparison_table,
     correlation_table,

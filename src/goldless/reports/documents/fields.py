@@ -60,6 +60,10 @@ class Part(BaseModel):
         required = {name for name, field in cls.model_fields.items() if field.is_required()}
         return {name: value for name, value in data.items() if value is not None or name in required}
 
+    def get(self, name: str, /) -> Any:
+        """The field of that name, as a row of a table gives it; None: there is none."""
+        return getattr(self, name, None)
+
     def cells(self, **more: Any) -> dict[str, Any]:
         """Its fields by name, and more beside them: a row of a table."""
         return {**dict(self), **more}

@@ -1,16 +1,23 @@
-"""What a section is made of: paragraphs, tables, figures, folds. The template alone turns them into HTML."""
+"""What a section is made of: paragraphs, tables, figures, folds. The template alone turns them into a page."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from markupsafe import Markup
 
-from goldless.reports.html.labels import label, visible
-from goldless.reports.html.tables import Row, table_html
-from goldless.reports.report_table import Column
+from goldless.reports.html.charts.svg import element
+from goldless.reports.html.labels import is_number, label, visible
+from goldless.reports.report_table import Column, Kind
+
+if TYPE_CHECKING:
+    from goldless.reports.html.run_results import RunResults
+
+LONG = 40
+"""Characters from which a cell needs a broad column: a sentence, or a word that must be broken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,11 +25,6 @@ class Name:
     """A name that somebody else chose, set apart from our words."""
 
     text: str
-
-    @property
-    def shown(self) -> str:
-        """The name as it can be shown."""
-        return label(self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,23 +36,29 @@ class Term:
 
 
 Inline = str | Name | Term
+Words = str | tuple[Inline, ...]
+
+
+class Row(Protocol):
+    """Values by the names of columns: a dictionary, or a part of a document."""
+
+    def get(self, name: str, /) -> Any:
+        """The value of that name; None: there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraph:
     """A paragraph of words, names and terms."""
 
-    parts: tuple[Inline, ...]
+    parts: Words
     style: Literal["plain", "lead", "note", "warning"] = "plain"
-    block: str = "paragraph"
 
 
 @dataclass(frozen=True, slots=True)
 class Heading:
     """A heading within a section."""
 
-    parts: tuple[Inline, ...]
-    block: str = "heading"
+    parts: Words
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +66,22 @@ class Code:
     """A text as it is, such as a signature or a prompt."""
 
     text: str
-    block: str = "code"
-
-    @property
-    def shown(self) -> str:
-        """The text as it can be shown."""
-        return visible(self.text, lines=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Bullets:
     """A list."""
 
-    items: tuple[tuple[Inline, ...], ...]
-    block: str = "bullets"
+    items: tuple[Words, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
     """A table, sortable in the page."""
 
-    caption: tuple[Inline, ...]
-    columns: tuple[Column, ...]
-    rows: tuple[Row, ...]
-    block: str = "table"
-
-    def html(self, caption: Markup) -> Markup:
-        """The table under its caption, whose links the template makes."""
-        return table_html(self.columns, self.rows, caption)
+    caption: Words
+    columns: Sequence[Column]
+    rows: Sequence[Row]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +90,21 @@ class Figure:
 
     slug: str
     """Of the files it is saved as: our own word, never a name from the data."""
-    title: tuple[Inline, ...]
-    caption: tuple[Inline, ...]
-    pictures: tuple[Markup, ...]
+    title: Words
+    caption: Words
+    pictures: Sequence[Markup]
     """The chart; where it has another width on a small screen, that too."""
-    data: tuple[Table, ...]
+    data: Sequence[Table]
     unfolded: bool = False
     """Whether the data are shown at once."""
-    block: str = "figure"
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
     """What is there for those who open it."""
 
-    summary: tuple[Inline, ...]
-    blocks: tuple[Block, ...]
-    block: str = "fold"
+    summary: Words
+    blocks: Sequence[Block]
 
 
 Block = Paragraph | Heading | Code | Bullets | Table | Figure | Fold
@@ -122,18 +116,29 @@ class Section:
 
     slug: str
     title: str
-    blocks: tuple[Block, ...] = field(default=())
+    blocks: tuple[Block, ...]
+
+
+def section(slug: str, title: str) -> Callable[[Callable[[RunResults], Iterable[Block]]], SectionMaker]:
+    """A section of what a function makes of a run: None where it makes nothing."""
+
+    def decorated(make: Callable[[RunResults], Iterable[Block]]) -> SectionMaker:
+        @functools.wraps(make)
+        def made(run: RunResults) -> Section | None:
+            blocks = tuple(make(run))
+            return Section(slug, title, blocks) if blocks else None
+
+        return made
+
+    return decorated
+
+
+SectionMaker = Callable[["RunResults"], Section | None]
 
 
 def words(*parts: Inline) -> Paragraph:
     """A plain paragraph."""
     return Paragraph(parts)
-
-
-def sentence(text: object) -> str:
-    """A remark from a document as a sentence."""
-    shown = visible(text).strip()
-    return shown[:1].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
 
 
 def note(*parts: Inline) -> Paragraph:
@@ -144,6 +149,17 @@ def note(*parts: Inline) -> Paragraph:
 def warning(*parts: Inline) -> Paragraph:
     """A paragraph that says what is wrong or missing."""
     return Paragraph(parts, style="warning")
+
+
+def sentence(text: object) -> str:
+    """A remark from a document as a sentence."""
+    shown = visible(text).strip()
+    return shown[:1].upper() + shown[1:] + ("" if shown.endswith((".", "!", "?")) else ".")
+
+
+def remarks(texts: Iterable[str]) -> tuple[Paragraph, ...]:
+    """The remarks of a document, a sentence each."""
+    return tuple(note(sentence(text)) for text in texts)
 
 
 def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
@@ -158,24 +174,94 @@ def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
     return tuple(parts)
 
 
-def terms(blocks: Sequence[Block]) -> Iterator[str]:
-    """The keys of all terms in blocks, in order."""
-    for block in blocks:
-        for parts in _inlines(block):
-            yield from (part.key for part in parts if isinstance(part, Term))
-        if isinstance(block, Fold):
-            yield from terms(block.blocks)
-        if isinstance(block, Figure):
-            yield from terms(block.data)
+# --- tables ----------------------------------------------------------------------------------------------------------
 
 
-def _inlines(block: Block) -> list[tuple[Inline, ...]]:
-    if isinstance(block, Paragraph | Heading):
-        return [block.parts]
-    if isinstance(block, Bullets):
-        return list(block.items)
-    if isinstance(block, Table):
-        return [block.caption]
-    if isinstance(block, Figure):
-        return [block.title, block.caption]
-    return [block.summary] if isinstance(block, Fold) else []
+def _columns(kind: Kind, absent: str | None = None, /, **headings: str) -> tuple[Column, ...]:
+    return tuple(Column(name, heading, kind, absent) for name, heading in headings.items())
+
+
+texts = functools.partial(_columns, "text")
+"""Columns of our own words, by name: what stands for absent values, and the headings."""
+names = functools.partial(_columns, "name")
+"""Columns of names that somebody else chose."""
+counts = functools.partial(_columns, "count")
+"""Columns of counts."""
+
+
+def number(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
+    """A column of numbers."""
+    return Column(name, heading, "number", absent, decimals)
+
+
+def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = None) -> Column:
+    """A column of numbers with their sign."""
+    return Column(name, heading, "signed", absent, decimals)
+
+
+def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
+    """The two ends of intervals; ``level`` as the heading says it."""
+    return Column(name, level, "interval", absent, decimals)
+
+
+@dataclass(frozen=True, slots=True)
+class HtmlCell:
+    """One cell: what people read, and the number under it."""
+
+    text: str
+    """Where it is markup, a cell that was made elsewhere, such as a link."""
+    value: str | None = None
+    """The number, written so that nothing is lost."""
+    absent: bool = False
+
+
+def html_cells(columns: Iterable[Column], row: Row) -> Iterator[tuple[Column, HtmlCell]]:
+    """The cells of a row; an interval has one for each of its ends."""
+    return ((one, _cell(one, row)) for column in columns for one in column.single)
+
+
+def _cell(column: Column, row: Row) -> HtmlCell:
+    value = row.get(column.name)
+    if value is None or value == "" or (isinstance(value, float) and not is_number(value)):
+        instead = "missing" if column.absent is None else column.absent
+        return HtmlCell(visible(row.get(column.reason) or instead), absent=True)
+    if isinstance(value, Markup):
+        return HtmlCell(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return HtmlCell(label(value) if column.kind == "name" else visible(value))
+    return HtmlCell(column.typeset(value), repr(value))
+
+
+def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
+    """The table; ``class_`` of its caption."""
+    single = [one for column in columns for one in column.single]
+    # the first column of names says what its row is about, or else the first
+    head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
+    headings = [element("th", _shown(one.heading), scope="col", class_=None if one.left else "n") for one in single]
+    body = [
+        element("tr", *(_written(*cell, head=place == head) for place, cell in enumerate(html_cells(columns, row))))
+        for row in rows
+    ]
+    return element(
+        "table",
+        element("caption", _shown(caption), class_=class_ or None),
+        element("thead", element("tr", *headings)),
+        element("tbody", *body),
+    )
+
+
+def _shown(text: str) -> str:
+    return text if isinstance(text, Markup) else visible(text)
+
+
+def _written(column: Column, cell: HtmlCell, *, head: bool) -> Markup:
+    read = cell.text.striptags() if isinstance(cell.text, Markup) else cell.text
+    classes = ["absent"] * cell.absent + ["n"] * (not column.left) + ["long"] * (len(read) > LONG)
+    named = column.kind == "name" and not cell.absent and not isinstance(cell.text, Markup)
+    return element(
+        "th" if head else "td",
+        element("bdi", cell.text) if named else cell.text,
+        scope="row" if head else None,
+        class_=" ".join(classes) or None,
+        data_v=cell.value,
+    )

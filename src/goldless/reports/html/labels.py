@@ -1,17 +1,23 @@
-"""Names and texts that strangers wrote, made fit to be shown: nothing invisible, nothing endless."""
+"""Names, texts and numbers made fit to be shown: nothing invisible, nothing endless, every minus a real one."""
 
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 import unicodedata
+from collections.abc import Iterable
+from typing import TypeGuard
+
+from goldless.reports.report_table import typeset
 
 LONGEST_LABEL = 48
 """Characters of a name that are shown; longer ones are cut in the middle and told apart by a hash."""
 LONGEST_TEXT = 600
 """Characters of an example that are shown."""
 _CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
-_LINES = {ord("\n"): " ", ord("\r"): " ", ord("\t"): " "}
+_ON_ONE_LINE = _CONTROLS | dict.fromkeys(map(ord, "\n\r\t"), " ")
+_KEEPING_LINES = _CONTROLS | {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
 _INVISIBLE = re.compile(
     "[\u0080-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufdd0-\ufdef\ufeff\ufff9-\ufffb\ufffe\uffff"
     "\ud800-\udfff\U000e0000-\U000e0fff]"
@@ -23,8 +29,7 @@ def visible(text: object, *, lines: bool = False) -> str:
 
     ``lines`` keeps line breaks and tabs as they are; else they become spaces.
     """
-    kept = {} if not lines else {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
-    shown = str(text).translate(_CONTROLS | (_LINES if not lines else {}) | kept)
+    shown = str(text).translate(_KEEPING_LINES if lines else _ON_ONE_LINE)
     return _INVISIBLE.sub(lambda found: f"⟦U+{ord(found[0]):04X}⟧", shown)
 
 
@@ -73,3 +78,41 @@ def fitted(name: object, width: float, size: float = 12.5) -> str:
         whole = label(name)
         shown = f"{whole[: kept - kept // 3]}…{whole[len(whole) - kept // 3 :]}"
     return shown
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is a number that can be written: not NaN, nor larger than a float takes."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
+def decimals_for(values: Iterable[float | None]) -> int:
+    """How many decimals tell values of this size apart: two from 2 on, three below, more for very small ones."""
+    largest = max((abs(value) for value in values if value is not None and is_number(value)), default=0.0)
+    if largest == 0.0 or largest >= 2:
+        return 0 if largest >= 10_000 else 1 if largest >= 1000 else 2
+    return min(8, max(3, 2 - math.floor(math.log10(largest))))
+
+
+def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", signed: bool = False) -> str:
+    """A number with a real minus sign and thousands apart; a word where there is none."""
+    if value is None or not is_number(value):
+        return absent
+    return typeset(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")
+
+
+def plural(amount: int, word: str, several: str | None = None) -> str:
+    """An amount with its noun: 1 task, 14 tasks."""
+    return f"{amount:,} {word if amount == 1 else several or word + 's'}"
+
+
+def percent(level: float) -> str:
+    """A level such as 0.95 as per cent."""
+    return f"{level * 100:g}\u202f%"

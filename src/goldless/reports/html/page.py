@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,9 +14,9 @@ from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.reports.html.blocks import Figure, Section, Term, terms
+from goldless.reports.html.blocks import Section, SectionMaker, table_html
+from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label, visible
-from goldless.reports.html.palette import light_css, theme_css
 from goldless.reports.html.run_results import RunResults, read_run
 from goldless.reports.html.sections.agreement import agreement_section, consistency_section
 from goldless.reports.html.sections.asked import asked_section, missing_section
@@ -35,7 +33,7 @@ from goldless.reports.html.words import TERMS, glossary
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
-SECTIONS: tuple[Callable[[RunResults], Section | None], ...] = (
+SECTIONS: tuple[SectionMaker, ...] = (
     leaderboard_section,
     edition_section,
     comparisons_section,
@@ -71,56 +69,44 @@ def write_report(folder: Path | str) -> Path:
 
 def report_page(run: RunResults) -> str:
     """The report as one HTML document."""
-    environment = _environment()
-    verdict = _rendered(environment, Section("verdict", "Verdict", verdict_blocks(run)))
-    made = [make(run) for make in SECTIONS]
-    sections = [_rendered(environment, section) for section in made if section is not None]
-    used = [key for section in [verdict, *sections] for key in section.terms]
+    verdict = Section("verdict", "Verdict", verdict_blocks(run))
+    sections = [found for make in SECTIONS if (found := make(run)) is not None]
+    used: set[str] = set()
+    drawn = [_drawn(one, used) for one in (verdict, *sections)]
     styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css")]
     script = _file("report.js")
-    page = environment.get_template("report.html")
-    return page.render(
-        study=label(run.study),
-        made=_made_at(run),
-        verdict=verdict.html,
-        sections=sections,
-        glossary=glossary(used),
-        styles=styles,
-        script=script,
-        policy=_policy(styles, script),
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            study=label(run.study),
+            made=_made_at(run),
+            verdict=drawn[0],
+            sections=list(zip(sections, drawn[1:], strict=True)),
+            glossary=glossary(used),
+            styles=styles,
+            script=script,
+            policy=_policy(styles, script),
+        )
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Drawn:
-    """A section as HTML."""
+def _drawn(section: Section, used: set[str]) -> Markup:
+    """The blocks of a section as HTML; the terms in them are added to those that are used."""
+    seen: Counter[str] = Counter()
 
-    slug: str
-    title: str
-    html: Markup
-    terms: tuple[str, ...]
+    def numbered(slug: str) -> str:
+        """A name for the files of a figure."""
+        seen[slug] += 1
+        return f"{slug}-{seen[slug]}"
 
-
-def _rendered(environment: Environment, section: Section) -> _Drawn:
-    module: Any = environment.get_template("blocks.html").make_module({"numbered": _numbers(section)})
-    html = Markup("").join(module.block(block) for block in section.blocks)
-    return _Drawn(section.slug, section.title, html, tuple(terms(section.blocks)))
+    module: Any = _environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add})
+    return Markup("").join(module.block(block) for block in section.blocks)
 
 
 def _made_at(run: RunResults) -> str:
     latest = max((one.at for one in run.made_by.made.values()), default="")
     return label(latest.replace("T", " ").replace("+00:00", " UTC"))
-
-
-def _numbers(section: Section) -> dict[int, str]:
-    """A name for each figure's files, by the figure's identity: its slug and its number."""
-    seen: Counter[str] = Counter()
-    names = {}
-    for block in section.blocks:
-        if isinstance(block, Figure):
-            seen[block.slug] += 1
-            names[id(block)] = f"{block.slug}-{seen[block.slug]}"
-    return names
 
 
 def _policy(styles: list[Markup], script: Markup) -> str:
@@ -155,8 +141,6 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["identity"] = id
-    environment.filters["visible"] = visible
-    environment.tests["term"] = lambda part: isinstance(part, Term)
-    environment.globals["words"] = {key: word for key, (word, _) in TERMS.items()}
+    environment.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__}
+    environment.globals |= {"terms": TERMS, "table_html": table_html}
     return environment

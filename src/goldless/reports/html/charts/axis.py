@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from goldless.reports.html.charts.svg import line, words
-from goldless.reports.html.numerals import numeral
+from goldless.reports.html.labels import numeral
 from goldless.reports.report_table import large_text
 
 

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from goldless.reports.html.charts.svg import element, hint, picture, words
+from goldless.reports.html.charts.svg import HEAT_OPACITY, element, hint, picture, words
 from goldless.reports.html.labels import fitted, text_width
-from goldless.reports.html.palette import HEAT_OPACITY
 
 LABEL_WIDTH = 220
 TOP = 44

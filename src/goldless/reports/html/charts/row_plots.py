@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from goldless.reports.html.charts.axis import Scale, bottom_axis, linear_scale
 from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, label_room, line, mark, picture, words
-from goldless.reports.html.labels import fitted, text_width
-from goldless.reports.html.numerals import numeral
+from goldless.reports.html.labels import fitted, numeral, text_width
 
 HEADING_HEIGHT = 30
 BAR_HEIGHT = 26

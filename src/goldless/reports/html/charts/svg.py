@@ -1,4 +1,8 @@
-"""SVG elements as escaped markup: the only place where a chart writes angle brackets."""
+"""SVG elements as escaped markup, the only place where a chart writes angle brackets; and the colours of the report.
+
+The hues of series are those of Okabe and Ito (blue, vermilion, green, purple, ochre), moved in lightness until they
+stand 3:1 against the ground in either theme; words stand at least 4.5:1 (WCAG 2.1, AA).
+"""
 
 from __future__ import annotations
 
@@ -9,6 +13,24 @@ from markupsafe import Markup, escape
 
 from goldless.reports.html.labels import excerpt, visible
 
+COLOURS: dict[str, tuple[str, str]] = {
+    "ground": ("#ffffff", "#15181b"),
+    "raised": ("#f6f7f8", "#1d2125"),
+    "ink": ("#1b1e22", "#e6e8ea"),
+    "muted": ("#565d66", "#a6adb5"),
+    "rule": ("#d5d9de", "#383e45"),
+    "grid": ("#e6e9ec", "#2a2f35"),
+    "link": ("#0a559c", "#8cc4f5"),
+    "blue": ("#0b65ad", "#63b0ee"),
+    "vermilion": ("#c04f00", "#f08c4a"),
+    "green": ("#00785c", "#45bd99"),
+    "purple": ("#93488f", "#d396cf"),
+    "ochre": ("#8a6a00", "#d9b33c"),
+}
+"""Name: in light, in dark."""
+SERIES = ("blue", "vermilion", "green", "purple", "ochre", "muted")
+HEAT_OPACITY = 0.5
+"""Of the strongest cell of a heat map: words on it stay readable."""
 WIDTH = 760
 """Of charts in pixels, but for heat maps."""
 NARROW = 370
@@ -94,3 +116,26 @@ def mark(shape: Shape, x: float, y: float, class_: str, *inside: Markup, size: f
     if shape in paths:
         return element("path", *inside, d=paths[shape], class_=f"{shape} {class_}")
     return element("circle", *inside, cx=x, cy=y, r=size, class_=f"{'ring' if shape == 'ring' else 'dot'} {class_}")
+
+
+# --- colours ---------------------------------------------------------------------------------------------------------
+
+
+def palette_css(theme: int) -> str:
+    """The colours of a theme (0: light, 1: dark) as declarations."""
+    return "".join(f"--{name}:{pair[theme]};" for name, pair in COLOURS.items())
+
+
+def theme_css() -> str:
+    """What changes colours: the system's wish, the reader's, and print, which is always light."""
+    light, dark = palette_css(0), palette_css(1)
+    return (
+        f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
+        f":root[data-theme=dark]{{color-scheme:dark;{dark}}}\n"
+        f"@media print{{:root,:root[data-theme=dark],:root:not([data-theme=light]){{color-scheme:light;{light}}}}}\n"
+    )
+
+
+def light_css() -> str:
+    """The colours of the light theme, which downloaded pictures have too."""
+    return f":root{{color-scheme:light;{palette_css(0)}}}"

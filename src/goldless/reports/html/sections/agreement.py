@@ -15,16 +15,18 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
+    ends,
     note,
+    number,
     sentence,
+    signed,
     words,
 )
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.labels import label
-from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.labels import label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import counts, ends, number, signed
 from goldless.reports.report_table import Column
 
 ONE_PERSON = "one person against the others"

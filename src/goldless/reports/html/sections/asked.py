@@ -15,16 +15,15 @@ from goldless.reports.html.blocks import (
     Section,
     Table,
     Term,
+    counts,
     listed,
     note,
     words,
 )
 from goldless.reports.html.charts.row_plots import Bar, bar_chart
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.labels import excerpt, is_shortened
-from goldless.reports.html.numerals import numeral, plural
+from goldless.reports.html.labels import excerpt, is_shortened, numeral, plural
 from goldless.reports.html.run_results import Failed, RunResults
-from goldless.reports.html.tables import counts
 from goldless.reports.html.words import signature_parts
 from goldless.reports.report_table import Column
 

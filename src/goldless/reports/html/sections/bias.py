@@ -5,13 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.meta_evaluation import BiasNote, UnavailableNote
-from goldless.reports.html.blocks import Block, Bullets, Figure, Heading, Section, Table, Term, listed, words
+from goldless.reports.html.blocks import (
+    Block,
+    Bullets,
+    Figure,
+    Heading,
+    Section,
+    Table,
+    Term,
+    counts,
+    ends,
+    listed,
+    number,
+    words,
+)
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, strength
 from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.numerals import numeral, percent
+from goldless.reports.html.labels import numeral, percent
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import counts, ends, number
 from goldless.reports.report_table import Column
 
 SHOWN = {True: "yes", False: "no", None: "cannot be said"}

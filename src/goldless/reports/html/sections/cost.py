@@ -6,12 +6,23 @@ from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.fields import Part
 from goldless.reports.documents.meta_evaluation import CostDocument, PanelCostNote, PanelsNote
-from goldless.reports.html.blocks import Block, Figure, Section, Table, Term, note, sentence
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Section,
+    Table,
+    Term,
+    counts,
+    ends,
+    note,
+    number,
+    sentence,
+    signed,
+)
 from goldless.reports.html.charts.scatter import Point, scatter_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.labels import numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import counts, ends, number, signed
 from goldless.reports.report_table import Column, usd_text
 
 SPREAD = 30.0

@@ -6,12 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from goldless.reports.documents.meta_evaluation import CrashCard, CrashTestDocument, PerturbationNote
-from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, words
+from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, counts, number, signed, words
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
-from goldless.reports.html.numerals import numeral, percent, plural
+from goldless.reports.html.labels import numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import counts, number, signed
 from goldless.reports.report_table import Column
 
 SHAPES: dict[str, Shape] = {"pass": "dot", "fail": "cross", "not shown": "ring"}

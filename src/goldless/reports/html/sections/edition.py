@@ -6,10 +6,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from goldless.reports.documents.scores import ClockNote, EditionDocument, WrittenNote
-from goldless.reports.html.blocks import Block, Code, Fold, Section, Table, note, sentence, words
-from goldless.reports.html.numerals import percent, plural
+from goldless.reports.html.blocks import (
+    Block,
+    Code,
+    Fold,
+    Section,
+    Table,
+    counts,
+    ends,
+    note,
+    number,
+    sentence,
+    signed,
+    words,
+)
+from goldless.reports.html.labels import percent, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import counts, ends, number, signed
 from goldless.reports.report_table import Column
 
 SCOPES = ("all", "common", "own")

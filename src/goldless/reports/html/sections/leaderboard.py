@@ -8,14 +8,28 @@ import numpy as np
 import polars as pl
 
 from goldless.reports.documents.scores import AgentNote, AgentScore, Information, RankedMetric, RaterMetric
-from goldless.reports.html.blocks import Block, Figure, Heading, Inline, Name, Section, Table, Term, note, words
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Heading,
+    Inline,
+    Name,
+    Row,
+    Section,
+    Table,
+    Term,
+    counts,
+    ends,
+    note,
+    number,
+    signed,
+    words,
+)
 from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.scatter import Point, scatter_plot
-from goldless.reports.html.charts.svg import Shape, pictures
-from goldless.reports.html.numerals import decimals_for, numeral, percent, plural
-from goldless.reports.html.palette import SERIES
+from goldless.reports.html.charts.svg import SERIES, Shape, pictures
+from goldless.reports.html.labels import decimals_for, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import Row, counts, ends, number, signed
 from goldless.reports.report_table import Column, large_text
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 

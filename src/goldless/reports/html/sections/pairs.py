@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from goldless.reports.documents.scores import AgentComparison, RankedMetric
-from goldless.reports.html.blocks import Figure, Name, Section, Table, Term
+from goldless.reports.html.blocks import Figure, Name, Section, Table, Term, number, signed
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, strength
-from goldless.reports.html.numerals import decimals_for, numeral
+from goldless.reports.html.labels import decimals_for, numeral
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import number, signed
 from goldless.reports.report_table import Column
 from goldless.statistics.standings import SIGNIFICANT
 

@@ -6,13 +6,26 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from goldless.reports.documents.scores import RankingNote, ReviewDocument, ReviewerNote, TraitNote
-from goldless.reports.html.blocks import Block, Figure, Name, Section, Table, Term, listed, note, sentence, words
+from goldless.reports.html.blocks import (
+    Block,
+    Figure,
+    Name,
+    Section,
+    Table,
+    Term,
+    counts,
+    ends,
+    listed,
+    note,
+    number,
+    sentence,
+    words,
+)
 from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
-from goldless.reports.html.numerals import decimals_for, numeral, plural
+from goldless.reports.html.labels import decimals_for, numeral, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.html.sections.leaderboard import interval_source
-from goldless.reports.html.tables import counts, ends, number
 from goldless.reports.report_table import Column
 
 RANKINGS = {

@@ -10,12 +10,11 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.reports.documents.scores import RankedMetric, TaskInfluence
-from goldless.reports.html.blocks import Figure, Inline, Name, Section, Table, Term
+from goldless.reports.html.blocks import Figure, Inline, Name, Row, Section, Table, Term, counts, number, signed
 from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
-from goldless.reports.html.numerals import decimals_for, numeral, plural
+from goldless.reports.html.labels import decimals_for, numeral, plural
 from goldless.reports.html.run_results import RunResults
-from goldless.reports.html.tables import Row, counts, number, signed
 from goldless.reports.report_table import Column
 
 EVERY_POINT_UP_TO = 200

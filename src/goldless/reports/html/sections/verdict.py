@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.reports.html.blocks import Block, Bullets, Inline, Name, Paragraph, Term, listed, warning
-from goldless.reports.html.numerals import decimals_for, numeral, percent, plural
+from goldless.reports.html.labels import decimals_for, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
 
 

@@ -1,0 +1,242 @@
+"""The tables that people read of documents: of a review, and of agreement with people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from goldless.reports.formats import code_line, markdown_table
+from goldless.reports.report_table import Cell, Column, ReportTable
+
+# what reads documents brings pydantic: it is loaded when the first of them is read
+if TYPE_CHECKING:
+    from goldless.reports.documents.meta_evaluation import CriterionNote, RaterNote
+    from goldless.reports.documents.scores import PanelNote, RankingNote, ReviewDocument, ReviewerNote, TraitNote
+
+Data = Mapping[str, Any]
+"""A review, or the results on one criterion of agreement, as ``review.json`` and ``agreement.json`` hold them."""
+SHOWN = {"spearman": "Spearman", "kendall_tau_b": "tau-b", "kendall_tau_a": "tau-a"}
+OVER = {"tasks": "tasks", "responses": "all", "agents": "agents"}
+MANY = 20
+"""More comparisons than this are shown for the best judge only."""
+
+
+def _interval(level: float) -> str:
+    return f"{level * 100:g}% interval"
+
+
+# --- a review --------------------------------------------------------------------------------------------------------
+
+
+def _review(data: Data) -> ReviewDocument:
+    from goldless.reports.documents.scores import ReviewDocument  # noqa: PLC0415
+
+    return ReviewDocument.model_validate(data)
+
+
+def review_tables(data: Data, *, level: float) -> list[ReportTable]:
+    """The exam report, then every ranking; what the panel agrees with people on stands below the last."""
+    review = _review(data)
+    tables = [_exam_table(review)]
+    for i, (name, ranking) in enumerate(review.rankings.items(), 1):
+        notes = _panel_notes(review.panel) if i == len(review.rankings) else ()
+        tables.append(_ranking_table(ranking, name, level=level, signature=review.signature, notes=notes))
+    return tables
+
+
+def _exam_table(review: ReviewDocument) -> ReportTable:
+    """One row a reviewer and trait: its value with interval and n, the limit; the weight of its vote, agreement."""
+    judged = any(row.accuracy is not None for row in review.reviewers)
+    columns = (
+        Column("reviewer", "reviewer", least=8),
+        Column("passed", "passed", wide=True),
+        Column("weight", "vote", "number", "none"),
+        *[Column("accuracy", "accuracy", "number")] * judged,
+        Column("trait", "trait"),
+        Column("value", "value", "number", "missing", 3),
+        Column("low high", "interval", "interval", "", 2),
+        Column("n", "n", "figure"),
+        Column("threshold", "> limit", "number", decimals=2),
+    )
+    rows = tuple(_exam_row(row, *one) for row in review.reviewers for one in (row.traits.items() or [("-", None)]))
+    notes = tuple(f"{row.name} did not pass: {row.why}" for row in review.reviewers if not row.passed)
+    return ReportTable("Exam report", columns, rows, review.signature, notes)
+
+
+def _exam_row(row: ReviewerNote, name: str, trait: TraitNote | None) -> dict[str, Cell]:
+    found: dict[str, Cell] = {"reviewer": row.name, "passed": "yes" if row.passed else "no", "trait": name}
+    found |= {"weight": row.weight, "accuracy": row.accuracy}
+    if trait is None:
+        return found | {"value": "", "n": "", "threshold": ""}
+    return found | {"value": trait.value, **trait.ends, "n": trait.n, "threshold": trait.threshold}
+
+
+def _ranking_table(
+    ranking: RankingNote, name: str, *, level: float, signature: str, notes: tuple[str, ...]
+) -> ReportTable:
+    """One row an agent."""
+    columns = (
+        Column("ranking", "ranking", wide=True),
+        Column("rank", "#", "count"),
+        Column("agent", "agent"),
+        Column("score", "score", "number", "missing"),
+        Column("low high", _interval(level), "interval", "", 3),
+        Column("n_tasks", "tasks", "figure"),
+        Column("missing asked", "missing", "fraction"),
+    )
+    rows = tuple(row.cells(ranking=name, missing=row.missing) for row in ranking.agents)
+    return ReportTable(f"{name} ({ranking.unit}, higher is better)", columns, rows, signature, notes)
+
+
+def _panel_notes(panel: PanelNote) -> tuple[str, ...]:
+    if panel.accuracy is None:
+        return ()
+    ends = "" if panel.accuracy_low is None else f" ({panel.accuracy_low:.4f} … {panel.accuracy_high:.4f})"
+    return (f"panel agrees with people on {panel.accuracy:.4f} of {panel.n_pairs} pairs{ends}",)
+
+
+def review_markdown(data: Data) -> str:
+    """The ranking and the exam report as Markdown, with the signature."""
+    review = _review(data)
+    agents = (
+        [_shown(value) for value in (row.rank, row.agent, row.score, row.low, row.high, row.n_tasks)]
+        for row in review.ranking
+    )
+    reviewers = (
+        (
+            row.name,
+            "; ".join(f"{name} {_trait(trait)}" for name, trait in row.traits.items()) or "-",
+            "yes" if row.passed else "no",
+            _shown(row.weight),
+            _shown(row.accuracy),
+        )
+        for row in review.reviewers
+    )
+    lines = [
+        *markdown_table(("#", "agent", "score", "low", "high", "tasks"), agents),
+        "",
+        *markdown_table(("reviewer", "traits", "passed", "weight", "accuracy"), reviewers),
+    ]
+    return "\n".join([*lines, "", code_line(review.signature), ""])
+
+
+def _trait(trait: TraitNote) -> str:
+    limit = "-" if trait.threshold is None else f">{trait.threshold:.2f}"
+    if trait.value is None:
+        return f"missing n={trait.n} {limit}"
+    low, high = trait.ends.values()
+    interval = "" if low is None else f" ({low:.2f} … {high:.2f})"
+    return f"{trait.value:.3f}{interval} n={trait.n} {limit}"
+
+
+def _shown(value: float | str | None) -> str:
+    return "-" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+# --- agreement with people -------------------------------------------------------------------------------------------
+
+
+def _criterion(data: Data) -> CriterionNote:
+    from goldless.reports.documents.meta_evaluation import CriterionNote  # noqa: PLC0415
+
+    return CriterionNote.model_validate(data)
+
+
+def judge_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
+    """One row a judge: its accuracy on the pairs that people decided."""
+    found = _criterion(data)
+    labels = found.labels
+    columns = (
+        Column("judge", "judge"),
+        Column("accuracy", "accuracy", "number"),
+        Column("low high", _interval(level), "interval", "", 3),
+        Column("used", "pairs", "figure"),
+        Column("missing asked", "missing", "fraction"),
+        Column("tied", "ties", "figure"),
+    )
+    title = (
+        f"Agreement with people{name}: {labels.decided} of {labels.pairs} pairs decided "
+        f"({labels.tied} tied), {labels.raters} rater{'s' * (labels.raters != 1)}"
+    )
+    rows = tuple(judge.accuracy.cells(judge=judge.name) for judge in found.judges)
+    return ReportTable(title, columns, rows, signature)
+
+
+def correlation_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
+    """One row a judge and what a correlation is over."""
+    columns = [Column("judge", "judge"), Column("over", "over")]
+    for coefficient, shown in SHOWN.items():
+        columns += [
+            Column(coefficient, shown, "number", decimals=3),
+            Column(f"{coefficient}_low {coefficient}_high", f"{level * 100:g}%", "interval", "", 2, between="…"),
+        ]
+    rows: list[dict[str, Cell]] = []
+    for judge in _criterion(data).judges:
+        for i, over in enumerate(OVER):
+            row: dict[str, Cell] = {"judge": judge.name if i == 0 else "", "over": OVER[over]}
+            for one in judge.correlations:
+                if one.over == over:
+                    key = one.coefficient
+                    row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
+            rows.append(row)
+    title = (
+        f"Rank correlations with the raters' medians{name}: mean over tasks, over all responses, over the agents' means"
+    )
+    return ReportTable(title, tuple(columns), tuple(rows), signature)
+
+
+def ceiling_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
+    """What people agree with each other on."""
+    ceiling = _criterion(data).ceiling
+    columns = (
+        Column("people", "people"),
+        Column("accuracy", "accuracy", "number"),
+        Column("accuracy_low accuracy_high", _interval(level), "interval", "", 3),
+        Column("pairs", "pairs", "figure"),
+        Column("spearman", "Spearman", "number"),
+        Column("spearman_low spearman_high", _interval(level), "interval", "", 3),
+    )
+    alpha = ceiling.alpha
+    if alpha is None:
+        return ReportTable(f"Human ceiling{name}: {ceiling.note}", columns, (), signature)
+    what = "responses" if ceiling.source == "ratings" else "pairs"
+    shown = "not defined" if alpha.alpha is None else f"{alpha.alpha:.3f}"
+    ends = "" if alpha.low is None else f" ({alpha.low:.3f} … {alpha.high:.3f})"
+    title = (
+        f"Human ceiling{name}: Krippendorff's alpha ({alpha.measurement}) {shown}{ends}, "
+        f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
+    )
+    rows = tuple(_person(one) for one in (ceiling, *ceiling.raters))
+    return ReportTable(title, columns, rows, signature)
+
+
+def comparison_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
+    """One row for each two judges and statistic; where they are many, the most accurate judge against the others."""
+    found, best = _criterion(data), ""
+    shown = found.comparisons
+    if len(shown) > MANY:
+        first = max(
+            found.judges, key=lambda judge: -1.0 if judge.accuracy.accuracy is None else judge.accuracy.accuracy
+        )
+        best = f"; {first.name}, the most accurate, only: all are in the CSV and JSON"
+        shown = tuple(one for one in shown if first.name in {one.first, one.second})
+    columns = (
+        Column("statistic", "of"),
+        Column("first", "first"),
+        Column("second", "second"),
+        Column("difference", "diff", "signed"),
+        Column("low high", _interval(level), "interval", "", 3, between="…"),
+        Column("p", "p", "probability"),
+        Column("p_holm", "Holm", "probability"),
+        Column("n", "n", "figure"),
+    )
+    rows = tuple(one.cells() for one in shown)
+    return ReportTable(f"First less second, on what both judged{name}{best}", columns, rows, signature)
+
+
+def _person(found: RaterNote) -> dict[str, Cell]:
+    row: dict[str, Cell] = {"people": found.rater}
+    for name, part in (("accuracy", found.accuracy), ("spearman", found.spearman)):
+        if part is not None:
+            row |= {name: part.value, f"{name}_low": part.low, f"{name}_high": part.high}
+    return row | {"pairs": None if found.accuracy is None else found.accuracy.n}

@@ -25,15 +25,11 @@ from goldless.reports.documents.meta_evaluation import BiasNote
 from goldless.reports.html import write_report
 from goldless.reports.html.blocks import Code, Figure, Table, Term, html_cells
 from goldless.reports.html.run_results import read_run
-from goldless.reports.html.sections.agreement import agreement_section
 from goldless.reports.html.sections.asked import asked_section
-from goldless.reports.html.sections.bias import _gap, bias_section
-from goldless.reports.html.sections.cost import cost_section
-from goldless.reports.html.sections.crash_test import crash_test_section
 from goldless.reports.html.sections.leaderboard import leaderboard_section, sizes_section
-from goldless.reports.html.sections.pairs import comparisons_section, pair_scores_section
-from goldless.reports.html.sections.review import review_section
-from goldless.reports.html.sections.task_scores import task_scores_section
+from goldless.reports.html.sections.meta_evaluation import _gap, bias_section, cost_section, crash_test_section
+from goldless.reports.html.sections.review import agreement_section, review_section
+from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.html.words import TERMS
 from goldless.runs.options import Options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AliasChoices, Field
 
 from goldless.reports.documents.fields import EMPTY, LARGEST, Bounded, Count, Level, Number, Part, Result, Text, Texts
 
@@ -97,30 +97,19 @@ class AlphaNote(Bounded):
     n_values: Count = 0
 
 
-class ShareNote(Bounded):
-    """Accuracy of people as judges of people."""
+class ValueNote(Bounded):
+    """How far people agree as judges of people: a share of pairs, or a mean over tasks."""
 
-    value: Number = None
+    value: Number = Field(default=None, validation_alias=AliasChoices("value", "mean"))
     n: Count | None = None
-
-
-class MeanNote(Bounded):
-    """A mean over tasks."""
-
-    mean: Number = None
-
-    @property
-    def value(self) -> float | None:
-        """The mean, under the name that a share has."""
-        return self.mean
 
 
 class RaterNote(Part):
     """One rater held against the others; of the ceiling, all of them."""
 
     rater: Text = "a rater, the rest"
-    accuracy: ShareNote | None = None
-    spearman: MeanNote | None = None
+    accuracy: ValueNote | None = None
+    spearman: ValueNote | None = None
 
 
 class CeilingNote(RaterNote):

@@ -18,16 +18,12 @@ from goldless.reports.html.blocks import Section, SectionMaker, table_html
 from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label, visible
 from goldless.reports.html.run_results import RunResults, read_run
-from goldless.reports.html.sections.agreement import agreement_section, consistency_section
 from goldless.reports.html.sections.asked import asked_section, missing_section
-from goldless.reports.html.sections.bias import bias_section
-from goldless.reports.html.sections.cost import cost_section
-from goldless.reports.html.sections.crash_test import crash_test_section
 from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.leaderboard import leaderboard_section, raters_section, sizes_section
-from goldless.reports.html.sections.pairs import comparisons_section, pair_scores_section
-from goldless.reports.html.sections.review import review_section
-from goldless.reports.html.sections.task_scores import task_scores_section
+from goldless.reports.html.sections.meta_evaluation import bias_section, cost_section, crash_test_section
+from goldless.reports.html.sections.review import agreement_section, consistency_section, review_section
+from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
 from goldless.reports.html.words import TERMS, glossary
 

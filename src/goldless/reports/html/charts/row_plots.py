@@ -8,6 +8,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from goldless.reports.documents.fields import Bounded
 from goldless.reports.html.charts.axis import Scale, bottom_axis, linear_scale
 from goldless.reports.html.charts.svg import WIDTH, Shape, element, hint, label_room, line, mark, picture, words
 from goldless.reports.html.labels import fitted, numeral, text_width
@@ -55,16 +56,10 @@ class IntervalRow:
 
     @classmethod
     def of(
-        cls,
-        label: str,
-        value: float | None,
-        low: float | None = None,
-        high: float | None = None,
-        *,
-        decimals: int = 3,
-        **more: Any,
+        cls, label: str, value: float | None, bounds: Bounded | None = None, *, decimals: int = 3, **more: Any
     ) -> IntervalRow:
-        """A value with its interval; at the right stands the value, where nothing else is given."""
+        """A value with the ends of its interval; at the right stands the value, where nothing else is given."""
+        low, high = (None, None) if bounds is None else (bounds.low, bounds.high)
         return cls(label, value, low, high, **{"aside": numeral(value, decimals, absent=""), **more})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.blocks import (
@@ -12,12 +12,14 @@ from goldless.reports.html.blocks import (
     Fold,
     Heading,
     Name,
-    Section,
     Table,
     Term,
     counts,
     listed,
+    names,
     note,
+    section,
+    texts,
     words,
 )
 from goldless.reports.html.charts.row_plots import Bar, bar_chart
@@ -44,11 +46,32 @@ CAUSES = {
 }
 
 
-def asked_section(run: RunResults) -> Section:
+MODEL_COLUMNS = (
+    *texts(part="part"),
+    *names(name="model"),
+    *texts("unknown", revision="revision", tokenizer="tokenizer"),
+    *texts("none", settings="settings"),
+)
+SPENDING_COLUMNS = (
+    *texts("", verb="by goldless"),
+    *names(model="model"),
+    *counts(calls="calls", reused="from the journal", tokens="tokens"),
+    Column("cost_usd", "USD", "usd", "unknown"),
+)
+AGENT_COLUMNS = (
+    *names("not told", agent="agent", group="group", family="family"),
+    Column("parameters", "parameters", "large", "not told"),
+    *names("not told", cutoff_date="knowledge cut-off"),
+)
+
+
+@section("asked", "What was asked, and how")
+def asked_section(run: RunResults) -> Iterator[Block]:
     """What was asked, and how; every report has it."""
     board = run.leaderboard or LeaderboardDocument()
-    blocks = [_facts(run, board), *_models(run, board), *_spending(run), *_agents(run), *_prompts(board)]
-    return Section("asked", "What was asked, and how", (*blocks, *_signatures(run)))
+    yield _facts(run, board)
+    for part in (_models(run, board), _spending(run), _agents(run), _prompts(board), _signatures(run)):
+        yield from part
 
 
 def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
@@ -65,12 +88,12 @@ def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
         *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
         ("version", f"goldless {made.goldless}, Python {made.python}" if made.goldless else ""),
     ]
-    columns = (Column("what", "what"), Column("value", "value", "name"))
-    return Table(("The run",), columns, tuple({"what": key, "value": value} for key, value in rows if value))
+    columns = (*texts(what="what"), *names(value="value"))
+    return Table("The run", columns, [{"what": key, "value": value} for key, value in rows if value])
 
 
 def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
-    rows = tuple(
+    rows = [
         {
             "part": part,
             "name": f"{model.provider}:{model.name}",
@@ -79,16 +102,9 @@ def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
             "settings": ", ".join(f"{key} {value}" for key, value in model.settings.items()),
         }
         for part, model in board.models.items()
-    )
+    ]
     if rows:
-        columns = (
-            Column("part", "part"),
-            Column("name", "model", "name"),
-            Column("revision", "revision", absent="unknown"),
-            Column("tokenizer", "tokenizer", absent="unknown"),
-            Column("settings", "settings", absent="none"),
-        )
-        yield Table(("Models that were asked",), columns, rows)
+        yield Table("Models that were asked", MODEL_COLUMNS, rows)
     elif run.leaderboard is not None:
         yield words("No model was asked: the scores are made of evidence that the study carries, or of texts alone.")
     found = board.canaries
@@ -105,35 +121,20 @@ def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
 
 def _spending(run: RunResults) -> Iterator[Block]:
     sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
-    rows = tuple(
-        row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent
-    )
+    rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
     if rows:
-        columns = (
-            Column("verb", "by goldless", absent=""),
-            Column("model", "model", "name"),
-            *counts(calls="calls", reused="from the journal", tokens="tokens"),
-            Column("cost_usd", "USD", "usd", "unknown"),
-        )
-        yield Table(("What the last run was charged; replies from the journal were paid for before",), columns, rows)
+        caption = "What the last run was charged; replies from the journal were paid for before"
+        yield Table(caption, SPENDING_COLUMNS, rows)
 
 
 def _agents(run: RunResults) -> Iterator[Block]:
-    columns = (
-        Column("agent", "agent", "name"),
-        Column("group", "group", "name", "not told"),
-        Column("family", "family", "name", "not told"),
-        Column("parameters", "parameters", "large", "not told"),
-        Column("cutoff_date", "knowledge cut-off", "name", "not told"),
-    )
-    rows = tuple(row.cells() for row in run.agents)
-    told = tuple(column for column in columns if any(row.get(column.name) for row in rows))
+    told = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agents)]
     if len(told) > 1:
-        yield Fold((f"The {plural(len(rows), 'agent')}",), (Table(("The agents",), told, rows),))
+        yield Fold(f"The {plural(len(run.agents), 'agent')}", [Table("The agents", told, run.agents)])
     long = [row.agent for row in run.agents if is_shortened(row.agent)]
     if long:
-        blocks = tuple(block for name in long for block in (note(Name(name)), Code(name)))
-        yield Fold((f"{plural(len(long), 'name')} too long to be shown whole",), blocks)
+        blocks = [block for name in long for block in (note(Name(name)), Code(name))]
+        yield Fold(f"{plural(len(long), 'name')} too long to be shown whole", blocks)
 
 
 def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
@@ -141,8 +142,9 @@ def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
     for name in used:
         template = board.template(name, "a file of the user's, as the run keeps it")
         if template is not None:
-            texts = (Code(f"{template.predict}\n\n{template.question('…', '…')}"), note("From: ", template.source))
-            yield Fold(("Wording ", Name(name), ": how a second response is predicted"), texts)
+            asked = Code(f"{template.predict}\n\n{template.question('…', '…')}")
+            summary = ("Wording ", Name(name), ": how a second response is predicted")
+            yield Fold(summary, (asked, note("From: ", template.source)))
             if any(part.startswith("rewriter") for part in board.models):
                 yield Fold(("Wording ", Name(name), ": how a response is rewritten"), (Code(template.rewrite),))
         elif name and name not in board.prompts:
@@ -155,16 +157,16 @@ def _signatures(run: RunResults) -> Iterator[Block]:
     found = [(what, line) for what, line in dict.fromkeys(_signature_lines(run)) if line]
     if not found:
         return
-    yield Heading(("Signatures",))
+    yield Heading("Signatures")
     yield note(
         "A ", Term("signature"), " says exactly how a number was made. Two numbers with the same line can be compared."
     )
-    columns = (Column("key", "key", absent=""), Column("value", "value"), Column("meaning", "meaning", absent=""))
+    columns = (*texts("", key="key"), *texts(value="value"), *texts("", meaning="meaning"))
     for what, line in found:
-        parts = tuple({"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line))
+        parts = [{"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line)]
         yield note(Name(what))
         yield Code(line)
-        yield Fold(("In words",), (Table(("The parts of the signature",), columns, parts),))
+        yield Fold("In words", [Table("The parts of the signature", columns, parts)])
 
 
 def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
@@ -188,21 +190,20 @@ def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
 # --- what is missing -------------------------------------------------------------------------------------------------
 
 
-def missing_section(run: RunResults) -> Section | None:
+@section("missing", "What is missing")
+def missing_section(run: RunResults) -> Iterator[Block]:
     """Failed calls by cause with an example each, and tasks that could not be scored; None: nothing is missing."""
     failed = run.failed or tuple(_counted(run))
+    if failed:
+        yield _figure(failed)
+        yield from _examples(failed)
     without = () if run.leaderboard is None else run.leaderboard.tasks_without_peers
-    blocks: list[Block] = [_figure(failed), *_examples(failed)] if failed else []
     if without:
         many = plural(len(without), "task")
-        blocks.append(
-            words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
-        )
+        yield words(f"{many} had fewer than two responses, so nothing could be compared: ", *listed(without, 12), ".")
     if run.crash_test is not None and run.crash_test.problems:
-        rows = tuple({"what": what, "count": times} for what, times in run.crash_test.problems.items())
-        columns = (Column("what", "what"), Column("count", "times", "count"))
-        blocks.append(Table(("Missing in the crash test",), columns, rows))
-    return Section("missing", "What is missing", tuple(blocks)) if blocks else None
+        rows = [{"what": what, "count": times} for what, times in run.crash_test.problems.items()]
+        yield Table("Missing in the crash test", (*texts(what="what"), *counts(count="times")), rows)
 
 
 def _counted(run: RunResults) -> Iterator[Failed]:
@@ -212,34 +213,24 @@ def _counted(run: RunResults) -> Iterator[Failed]:
             yield Failed(what, cause, times, "", "", None)
 
 
-def _figure(failed: tuple[Failed, ...]) -> Figure:
+def _figure(failed: Sequence[Failed]) -> Figure:
     bars = [Bar(f"{row.what}: {row.cause.replace('_', ' ')}", row.count, f"{row.count:,}") for row in failed]
-    rows = tuple(
+    rows = [
         {"what": row.what, "cause": row.cause, "meaning": CAUSES.get(row.cause), "count": row.count} for row in failed
-    )
-    columns = (
-        Column("what", "what"),
-        Column("cause", "cause"),
-        Column("meaning", "meaning", absent=""),
-        Column("count", "missing", "count"),
-    )
+    ]
+    columns = (*texts(what="what", cause="cause"), *texts("", meaning="meaning"), *counts(count="missing"))
     return Figure(
         "missing",
-        ("Missing evidence by cause",),
+        "Missing evidence by cause",
         ("What is ", Term("missing"), " is left out of every score; it never counts as zero."),
         pictures(bar_chart, bars, title="Missing evidence by cause"),
-        (Table(("Missing evidence",), columns, rows),),
+        [Table("Missing evidence", columns, rows)],
     )
 
 
-def _examples(failed: tuple[Failed, ...]) -> Iterator[Block]:
+def _examples(failed: Sequence[Failed]) -> Iterator[Block]:
     for row in failed:
-        if row.example is None and not row.task:
-            continue
-        yield Fold(
-            (f"An example: {row.cause.replace('_', ' ')} among {row.what}",),
-            (
-                note("Task ", Name(row.task or "unknown"), " · asked of ", Name(row.model or "unknown")),
-                Code(excerpt(row.example)) if row.example else note("No text was kept."),
-            ),
-        )
+        if row.example is not None or row.task:
+            whose = note("Task ", Name(row.task or "unknown"), " · asked of ", Name(row.model or "unknown"))
+            text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
+            yield Fold(f"An example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))

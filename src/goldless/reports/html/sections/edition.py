@@ -10,14 +10,16 @@ from goldless.reports.html.blocks import (
     Block,
     Code,
     Fold,
-    Section,
     Table,
     counts,
     ends,
+    names,
     note,
     number,
-    sentence,
+    remarks,
+    section,
     signed,
+    texts,
     words,
 )
 from goldless.reports.html.labels import percent, plural
@@ -27,23 +29,35 @@ from goldless.reports.report_table import Column
 SCOPES = ("all", "common", "own")
 """Which papers a leaderboard is on."""
 AGENT = Column("agent", "agent", "name")
+WRITTEN_COLUMNS = (
+    AGENT,
+    *counts(papers="papers", written="reviews"),
+    *texts("none", why="missing"),
+    *counts(shortened="papers cut to fit"),
+    *texts("nothing", seen="noticed in its replies"),
+)
+CLOCK_COLUMNS = (
+    AGENT,
+    *texts("unknown", cutoff_date="cut-off"),
+    *counts("unknown", clean="papers after"),
+    *counts(dated="papers with a date"),
+    number("share", "share", 2, absent="unknown"),
+)
 
 
-def edition_section(run: RunResults) -> Section | None:
-    """The section; None where the run is of no edition."""
+@section("edition", "The edition")
+def edition_section(run: RunResults) -> Iterator[Block]:
+    """What the edition is of, and its leaderboards; None where the run is of no edition."""
     found = run.gre
     if found is None:
-        return None
-    blocks: list[Block] = [words(*_papers(found)), _side_by_side(run, found), _written(found)]
+        return
+    left_out = f"Left out when collecting: {_counted(found.left_out)}." if found.left_out else ""
+    papers = f"{plural(found.papers, 'paper')} of {found.source}"
+    yield words(f"{papers}, each review held against the references. {left_out}")
+    yield _side_by_side(run, found)
+    yield Table("Reviews written", WRITTEN_COLUMNS, [_written(row) for row in found.written])
     if found.contamination is not None:
-        blocks += _clock(found.contamination)
-    return Section("edition", "The edition", tuple(blocks))
-
-
-def _papers(found: EditionDocument) -> Iterator[str]:
-    yield f"{plural(found.papers, 'paper')} of {found.source}, each review held against the references. "
-    if found.left_out:
-        yield f"Left out when collecting: {_counted(found.left_out)}."
+        yield from _clock(found.contamination)
 
 
 def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
@@ -58,23 +72,12 @@ def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
             mine |= {f"score{place}": row.score, f"low{place}": row.low, f"high{place}": row.high}
     for written in found.written:
         rows.setdefault(written.agent, {"agent": written.agent})
-    return Table(("The metrics side by side",), tuple(columns), tuple(rows.values()))
+    return Table("The metrics side by side", columns, [*rows.values()])
 
 
-def _written(found: EditionDocument) -> Table:
-    columns = (
-        AGENT,
-        *counts(papers="papers", written="reviews"),
-        Column("why", "missing", absent="none"),
-        Column("shortened", "papers cut to fit", "count"),
-        Column("seen", "noticed in its replies", absent="nothing"),
-    )
-    rows = tuple(row.cells(why=_counted(row.missing), seen=_noticed(row)) for row in found.written)
-    return Table(("Reviews written",), columns, rows)
-
-
-def _noticed(row: WrittenNote) -> str:
-    return _counted(row.flags) if row.noticed is None else ", ".join(row.noticed)
+def _written(row: WrittenNote) -> dict[str, Any]:
+    seen = _counted(row.flags) if row.noticed is None else ", ".join(row.noticed)
+    return row.cells(why=_counted(row.missing), seen=seen)
 
 
 def _counted(counts: Mapping[str, int]) -> str:
@@ -82,24 +85,16 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _clock(clock: ClockNote) -> Iterator[Block]:
-    columns = (
-        AGENT,
-        Column("cutoff_date", "cut-off", absent="unknown"),
-        Column("clean", "papers after", "count", "unknown"),
-        Column("dated", "papers with a date", "count"),
-        number("share", "share", 2, absent="unknown"),
-    )
-    agents = tuple(row.cells() for row in clock.agents)
-    yield Table(("Papers that became public after an agent's cut-off",), columns, agents)
+    yield Table("Papers that became public after an agent's cut-off", CLOCK_COLUMNS, clock.agents)
     for scope in SCOPES:
-        rows = tuple(row.cells() for row in clock.scores if row.scope == scope)
+        rows = [row for row in clock.scores if row.scope == scope]
         if rows:
             whose = _whose(scope, clock)
-            table = Table((f"Scores on {whose}",), _columns(scope, percent(clock.level)), rows)
+            table = Table(f"Scores on {whose}", _columns(scope, percent(clock.level)), rows)
             lines = (of_metric.get(scope) for of_metric in clock.scope_signatures.values())
             signatures = (Code(line) for line in lines if line)
-            yield Fold((f"The leaderboard on {whose}",), (table, *_compared(scope), *signatures))
-    yield from (note(sentence(text)) for text in clock.notes)
+            yield Fold(f"The leaderboard on {whose}", (table, *_compared(scope), *signatures))
+    yield from remarks(clock.notes)
 
 
 def _whose(scope: str, clock: ClockNote) -> str:
@@ -112,13 +107,13 @@ def _whose(scope: str, clock: ClockNote) -> str:
 
 def _columns(scope: str, level: str) -> tuple[Column, ...]:
     return (
-        Column("metric", "metric", "name"),
+        *names(metric="metric"),
         AGENT,
         number("score", "score", 2),
         ends(level, 2),
         signed("difference", "less human", 2, absent="-"),
         Column("difference_low difference_high", level, "signed interval", "-", 2),
-        Column("n", "papers", "count"),
+        *counts(n="papers"),
         *[number("all_score", "on all papers", 2)] * (scope != "all"),
     )
 

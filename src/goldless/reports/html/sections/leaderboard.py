@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import polars as pl
@@ -15,13 +15,14 @@ from goldless.reports.html.blocks import (
     Inline,
     Name,
     Row,
-    Section,
     Table,
     Term,
     counts,
     ends,
+    names,
     note,
     number,
+    section,
     signed,
     words,
 )
@@ -34,18 +35,27 @@ from goldless.reports.report_table import Column, large_text
 from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
 
 AGENT = Column("agent", "agent", "name")
+RATER_COLUMNS = (
+    *names(rater="rater"),
+    number("value", "TVD-MI"),
+    number("null", "by chance"),
+    signed("excess", "excess"),
+    Column("p", "p", "probability"),
+    *counts("-", partners="partners"),
+)
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
 """Groups or families of agents that are people."""
 SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
 FEWEST_SIZES = 2
 
 
-def leaderboard_section(run: RunResults) -> Section | None:
-    """The section; None where no metric ranks agents."""
-    blocks: list[Block] = []
+@section("leaderboard", "Leaderboard")
+def leaderboard_section(run: RunResults) -> Iterator[Block]:
+    """The leaderboards; None where no metric ranks agents."""
     for metric, board in run.boards.items():
-        blocks += [_figure(metric, board), *_wordings(board), *_groups(board)]
-    return Section("leaderboard", "Leaderboard", tuple(blocks)) if blocks else None
+        yield _figure(metric, board)
+        yield from _wordings(board)
+        yield from _groups(board)
 
 
 def interval_source(tasks: Iterable[int]) -> str:
@@ -62,8 +72,7 @@ def interval_source(tasks: Iterable[int]) -> str:
 def _figure(metric: str, board: RankedMetric) -> Figure:
     decimals, level = decimals_for(board.ends), percent(board.level)
     drawn = [
-        IntervalRow.of(row.agent, row.score, row.low, row.high, decimals=decimals, hint=_hint(row, decimals))
-        for row in board.rows
+        IntervalRow.of(row.agent, row.score, row, decimals=decimals, hint=_hint(row, decimals)) for row in board.rows
     ]
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     return Figure(
@@ -71,7 +80,7 @@ def _figure(metric: str, board: RankedMetric) -> Figure:
         ("Scores under ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, higher is better). ", *_intervals(board.rows, level)),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, higher is better"),
-        (_table(metric, board, decimals),),
+        [_table(metric, board, decimals)],
         unfolded=True,
     )
 
@@ -92,12 +101,12 @@ def _hint(row: AgentScore, decimals: int) -> str:
 
 
 def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
-    rows = tuple(row.cells(beats=len(row.better_than or ())) for row in board.rows)
+    rows = [row.cells(beats=len(row.better_than or ())) for row in board.rows]
     spread = any(row.between_prompts is not None for row in board.rows)
     columns = (
-        Column("rank", "#", "count", "-"),
+        *counts("-", rank="#"),
         AGENT,
-        *[Column("group", "group", "name", "-")] * any(row.group for row in board.rows),
+        *names("-", group="group") * any(row.group for row in board.rows),
         number("score", "score", decimals),
         ends(percent(board.level), decimals),
         *[number("between_prompts", "± wordings", decimals, absent="-")] * spread,
@@ -111,11 +120,9 @@ def _wordings(board: RankedMetric) -> Iterator[Block]:
     if not board.by_wording:
         return
     by_place = [(f"w{place}", name, found) for place, (name, found) in enumerate(board.by_wording.items())]
-    rows = tuple(
-        {"agent": row.agent, **{key: found.get(row.agent) for key, _, found in by_place}} for row in board.rows
-    )
+    rows = [{"agent": row.agent, **{key: found.get(row.agent) for key, _, found in by_place}} for row in board.rows]
     columns = [number(key, name, decimals_for(board.ends)) for key, name, _ in by_place]
-    yield Table(("Score under each wording alone",), (AGENT, *columns), rows)
+    yield Table("Score under each wording alone", (AGENT, *columns), rows)
     yield note("± wordings is the standard deviation of a score between wordings: how much the prompt matters.")
 
 
@@ -135,15 +142,14 @@ def _groups(board: RankedMetric) -> Iterator[Block]:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-def sizes_section(run: RunResults) -> Section | None:
+@section("sizes", "Score against size")
+def sizes_section(run: RunResults) -> Iterator[Block]:
     """Scores against numbers of parameters; None where fewer than two agents have a size and a score."""
     sized = {row.agent: row for row in run.agents if (row.parameters or 0.0) > 0}
-    figures = []
     for metric, board in run.boards.items():
         found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
         if len(found) >= FEWEST_SIZES:
-            figures.append(_sizes(run, metric, board, found))
-    return Section("sizes", "Score against size", tuple(figures)) if figures else None
+            yield _sizes(run, metric, board, found)
 
 
 def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tuple[AgentScore, AgentNote]]) -> Figure:
@@ -168,11 +174,11 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
     )
     columns = (
         AGENT,
-        Column("family", "family", "name", "-"),
+        *names("-", family="family"),
         Column("parameters", "parameters", "large", "-"),
         number("score", "score", decimals),
         ends(decimals=decimals),
-        Column("n", "tasks", "count"),
+        *counts(n="tasks"),
     )
     told, theirs = _told(people)
     rows = [row.cells(parameters=agent.parameters, family=agent.family) for row, agent in found]
@@ -185,7 +191,7 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
             f"; lines join a family.{told}",
         ),
         both,
-        (Table(("Agents with a size",), columns, (*rows, *theirs)),),
+        [Table("Agents with a size", columns, [*rows, *theirs])],
     )
 
 
@@ -239,16 +245,15 @@ def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
 # --- raters ----------------------------------------------------------------------------------------------------------
 
 
-def raters_section(run: RunResults) -> Section | None:
+@section("raters", "Raters")
+def raters_section(run: RunResults) -> Iterator[Block]:
     """How much one rater's labels tell about another's; None where no metric is of raters."""
     metrics = {} if run.leaderboard is None else run.leaderboard.metrics
-    found: list[Mapping[str, Information]] = [m.criteria for m in metrics.values() if isinstance(m, RaterMetric)]
-    blocks: list[Block] = []
-    for criteria in found:
-        for criterion, one in criteria.items():
-            blocks += [Heading((Name(criterion or "labels"),))] * (len(criteria) > 1)
-            blocks.append(_raters(one))
-    return Section("raters", "Raters", tuple(blocks)) if found else None
+    for metric in metrics.values():
+        for criterion, one in metric.criteria.items() if isinstance(metric, RaterMetric) else ():
+            if len(metric.criteria) > 1:
+                yield Heading((Name(criterion or "labels"),))
+            yield _raters(one)
 
 
 def _raters(found: Information) -> Figure:
@@ -257,23 +262,13 @@ def _raters(found: Information) -> Figure:
         IntervalRow.of(row.rater, row.value, hint=f"{row.rater}: {numeral(row.value)}, chance {numeral(row.null)}")
         for row in rows
     ]
-    columns = (
-        Column("rater", "rater", "name"),
-        number("value", "TVD-MI"),
-        number("null", "by chance"),
-        signed("excess", "excess"),
-        Column("p", "p", "probability"),
-        Column("partners", "partners", "count", "-"),
-    )
     return Figure(
         "raters",
-        ("How much labels tell about each other",),
+        "How much labels tell about each other",
         (
-            (
-                "TVD-MI between a rater's labels and the others', higher is more. The line is the mean of what "
-                "shuffled labels give."
-            ),
+            "TVD-MI between a rater's labels and the others', higher is more. ",
+            "The line is the mean of what shuffled labels give.",
         ),
         pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
-        (Table(("Raters",), columns, tuple(row.cells() for row in rows)),),
+        [Table("Raters", RATER_COLUMNS, rows)],
     )

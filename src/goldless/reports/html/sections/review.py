@@ -1,29 +1,38 @@
-"""The peer review: what reviewers showed in the exam, who may vote, and the ranking of agents by their votes."""
+"""Reviewers and people: the peer review, agreement of judges with people, and of scorers with each other."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
 
+from goldless.reports.documents.fields import Bounded
+from goldless.reports.documents.meta_evaluation import CriterionNote, ValueNote
 from goldless.reports.documents.scores import RankingNote, ReviewDocument, ReviewerNote, TraitNote
 from goldless.reports.html.blocks import (
     Block,
     Figure,
+    Fold,
+    Heading,
+    Inline,
     Name,
-    Section,
+    Paragraph,
     Table,
     Term,
     counts,
     ends,
     listed,
+    names,
     note,
     number,
+    remarks,
+    section,
     sentence,
+    signed,
+    texts,
     words,
 )
-from goldless.reports.html.charts.row_plots import IntervalRow, interval_plot
+from goldless.reports.html.charts.row_plots import Band, IntervalRow, interval_plot
 from goldless.reports.html.charts.svg import Shape, pictures
-from goldless.reports.html.labels import decimals_for, numeral, plural
+from goldless.reports.html.labels import decimals_for, label, numeral, percent, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.html.sections.leaderboard import interval_source
 from goldless.reports.report_table import Column
@@ -37,20 +46,21 @@ RANKINGS = {
 SHAPES: dict[str, Shape] = {"above": "dot", "not above": "cross"}
 
 
-def review_section(run: RunResults) -> Section | None:
-    """The section; None where there was no review."""
+@section("review", "Peer review")
+def review_section(run: RunResults) -> Iterator[Block]:
+    """The exam, who may vote, and the ranking of agents by their votes; None where there was no review."""
     review = run.review
     if review is None:
-        return None
-    blocks: list[Block] = [_summary(review), _reviewers(review.reviewers)]
+        return
+    yield _summary(review)
+    yield _reviewers(review.reviewers)
     if any(row.traits for row in review.reviewers):
-        blocks.append(_exam(review.reviewers))
-    blocks += [_ranking(name, ranking) for name, ranking in review.rankings.items()]
-    blocks += [note(sentence(text)) for text in review.notes]
-    return Section("review", "Peer review", tuple(blocks))
+        yield _exam(review.reviewers)
+    yield from (_ranking(name, ranking) for name, ranking in review.rankings.items())
+    yield from remarks(review.notes)
 
 
-def _summary(review: ReviewDocument) -> Block:
+def _summary(review: ReviewDocument) -> Paragraph:
     panel = review.panel
     begin = f"Scale: {review.scale}; exam: {', '.join(review.exams) or 'none'}. "
     if not panel.reviewers:
@@ -68,20 +78,23 @@ def _summary(review: ReviewDocument) -> Block:
 def _reviewers(reviewers: Sequence[ReviewerNote]) -> Table:
     judged = any(row.accuracy is not None for row in reviewers)
     columns = (
-        Column("name", "reviewer", "name"),
-        Column("vote", "may vote"),
+        *names(name="reviewer"),
+        *texts(vote="may vote"),
         number("weight", "weight", absent="none"),
         *counts("-", asked="asked", used="used", missing="missing"),
         *[number("accuracy", "agrees with people", absent="-")] * judged,
         *[number("spearman", "Spearman", 2, absent="-")] * judged,
-        Column("why", "why"),
+        *texts(why="why"),
     )
-    rows = tuple(row.cells(vote="yes" if row.passed else "no") for row in reviewers)
-    return Table(("Reviewers",), columns, rows)
+    return Table("Reviewers", columns, [row.cells(vote="yes" if row.passed else "no") for row in reviewers])
 
 
 def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
-    rows = list(_traits(reviewers))
+    rows = [
+        trait.cells(reviewer=row.name, trait=name, outcome=_outcome(trait), **trait.ends)
+        for row in reviewers
+        for name, trait in row.traits.items()
+    ]
     drawn = [
         IntervalRow(
             row["reviewer"],
@@ -98,14 +111,14 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
         for row in sorted(rows, key=lambda row: str(row["trait"]))
     ]
     columns = (
-        Column("reviewer", "reviewer", "name"),
-        Column("trait", "trait"),
+        *names(reviewer="reviewer"),
+        *texts(trait="trait"),
         number("value", "value"),
         ends(),
         number("threshold", "limit", absent="none"),
-        Column("outcome", "outcome"),
+        *texts(outcome="outcome"),
         *counts(asked="asked", n="used"),
-        Column("note", "note", absent=""),
+        *texts("", note="note"),
     )
     caption = (
         "What each reviewer showed: ",
@@ -114,24 +127,11 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
         Term("pertinence"),
         " and ",
         Term("self-confidence"),
-        (
-            ", with intervals. The upright stroke is the limit it must exceed: a dot does, a cross does not, and a "
-            "ring has no limit."
-        ),
+        ", with intervals. The upright stroke is the limit it must exceed: ",
+        "a dot does, a cross does not, and a ring has no limit.",
     )
-    return Figure(
-        "exam",
-        ("The exam",),
-        caption,
-        pictures(interval_plot, drawn, title="Traits of reviewers in the exam, with limits", axis="share"),
-        (Table(("Traits of the reviewers",), columns, tuple(rows)),),
-    )
-
-
-def _traits(reviewers: Sequence[ReviewerNote]) -> Iterator[dict[str, Any]]:
-    for row in reviewers:
-        for name, trait in row.traits.items():
-            yield trait.cells(reviewer=row.name, trait=name, outcome=_outcome(trait), **trait.ends)
+    both = pictures(interval_plot, drawn, title="Traits of reviewers in the exam, with limits", axis="share")
+    return Figure("exam", "The exam", caption, both, [Table("Traits of the reviewers", columns, rows)])
 
 
 def _outcome(trait: TraitNote) -> str:
@@ -147,18 +147,13 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
     decimals = decimals_for(end for row in agents for end in (row.score, row.low, row.high))
     drawn = [
         IntervalRow.of(
-            row.agent,
-            row.score,
-            row.low,
-            row.high,
-            decimals=decimals,
-            hint=f"{row.agent}: {numeral(row.score, decimals)}",
+            row.agent, row.score, row, decimals=decimals, hint=f"{row.agent}: {numeral(row.score, decimals)}"
         )
         for row in agents
     ]
     columns = (
-        Column("rank", "#", "count", "-"),
-        Column("agent", "agent", "name"),
+        *counts("-", rank="#"),
+        *names(agent="agent"),
         number("score", "score", decimals),
         ends(decimals=decimals),
         *counts(n_tasks="tasks", asked="asked", used="used", missing="missing"),
@@ -172,5 +167,194 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
         ("Ranking by ", Name(name)),
         ("Agents by the panel's votes: ", RANKINGS.get(name, Name(name)), f" ({unit}, higher is better), {intervals}."),
         pictures(interval_plot, drawn, title=f"Ranking of agents by {name}", axis=f"{unit}, higher is better"),
-        (Table((f"Ranking by {name}",), columns, tuple(row.cells(missing=row.missing) for row in agents)),),
+        [Table(f"Ranking by {name}", columns, agents)],
     )
+
+
+# --- agreement with people, beside how far people agree --------------------------------------------------------------
+
+ONE_PERSON = "one person against the others"
+COEFFICIENTS = {"spearman": "Spearman", "kendall_tau_b": "Kendall's tau-b", "kendall_tau_a": "Kendall's tau-a"}
+ACCURACY_COLUMNS = (
+    *names(judge="judge"),
+    *texts(kind="kind"),
+    number("accuracy", "accuracy"),
+    ends(),
+    *counts("-", asked="pairs asked"),
+    *counts(used="used"),
+    *counts("-", missing="missing", tied="ties"),
+    *counts(n_tasks="tasks"),
+)
+CORRELATION_COLUMNS = (
+    *names(judge="judge"),
+    *texts(name="coefficient", over="over"),
+    number("value", "value", absent="not defined"),
+    ends(),
+    *counts("-", asked="asked"),
+    *counts(n="used"),
+    *counts("-", undefined="undefined"),
+    *texts("", note="note"),
+)
+COMPARISON_COLUMNS = (
+    *texts(statistic="of"),
+    *names(first="first", second="second"),
+    signed("difference", "difference", absent="nothing in common"),
+    Column("low high", "", "signed interval", "none", 3),
+    Column("p_holm", "p (Holm)", "probability", "-"),
+    *counts(n="n"),
+)
+
+
+@section("agreement", "Agreement with people")
+def agreement_section(run: RunResults) -> Iterator[Block]:
+    """Accuracy on decided pairs and rank correlation; None where nothing was held against people."""
+    found = run.agreement
+    for one in () if found is None else found.criteria:
+        level = percent(found.level)
+        if len(found.criteria) > 1:
+            yield Heading((Name(one.criterion or "labels"),))
+        yield from (_labels(one), _accuracy(one, level), *_correlation(one, level), *_ceiling(one))
+        if one.comparisons:
+            table = Table("Two judges on what both judged", COMPARISON_COLUMNS, one.comparisons)
+            many = plural(len(one.comparisons), "comparison")
+            yield Fold(f"Which judge agrees more than which: {many}", [table])
+        if one.notes:
+            yield Fold(plural(len(one.notes), "note"), remarks(one.notes))
+
+
+def _labels(one: CriterionNote) -> Paragraph:
+    labels = one.labels
+    return words(
+        f"{plural(labels.raters, 'rater')} gave {plural(labels.ratings, 'rating')} and "
+        f"{plural(labels.preferences, 'preference')}: of {plural(labels.pairs, 'pair')} they "
+        f"decided {labels.decided:,}, and {labels.tied:,} are tied and leave the test."
+    )
+
+
+def _band(found: ValueNote | None) -> tuple[Band | None, tuple[Inline, ...]]:
+    """How far people agree with each other, as a band, and what the caption says of it."""
+    if found is None or found.value is None:
+        return None, ()
+    ceiling = Term("ceiling", "human ceiling")
+    band = Band(found.low, found.high, ONE_PERSON, found.value)
+    if found.low is None or found.high is None:
+        return band, (" The grey line is the ", ceiling, "; it has no interval.")
+    return band, (" The band is the ", ceiling, ".")
+
+
+def _drawn(name: str, kind: str, value: float | None, found: Bounded) -> IntervalRow:
+    ours = kind in {"reviewer", "reviewers", "panel"}
+    return IntervalRow.of(
+        name,
+        value,
+        found,
+        shape="dot" if ours else "square",
+        tone="blue" if ours else "green",
+        hint=f"{name} ({kind}): {numeral(value)}",
+    )
+
+
+def _accuracy(one: CriterionNote, level: str) -> Figure:
+    judges = sorted(one.judges, key=lambda judge: -(judge.accuracy.accuracy or 0.0))
+    rows = [judge.accuracy.cells(judge=judge.name, kind=judge.kind) for judge in judges]
+    drawn = [_drawn(judge.name, judge.kind, judge.accuracy.accuracy, judge.accuracy) for judge in judges]
+    people = one.ceiling.accuracy
+    band, told = _band(people)
+    if people is not None and band is not None:
+        rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, used=people.n))
+    caption = (
+        f"Share of pairs on which a judge finds the same response better as people do, with {level} intervals; "
+        "a tie counts one half, and 0.5 is chance."
+    )
+    title = "Accuracy of each judge on pairs that people decided"
+    return Figure(
+        "accuracy",
+        "Accuracy on pairs that people decided",
+        (caption, *told),
+        pictures(interval_plot, drawn, title=title, axis="accuracy", reference=0.5, band=band),
+        [Table("Accuracy", ACCURACY_COLUMNS, rows)],
+    )
+
+
+def _correlation(one: CriterionNote, level: str) -> Iterator[Figure]:
+    every = [(judge, found) for judge in one.judges for found in judge.correlations]
+    main = [(judge, found) for judge, found in every if (found.coefficient, found.over) == ("spearman", "tasks")]
+    if not main:
+        return
+    main.sort(key=lambda found: -(found[1].value or -2.0))
+    rows = [
+        found.cells(judge=judge.name, name=COEFFICIENTS.get(found.coefficient, found.coefficient))
+        for judge, found in every
+    ]
+    people = one.ceiling.spearman
+    band, told = _band(people)
+    if people is not None and band is not None:
+        rows.append(people.cells(judge=ONE_PERSON, name="Spearman", over="tasks", value=people.value))
+    yield Figure(
+        "correlation",
+        "Rank correlation with people's ratings",
+        (
+            Term("spearman", "Spearman's coefficient"),
+            f" over the responses to a task, its mean over tasks, with {level} intervals.",
+            *told,
+            " Other coefficients are in the table.",
+        ),
+        pictures(
+            interval_plot,
+            [_drawn(judge.name, judge.kind, found.value, found) for judge, found in main],
+            title="Rank correlation of each judge with people",
+            axis="Spearman, mean over tasks",
+            reference=0.0,
+            band=band,
+        ),
+        [Table("Every coefficient", CORRELATION_COLUMNS, rows)],
+    )
+
+
+def _ceiling(one: CriterionNote) -> Iterator[Paragraph]:
+    alpha = one.ceiling.alpha
+    if alpha is not None:
+        low, high = (numeral(end, 2, absent="none") for end in (alpha.low, alpha.high))
+        yield words(
+            "People among themselves: ",
+            Term("alpha", "Krippendorff's alpha"),
+            f" is {numeral(alpha.alpha, 2)} ({low} to {high}, {alpha.measurement}) over "
+            f"{plural(alpha.n_values, 'label')}.",
+        )
+    if one.ceiling.note:
+        yield note(sentence(one.ceiling.note))
+
+
+# --- consistency over scorers ----------------------------------------------------------------------------------------
+
+CONSISTENCY_COLUMNS = (
+    *names(metric="metric", first="first scorer", second="second scorer"),
+    *texts(coefficient="coefficient"),
+    number("value", "over agents", absent="not defined"),
+    ends(),
+    number("within_task", "within tasks", absent="not defined"),
+    *counts(n_agents="agents", n_tasks="tasks", asked="asked", used="used"),
+)
+
+
+@section("consistency", "Consistency over scorers")
+def consistency_section(run: RunResults) -> Iterator[Block]:
+    """Whether agents come out in the same order whichever model scores; None where no scorers were compared."""
+    found = run.consistency
+    if found is None:
+        return
+    drawn = [
+        IntervalRow.of(
+            row.coefficient, row.value, row, group=f"{row.metric}: {label(row.first, 24)} / {label(row.second, 24)}"
+        )
+        for row in found.rows
+    ]
+    title = "Correlation of agents' scores under two scorers"
+    yield Figure(
+        "consistency",
+        "Agents under different scorers",
+        f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals.",
+        pictures(interval_plot, drawn, title=title, axis="correlation", reference=0.0),
+        [Table("Every coefficient", CONSISTENCY_COLUMNS, found.rows)],
+    )
+    yield from remarks(found.notes)

@@ -1,0 +1,319 @@
+"""Scores below the leaderboard: agents two by two, each with its peers, and task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import polars as pl
+
+from goldless.reports.documents.scores import AgentComparison, RankedMetric, TaskInfluence
+from goldless.reports.html.blocks import (
+    Figure,
+    Inline,
+    Name,
+    Table,
+    Term,
+    counts,
+    names,
+    number,
+    section,
+    signed,
+    texts,
+)
+from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, strength
+from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
+from goldless.reports.html.charts.svg import pictures
+from goldless.reports.html.labels import decimals_for, numeral, plural
+from goldless.reports.html.run_results import RunResults
+from goldless.reports.report_table import Column
+from goldless.statistics.standings import SIGNIFICANT
+
+
+@section("comparisons", "Who is better than whom")
+def comparisons_section(run: RunResults) -> Iterator[Figure]:
+    """Paired differences over common tasks, corrected for many comparisons; None where nothing was compared."""
+    return (_differences(metric, board) for metric, board in run.boards.items() if board.comparisons)
+
+
+def _differences(metric: str, board: RankedMetric) -> Figure:
+    agents = [row.agent for row in board.rows]
+    by_pair: dict[tuple[str, str], tuple[AgentComparison, float]] = {}
+    for row in board.comparisons:
+        by_pair[row.first, row.second] = (row, 1.0)
+        by_pair[row.second, row.first] = (row, -1.0)
+    largest = max((abs(row.difference or 0.0) for row in board.comparisons), default=0.0) or 1.0
+    decimals = min(2, decimals_for([largest])) if largest >= 2 else decimals_for([largest]) - 1
+    picture = heat_map(
+        agents,
+        [[_difference(by_pair.get((one, other)), largest, decimals) for other in agents] for one in agents],
+        title=f"{metric}: differences between agents, row less column",
+        corner="row less column; columns by the row's number",
+        legend=Legend(((0.8, "row is better ▲"), (-0.8, "row is worse ▼"), (0.0, "not decided ·"))),
+    )
+    columns = (
+        *names(first="first", second="second"),
+        signed("difference", "difference", decimals + 1),
+        Column("p", "p", "probability"),
+        Column("p_holm", "p (Holm)", "probability"),
+        *counts(n="tasks"),
+        *texts(decided="decided"),
+    )
+    caption = (
+        f"Mean difference over the tasks both agents have. Coloured and bold: decided at {SIGNIFICANT:g}, ",
+        Term("holm", "corrected for all comparisons (Holm)"),
+        ". Grey: the data do not tell which of the two is better.",
+    )
+    table = Table("Every comparison", columns, [row.cells(decided=_decided(row)) for row in board.comparisons])
+    return Figure("comparisons", ("Differences under ", Name(metric)), caption, [picture], [table])
+
+
+def _decided(row: AgentComparison) -> str:
+    if row.difference is None:
+        return "no common task"
+    if row.p_holm is None:
+        return "one common task" if row.n == 1 else "no test"
+    if row.p_holm >= SIGNIFICANT:
+        return "no"
+    return "first is better" if row.difference > 0 else "second is better"
+
+
+def _difference(found: tuple[AgentComparison, float] | None, largest: float, decimals: int) -> HeatCell | None:
+    if found is None:
+        return None
+    row, sign = found
+    if row.difference is None:
+        return HeatCell(0.0, "-", "-", "no common task", sure=False)
+    value = sign * row.difference
+    sure = row.p_holm is not None and row.p_holm < SIGNIFICANT
+    first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
+    said = "decided" if sure else _decided(row) if row.p_holm is None else "not decided"
+    told = f"{numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(row.p_holm, absent='none')}"
+    mark = ("▲" if value > 0 else "▼") if sure else "·"
+    text = numeral(value, decimals, signed=True)
+    hint = f"{first} less {second}: {told}: {said}"
+    return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure)
+
+
+# --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
+
+
+@section("pairs", "Scores of pairs")
+def pair_scores_section(run: RunResults) -> Iterator[Figure | Table]:
+    """The pair matrix of each metric; None where no metric scores pairs."""
+    for metric, board in run.boards.items():
+        if board.matrix.values:
+            yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
+
+
+def _apart(board: RankedMetric) -> bool:
+    """Whether agents are held against others than each other, such as references that are not ranked."""
+    ranked = {row.agent for row in board.rows}
+    agents = board.matrix.agents
+    return any(v is not None and agents[j] not in ranked for line in board.matrix.means for j, v in enumerate(line))
+
+
+Pair = tuple[str, str, float | None]
+
+
+def _pairs(board: RankedMetric, peers: Sequence[str] | None = None) -> list[list[Pair]]:
+    """Agent, peer and mean score: a line for each agent in the order of the leaderboard."""
+    place = {name: i for i, name in enumerate(board.matrix.agents)}
+    order = [row.agent for row in board.rows if row.agent in place]
+    means = board.matrix.means
+    return [
+        [(one, other, means[place[one]][place[other]]) for other in (order if peers is None else peers)]
+        for one in order
+    ]
+
+
+def _table_of_pairs(caption: str | tuple[Inline, ...], pairs: Sequence[Sequence[Pair]], decimals: int) -> Table:
+    columns = (*names(agent="agent", peer="peer"), number("score", "mean score", decimals))
+    rows = [{"agent": one, "peer": other, "score": mean} for line in pairs for one, other, mean in line]
+    return Table(caption, columns, rows)
+
+
+def _pair_table(metric: str, board: RankedMetric) -> Table:
+    """Every agent with every peer it was held against."""
+    held = [[pair for pair in line if pair[2] is not None] for line in _pairs(board, board.matrix.agents)]
+    return _table_of_pairs(("Mean score with each ", Term("peer"), " under ", Name(metric)), held, 3)
+
+
+def _pair_figure(metric: str, board: RankedMetric) -> Figure:
+    values = board.matrix.values
+    least, most = min(values), max(values)
+    decimals = decimals_for(values) - (1 if max(abs(least), abs(most)) >= 10 else 0)
+    pairs = _pairs(board)
+    picture = heat_map(
+        [line[0][0] for line in pairs],
+        [[_pair_cell(pair, (least, most), decimals) if _is_asked(pair) else None for pair in line] for line in pairs],
+        title=f"{metric}: mean score of each agent (row) with each peer (column)",
+        corner="row: agent; column: peer, by the row's number",
+        legend=_legend(least, most, decimals, board.unit),
+    )
+    caption = (
+        f"Mean over tasks ({board.unit}) of the score of the agent in the row with the ",
+        Term("peer"),
+        " in the column, in the order of the leaderboard. ",
+        "A row's mean is the agent's score, where every task has all agents.",
+    )
+    table = _table_of_pairs("Every pair", [list(filter(_is_asked, line)) for line in pairs], decimals + 1)
+    return Figure("pairs", ("Pairs under ", Name(metric)), caption, [picture], [table])
+
+
+def _is_asked(pair: Pair) -> bool:
+    """Whether there could be a score: of an agent with itself there is none, unless it was asked for."""
+    return pair[0] != pair[1] or pair[2] is not None
+
+
+def _share(value: float, least: float, most: float) -> float:
+    """Where zero lies between the values, by sign; else from the least to the most."""
+    if least < 0 < most:
+        return value / max(-least, most)
+    return (value - least) / (most - least) if most > least else 0.5
+
+
+def _pair_cell(pair: Pair, ends: tuple[float, float], decimals: int) -> HeatCell:
+    one, other, value = pair
+    if value is None:
+        return HeatCell(0.0, "-", "-", f"{one} with {other}: missing", sure=False)
+    text = numeral(value, decimals)
+    return HeatCell(_share(value, *ends), text, "", f"{one} with {other}: {numeral(value, decimals + 1)}")
+
+
+def _legend(least: float, most: float, decimals: int, unit: str) -> Legend:
+    ends = (least, 0.0, most) if least < 0 < most else (least, (least + most) / 2, most)
+    steps = [(_share(value, least, most), numeral(value, decimals)) for value in ends]
+    return Legend((*steps[:-1], (steps[-1][0], f"{steps[-1][1]} {unit}")))
+
+
+# --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------
+
+EVERY_POINT_UP_TO = 200
+"""Tasks beyond which quantiles stand for the points."""
+OUTLIERS = 3
+"""Of each agent at either end that are drawn beside the quantiles."""
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+
+
+@section("tasks", "Task by task")
+def task_scores_section(run: RunResults) -> Iterator[Figure]:
+    """The spread of scores over tasks; None where the folder holds no scores of responses."""
+    scores = run.scores
+    for metric, board in () if scores is None else run.boards.items():
+        if (scores["metric"] == metric).any():
+            yield _tasks_figure(metric, board, scores.filter(pl.col("metric") == metric))
+
+
+def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Figure:
+    numbers = {(row.agent, row.task): place for place, row in enumerate(board.influence, 1)}
+    by_agent = {str(key[0]): frame for key, frame in scores.group_by("agent", maintain_order=True)}
+    every = max((len(frame) for frame in by_agent.values()), default=0) <= EVERY_POINT_UP_TO
+    decimals = decimals_for(board.ends)
+    found = [_agent(row.agent, by_agent.get(row.agent), numbers, decimals, every=every) for row in board.rows]
+    beyond = [row for _, _, far in found for row in far]
+    what = "Every dot is a task" if every else "Boxes hold the middle half of the tasks, thin bars 90\u202f% of them"
+    return Figure(
+        "tasks",
+        ("Scores on single tasks under ", Name(metric)),
+        (f"{what}; the upright stroke is the median. ", *_rings(len(board.influence), len(beyond))),
+        pictures(
+            strip_plot,
+            [strip for strip, _, _ in found],
+            title=f"{metric}: scores of each agent on single tasks",
+            axis=f"{board.unit}, higher is better",
+        ),
+        [
+            *[_influence(board.influence, by_agent, decimals)] * bool(board.influence),
+            _spread(metric, [row for _, row, _ in found], decimals),
+            *[_beyond(beyond, decimals)] * bool(beyond),
+        ],
+    )
+
+
+def _rings(influential: int, beyond: int) -> tuple[Inline, ...]:
+    """What the rings are."""
+    if not influential:
+        return ("Rings are tasks far out.",) if beyond else ()
+    numbered = f"Numbered rings are the {plural(influential, 'score')} with most "
+    others = "; other rings are tasks far out" * bool(beyond)
+    return numbered, Term("influence"), f" on a mean, as in the table{others}."
+
+
+def _agent(
+    name: str, frame: pl.DataFrame | None, numbers: Mapping[tuple[str, str], int], decimals: int, *, every: bool
+) -> tuple[Strip, dict[str, Any], list[dict[str, Any]]]:
+    """An agent's strip, its row of quantiles, and the tasks far out."""
+    all_tasks = 0 if frame is None else len(frame)
+    there = None if frame is None else frame.filter(pl.col("score").is_not_null())
+    if there is None or not len(there):
+        return Strip(name, None), {"agent": name, "n": 0, "missing": all_tasks}, []
+    values, tasks = there["score"].to_numpy(), there["task"].to_list()
+    quantiles = [float(value) for value in np.quantile(values, QUANTILES)]
+    row = {
+        "agent": name,
+        "n": len(values),
+        "missing": all_tasks - len(values),
+        "least": float(values.min()),
+        **{f"q{place}": value for place, value in enumerate(quantiles)},
+        "most": float(values.max()),
+    }
+    far = _far(values, quantiles)
+    ringed = {place: numbers.get((name, tasks[place])) for place in far}
+    ringed |= {place: numbers[name, task] for place, task in enumerate(tasks) if (name, task) in numbers}
+    outliers = [
+        Numbered(of, float(values[place]), f"{name} on {tasks[place]}: {numeral(float(values[place]), decimals)}")
+        for place, of in ringed.items()
+    ]
+    points = tuple(float(value) for place, value in enumerate(values) if place not in ringed) if every else None
+    found = [{"agent": name, "task": tasks[place], "score": float(values[place])} for place in far]
+    low, lower, median, upper, high = quantiles
+    return Strip(name, (low, lower, median, upper, high), points, tuple(outliers)), row, found
+
+
+def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[int]:
+    """Scores more than 1.5 times the middle half's width beyond it (Tukey), the farthest few at either end."""
+    width = quantiles[3] - quantiles[1]
+    order = [int(place) for place in np.argsort(values, kind="stable")]
+    below = [place for place in order if values[place] < quantiles[1] - 1.5 * width]
+    above = [place for place in reversed(order) if values[place] > quantiles[3] + 1.5 * width]
+    return below[:OUTLIERS] + above[:OUTLIERS]
+
+
+def _influence(influence: Sequence[TaskInfluence], by_agent: Mapping[str, pl.DataFrame], decimals: int) -> Table:
+    rows = []
+    for place, row in enumerate(influence, 1):
+        frame = by_agent.get(row.agent)
+        score = None if frame is None else frame.filter(pl.col("task") == row.task)["score"].first()
+        moved = "yes" if row.ranking_changes else "no"
+        rows.append(row.cells(place=place, score=score, ranks=f"{row.rank} → {row.rank_without}", moved=moved))
+    columns = (
+        *counts(place="#"),
+        *names(task="task", agent="agent"),
+        number("score", "score", decimals),
+        signed("change", "mean without it", decimals + 1),
+        *texts(ranks="place", moved="ranking changes"),
+    )
+    caption = "Tasks that move a mean most: leaving the task out changes the agent's mean by so much"
+    return Table(caption, columns, rows)
+
+
+def _spread(metric: str, rows: Sequence[Mapping[str, Any]], decimals: int) -> Table:
+    shares = [(f"q{place}", f"{share * 100:g}\u202f%") for place, share in enumerate(QUANTILES)]
+    columns = (
+        *names(agent="agent"),
+        *counts(n="tasks", missing="missing"),
+        *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
+    )
+    total = plural(sum(row["n"] for row in rows), "score")
+    return Table((f"Quantiles over {total} under ", Name(metric)), columns, rows)
+
+
+def _beyond(rows: Sequence[Mapping[str, Any]], decimals: int) -> Table:
+    columns = (*names(agent="agent", task="task"), number("score", "score", decimals))
+    caption = (
+        f"Tasks far out: beyond the middle half by more than 1.5 times its width, at most {OUTLIERS} at either end"
+    )
+    return Table(caption, columns, rows)

@@ -1,21 +1,26 @@
-"""What models were asked: prompts put together again by the code that asked, from the texts of the run folder.
+"""What models were asked, and what they replied: prompts put together again by the code that asked, and the journal.
 
-Where something that was shown to the model is not in the folder, the prompt says so: nothing is guessed.
+Where something that was shown to the model is not in the run folder, the prompt says so: nothing is guessed.
 """
 
 from __future__ import annotations
 
+import json
+import sqlite3
 from collections.abc import Coroutine, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeVar
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.judging.asking import CHOICE_TOKENS
+from goldless.judging.asking import CHOICE_TOKENS, asked_again
 from goldless.judging.critic import find_critic_prompt
 from goldless.judging.judges import find_judge
 from goldless.judging.licences import prompt_hash
-from goldless.models.interface import ChatRequest, Message, ScoreRequest
+from goldless.models.interface import ChatRequest, Message, ModelIdentity, ScoreRequest
+from goldless.models.journalled import chat_key
 from goldless.models.scripted import ScriptedModel
 from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
@@ -251,3 +256,101 @@ def _finished(work: Coroutine[Any, Any, Found]) -> Found:
         return end.value  # type: ignore[no-any-return]
     work.close()
     raise RuntimeError("a prompt is put together without waiting for anything")
+
+
+# --- replies in the journal ------------------------------------------------------------------------------------------
+
+LONGEST_WAIT_SECONDS = 1.0
+MOST_FAILURES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempt:
+    """A call that gave nothing and was tried again."""
+
+    kind: str
+    message: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One call: what came of it."""
+
+    messages: tuple[Message, ...]
+    reply: str | None
+    """None: the journal has none."""
+    finish: str | None
+    logprobs: Mapping[str, float]
+    """log p of each choice, where the model told it."""
+    failed: tuple[FailedAttempt, ...]
+
+
+class JournalLookup:
+    """A journal opened for reading only; every question is answered with nothing where there is no journal."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def exchange(self, model: str | None, asked: Asked) -> tuple[Turn, ...]:
+        """The calls behind a question to a model, known by its short name: the first, and the one that asked again."""
+        if not asked.requests or model is None or not self._path.is_file():
+            return ()
+        try:
+            with closing(self._open()) as journal:
+                for identity in _identities(journal, model):
+                    for request in asked.requests:
+                        found = _turns(journal, identity, request, asked.restated)
+                        if found:
+                            return found
+        except sqlite3.Error:
+            return ()
+        return ()
+
+    def _open(self) -> sqlite3.Connection:
+        address = f"{self._path.resolve().as_uri()}?mode=ro"
+        return sqlite3.connect(address, uri=True, timeout=LONGEST_WAIT_SECONDS)
+
+
+def _identities(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
+    """The models of that short name that the journal knows."""
+    found = []
+    for (text,) in journal.execute("select identity from models"):
+        try:
+            identity = ModelIdentity(**json.loads(text))
+        except (ValueError, TypeError):
+            continue
+        if identity.short == short:
+            found.append(identity)
+    return found
+
+
+def _turns(
+    journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest, restated: str
+) -> tuple[Turn, ...]:
+    first = _turn(journal, identity, request)
+    if first is None:
+        return ()
+    if first.reply is None or not restated:
+        return (first,)
+    again = replace(request, messages=asked_again(request.messages, first.reply, restated))
+    second = _turn(journal, identity, again)
+    return (first,) if second is None else (first, second)
+
+
+def _turn(journal: sqlite3.Connection, identity: ModelIdentity, request: ChatRequest) -> Turn | None:
+    key = chat_key(identity, request)
+    row = journal.execute("select reply from calls where key = ?", (key,)).fetchone()
+    failed = journal.execute(
+        "select kind, message, attempts from failures where key = ? order by created_at limit ?", (key, MOST_FAILURES)
+    ).fetchall()
+    if row is None and not failed:
+        return None
+    reply: Mapping[str, Any] = {} if row is None else json.loads(row[0])
+    return Turn(
+        messages=request.messages,
+        reply=reply.get("text"),
+        finish=reply.get("finish"),
+        logprobs=reply.get("choice_logprobs") or {},
+        failed=tuple(FailedAttempt(*one) for one in failed),
+    )

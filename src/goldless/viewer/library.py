@@ -14,8 +14,8 @@ from goldless.reports.documents.fields import Part, Result, Unreadable, read_doc
 from goldless.reports.documents.meta_evaluation import CrashTestDocument
 from goldless.reports.documents.scores import LeaderboardDocument, MadeByDocument, ProgressDocument, ReviewDocument
 from goldless.reports.html.run_results import RESULTS
+from goldless.viewer.asked import JournalLookup
 from goldless.viewer.evidence_tables import Stamp, stamp
-from goldless.viewer.journal_lookup import JournalLookup
 from goldless.viewer.pair_map import MapMaker, Tokenizers
 from goldless.viewer.task_index import IndexShelf, TaskIndex
 

@@ -22,33 +22,9 @@ class Links:
         """The list of runs."""
         return "/"
 
-    def run(self, run: str) -> str | None:
-        """One run."""
-        return f"/runs/{quote(run, safe='', errors='surrogatepass')}"
-
-    def tasks(self, run: str, query: Query | None = None) -> str | None:
-        """Its tasks."""
-        return _asking(f"{self.run(run)}/tasks", query)
-
-    def task(self, run: str, number: int) -> str | None:
-        """One task."""
-        return f"{self.run(run)}/tasks/{number}"
-
-    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
-        """The evidence on one response."""
-        return _asking(f"{self.task(run, number)}/agents/{agent}", query)
-
-    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
-        """The information map of two responses."""
-        return _asking(f"{self.task(run, number)}/pairs/{agent}/{peer}", query)
-
-    def failures(self, run: str, query: Query | None = None) -> str | None:
-        """What failed in a run."""
-        return _asking(f"{self.run(run)}/failures", query)
-
-    def report(self, run: str) -> str | None:
-        """Its report."""
-        return f"{self.run(run)}/report"
+    def static(self, name: str) -> str:
+        """A style sheet or script."""
+        return f"/static/{name}"
 
     def compare(self, query: Query | None = None) -> str | None:
         """Two runs side by side."""
@@ -56,16 +32,44 @@ class Links:
 
     def progress(self, run: str | None = None) -> str | None:
         """How far a run is, or all of them."""
-        return "/progress" if run is None else f"{self.run(run)}/progress"
+        return "/progress" if run is None else self._of(run, "/progress", "")
 
-    def static(self, name: str) -> str:
-        """A style sheet or script."""
-        return f"/static/{name}"
+    def run(self, run: str) -> str | None:
+        """One run."""
+        return self._of(run, "", "index.html")
+
+    def tasks(self, run: str, query: Query | None = None) -> str | None:
+        """Its tasks."""
+        return self._of(run, "/tasks", "tasks.html", query)
+
+    def task(self, run: str, number: int) -> str | None:
+        """One task."""
+        return self._of(run, f"/tasks/{number}", task_file(number), number=number)
+
+    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
+        """The evidence on one response."""
+        return self._of(run, f"/tasks/{number}/agents/{agent}", response_file(number, agent), query, number=number)
+
+    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
+        """The information map of two responses."""
+        return self._of(run, f"/tasks/{number}/pairs/{agent}/{peer}", pair_file(number, agent, peer), query, number)
+
+    def failures(self, run: str, query: Query | None = None) -> str | None:
+        """What failed in a run."""
+        return self._of(run, "/failures", "failures.html", query)
+
+    def report(self, run: str) -> str | None:
+        """Its report."""
+        return self._of(run, "/report", "report.html")
+
+    def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:  # noqa: ARG002
+        """The page of a run, by its address here and by its file in a static site; ``number``: of the task it is on."""
+        return _asking(f"/runs/{quote(run, safe='', errors='surrogatepass')}{page}", query)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleLinks(Links):
-    """Addresses within a static site, as seen from a page so many folders down."""
+    """Addresses within a static site, as seen from a page so many folders down; a file takes no query."""
 
     folders: Mapping[str, str]
     """The folder of each run."""
@@ -87,37 +91,9 @@ class BundleLinks(Links):
         """The list of runs."""
         return f"{self.up}index.html"
 
-    def run(self, run: str) -> str | None:
-        """One run."""
-        return self._of(run, "index.html")
-
-    def tasks(self, run: str, query: Query | None = None) -> str | None:  # noqa: ARG002 - a file takes no query
-        """Its tasks."""
-        return self._of(run, "tasks.html")
-
-    def task(self, run: str, number: int) -> str | None:
-        """One task."""
-        return self._of(run, task_file(number)) if self._held(run, number) else None
-
-    def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
-        """The evidence on one response, its first page only."""
-        if query or not self._held(run, number):
-            return None
-        return self._of(run, response_file(number, agent))
-
-    def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
-        """The information map of two responses."""
-        if query or not self.pairs or not self._held(run, number):
-            return None
-        return self._of(run, pair_file(number, agent, peer))
-
-    def failures(self, run: str, query: Query | None = None) -> str | None:
-        """What failed in a run, its first page only."""
-        return None if query else self._of(run, "failures.html")
-
-    def report(self, run: str) -> str | None:
-        """Its report."""
-        return self._of(run, "report.html") if run in self.reports else None
+    def static(self, name: str) -> str:
+        """A style sheet or script."""
+        return f"{self.up}static/{name}"
 
     def compare(self, query: Query | None = None) -> str | None:  # noqa: ARG002
         """Not in a static site."""
@@ -127,15 +103,15 @@ class BundleLinks(Links):
         """Not in a static site."""
         return None
 
-    def static(self, name: str) -> str:
-        """A style sheet or script."""
-        return f"{self.up}static/{name}"
+    def tasks(self, run: str, query: Query | None = None) -> str | None:  # noqa: ARG002
+        """Its tasks: all on one page, whatever is asked for."""
+        return self._of(run, "", "tasks.html")
 
-    def _held(self, run: str, number: int) -> bool:
-        return number in self.tasks_of.get(run, ())
-
-    def _of(self, run: str, file: str) -> str | None:
-        return f"{self.up}runs/{self.folders[run]}/{file}" if run in self.folders else None
+    def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:
+        held = number is None or number in self.tasks_of.get(run, ())
+        held &= self.pairs or "/pairs/" not in page
+        held &= file != "report.html" or run in self.reports
+        return f"{self.up}runs/{self.folders[run]}/{file}" if held and not query and run in self.folders else None
 
 
 def task_file(number: int) -> str:

@@ -26,7 +26,7 @@ from goldless.reports.report_table import Column
 from goldless.viewer.library import Library
 from goldless.viewer.links import Links
 from goldless.viewer.rendering import bar, render
-from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery
+from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery, paged
 
 FAILURES_A_PAGE = 100
 MISSING = Column("missing asked", "missing", "fraction", "not known")
@@ -280,7 +280,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
         index=index,
         query=query,
         agent_number=agent_number,
-        agent_numbers={agent: number for number, agent in enumerate(index.agent_names)},
+        agent_numbers=index.agent_numbers,
         found=found,
         address=as_address(replace(query, page=1)),
         decimals=decimals_for(row[name] for row in found.rows for name in ("score", "low", "high")),
@@ -306,22 +306,20 @@ def failures_page(library: Library, links: Links, name: str, given: Mapping[str,
     if kind is not None and kind not in index.kinds:
         raise UserError(f"no call of this run failed as {kind!r}; causes: {', '.join(index.kinds) or 'none'}")
     counts = index.failures.group_by("table", "kind").agg(pl.col("count").sum()).sort("table", "kind")
-    page = page_number(given.get("page"))
     total = int(index.failures.filter(kind is None or pl.col("kind") == kind)["count"].sum())
-    pages = max(1, -(-total // FAILURES_A_PAGE))
-    page = min(page, pages)
+    page, pages, begin = paged(total, page_number(given.get("page")), FAILURES_A_PAGE)
     return render(
         "failures.html",
         links,
         run=run.summary(),
         counts=counts.to_dicts(),
         kind=kind,
-        rows=_failed(index, kind, (page - 1) * FAILURES_A_PAGE),
+        rows=_failed(index, kind, begin),
         total=total,
         page=page,
         pages=pages,
         numbers=index.numbers,
-        agents={agent: number for number, agent in enumerate(index.agent_names)},
+        agents=index.agent_numbers,
     )
 
 

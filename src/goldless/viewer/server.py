@@ -65,20 +65,20 @@ def application(library: Library) -> web.Application:
     """The routes."""
     server = _Server(library)
     app = web.Application(middlewares=[_answer])
-    number = "{number:[0-9]{1,9}}"
+    run, task = "/runs/{run}", "/runs/{run}/tasks/{number:[0-9]{1,9}}"
     for path, handler in (
-        ("/", server.home),
-        ("/progress", server.progress_list),
-        ("/compare", server.compare),
+        ("/", server.page(run_list)),
+        ("/progress", server.page(progress_list)),
+        ("/compare", server.page(compare_page, query=True)),
         ("/static/{name}", server.static),
-        ("/runs/{run}", server.run),
-        ("/runs/{run}/progress", server.progress),
-        ("/runs/{run}/report", server.report),
-        ("/runs/{run}/failures", server.failures),
-        ("/runs/{run}/tasks", server.tasks),
-        (f"/runs/{{run}}/tasks/{number}", server.task),
-        (f"/runs/{{run}}/tasks/{number}/agents/{{agent:[0-9]{{1,9}}}}", server.response),
-        (f"/runs/{{run}}/tasks/{number}/pairs/{{agent:[0-9]{{1,9}}}}/{{peer:[0-9]{{1,9}}}}", server.pair),
+        (run, server.page(run_page)),
+        (f"{run}/progress", server.progress),
+        (f"{run}/report", server.report),
+        (f"{run}/failures", server.page(failures_page, query=True)),
+        (f"{run}/tasks", server.page(tasks_page, query=True)),
+        (task, server.page(task_page, query=True)),
+        (task + "/agents/{agent:[0-9]{1,9}}", server.page(response_page, query=True)),
+        (task + "/pairs/{agent:[0-9]{1,9}}/{peer:[0-9]{1,9}}", server.pair),
     ):
         app.router.add_get(path, handler)
     return app
@@ -91,43 +91,30 @@ class _Server:
         self._library = library
         self._links = Links()
 
-    async def home(self, _: web.Request) -> web.Response:
-        return await self._page(run_list)
+    def page(self, make: Callable[..., str], *, query: bool = False) -> Handler:
+        """Answers with a page: made of the run and the numbers in the address, and of its query."""
 
-    async def progress_list(self, _: web.Request) -> web.Response:
-        return await self._page(progress_list)
+        async def handler(request: web.Request) -> web.Response:
+            named = request.match_info
+            run = [named["run"]] if "run" in named else []
+            numbers = tuple(int(named[name]) for name in ("number", "agent", "peer") if name in named)
+            where = [numbers[0] if len(numbers) == 1 else numbers] if numbers else []
+            given = [request.query] if query else []
+            text = await asyncio.to_thread(make, self._library, self._links, *run, *where, *given)
+            return _html(text)
 
-    async def progress(self, request: web.Request) -> web.Response:
-        run = request.match_info["run"]
-        response = await self._page(progress_of, run)
-        running = await asyncio.to_thread(lambda: self._library.run(run).running)
+        return handler
+
+    async def progress(self, request: web.Request) -> web.StreamResponse:
+        response = await self.page(progress_of)(request)
+        running = await asyncio.to_thread(lambda: self._library.run(request.match_info["run"]).running)
         response.headers["X-Run-State"] = "running" if running else "done"
         return response
 
-    async def compare(self, request: web.Request) -> web.Response:
-        return await self._page(compare_page, request.query)
-
-    async def run(self, request: web.Request) -> web.Response:
-        return await self._page(run_page, request.match_info["run"])
-
-    async def tasks(self, request: web.Request) -> web.Response:
-        return await self._page(tasks_page, request.match_info["run"], request.query)
-
-    async def failures(self, request: web.Request) -> web.Response:
-        return await self._page(failures_page, request.match_info["run"], request.query)
-
-    async def task(self, request: web.Request) -> web.Response:
-        return await self._page(task_page, request.match_info["run"], _number(request, "number"), request.query)
-
-    async def response(self, request: web.Request) -> web.Response:
-        numbers = _number(request, "number"), _number(request, "agent")
-        return await self._page(response_page, request.match_info["run"], numbers, request.query)
-
-    async def pair(self, request: web.Request) -> web.Response:
+    async def pair(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("whole") and not from_own_page(request):
             raise RefusedError(403, "A map is computed when it is asked for on the viewer's own page.")
-        numbers = tuple(_number(request, name) for name in ("number", "agent", "peer"))
-        return await self._page(pair_page, request.match_info["run"], numbers, request.query)
+        return await self.page(pair_page, query=True)(request)
 
     async def report(self, request: web.Request) -> web.Response:
         text = await asyncio.to_thread(_report, self._library.run(request.match_info["run"]))
@@ -141,10 +128,6 @@ class _Server:
             raise PageNotFoundError(f"no file {name!r} here")
         return web.Response(body=static_file(name), content_type=STATIC[name], charset="utf-8")
 
-    async def _page(self, make: Callable[..., str], *arguments: object) -> web.Response:
-        text = await asyncio.to_thread(make, self._library, self._links, *arguments)
-        return _html(text)
-
 
 def static_file(name: str) -> bytes:
     """A style sheet, script or picture of the viewer."""
@@ -156,10 +139,6 @@ def _report(run: RunFolder) -> bytes:
     if path is None:
         raise PageNotFoundError("this run has no report.html")
     return path.read_bytes()
-
-
-def _number(request: web.Request, name: str) -> int:
-    return int(request.match_info[name])
 
 
 def _html(text: str, status: int = 200) -> web.Response:

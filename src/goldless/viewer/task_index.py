@@ -16,9 +16,8 @@ from goldless.reports.documents.fields import Unreadable, read_rows
 from goldless.reports.documents.scores import AgentNote
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables, Stamp, stamp
 
-SCORES = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": pl.Float64, "asked": pl.Int64} | {
-    "used": pl.Int64
-}
+KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String}
+SCORES = {**KEYS, "score": pl.Float64, "asked": pl.Int64, "used": pl.Int64}
 FAILURES = {"table": pl.String, "task": pl.String, "agent": pl.String, "kind": pl.String, "count": pl.UInt32}
 EXCERPT = 160
 FILES = ("response_scores.csv", "agents.jsonl")
@@ -95,6 +94,11 @@ class TaskIndex:
         """The agents, in the order of the run."""
         return tuple(agent.agent for agent in self.agents)
 
+    @property
+    def agent_numbers(self) -> dict[str, int]:
+        """The number of each agent."""
+        return {agent: number for number, agent in enumerate(self.agent_names)}
+
     def of_task(self, task: str) -> dict[tuple[str, str], dict[str, object]]:
         """The scores of a task, by metric and agent."""
         found = self.scores.filter(pl.col("task") == task)
@@ -109,9 +113,8 @@ class TaskIndex:
             frame = frame.join(self._matching(query).select("task"), on="task", how="semi", maintain_order="left")
         by = {"task": "number"}.get(query.order, query.order)
         frame = frame.sort(by, "number", descending=[query.descending, False], nulls_last=True)
-        pages = max(1, -(-len(frame) // query.size))
-        number = min(max(1, query.page), pages)
-        shown = frame.slice((number - 1) * query.size, query.size)
+        number, pages, begin = paged(len(frame), query.page, query.size)
+        shown = frame.slice(begin, query.size)
         return TaskPage(shown.to_dicts(), len(frame), number, pages, _float(lowest), _float(highest))
 
     def _by_task(self, query: TaskQuery) -> pl.DataFrame:
@@ -131,10 +134,7 @@ class TaskIndex:
             own = scores.filter(pl.col("agent") == query.agent)
             own = own.select("task", pl.col("score"), (pl.col("asked") - pl.col("used")).alias("missing"), "asked")
             found = own.join(found.drop("score", "missing", "asked"), on="task", how="left")
-        failures = self.failures
-        if query.agent is not None:
-            failures = failures.filter(pl.col("agent") == query.agent)
-        counted = failures.group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
+        counted = self._failures_of(query).group_by("task").agg(pl.col("count").sum().cast(pl.Int64).alias("failures"))
         return self.prompts.join(
             found, on="task", how="left" if query.agent is None or metric is None else "inner", maintain_order="left"
         ).join(counted, on="task", how="left", maintain_order="left")
@@ -146,9 +146,7 @@ class TaskIndex:
         elif query.failure == "none":
             frame = frame.filter(~failed)
         elif query.failure is not None:
-            some = self.failures.filter(pl.col("kind") == query.failure)
-            if query.agent is not None:
-                some = some.filter(pl.col("agent") == query.agent)
+            some = self._failures_of(query).filter(pl.col("kind") == query.failure)
             frame = frame.join(some.select("task").unique(), on="task", how="semi", maintain_order="left")
         if query.missing:
             frame = frame.filter(pl.col("missing").fill_null(0) > 0)
@@ -157,6 +155,10 @@ class TaskIndex:
         if query.high is not None:
             frame = frame.filter(pl.col("score") <= query.high)
         return frame
+
+    def _failures_of(self, query: TaskQuery) -> pl.DataFrame:
+        """What failed, of the agent that is asked for, if any."""
+        return self.failures.filter(query.agent is None or pl.col("agent") == query.agent)
 
     def _matching(self, query: TaskQuery) -> pl.DataFrame:
         """Tasks whose texts hold what is searched for, upper and lower case alike."""
@@ -173,6 +175,13 @@ class TaskIndex:
             found.append(frame.filter(wanted).select(pl.col("task").cast(pl.String)))
         named = self.prompts.lazy().filter(pl.col("task").str.contains(pattern)).select("task")
         return pl.concat([named, *found]).unique().collect()
+
+
+def paged(total: int, page: int, size: int) -> tuple[int, int, int]:
+    """Of so many rows in pages of a size: the page that is shown, how many there are, and the row it begins with."""
+    pages = max(1, -(-total // size))
+    page = min(max(1, page), pages)
+    return page, pages, (page - 1) * size
 
 
 def _float(value: object) -> float | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from goldless.reports.html.labels import decimals_for
 from goldless.viewer.asked import (
     Asked,
     ReviewWording,
+    Turn,
     asked_judgement,
     asked_logprob,
     asked_rewrite,
@@ -23,14 +24,14 @@ from goldless.viewer.asked import (
     words_note,
 )
 from goldless.viewer.evidence_tables import EvidenceTables
-from goldless.viewer.journal_lookup import Turn
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
 from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, StripToken, stored_map, strip
 from goldless.viewer.rendering import render
 from goldless.viewer.run_pages import page_number
-from goldless.viewer.task_index import TaskIndex
+from goldless.viewer.task_index import TaskIndex, paged
 
+Rows = Sequence[Mapping[str, Any]]
 ROWS_A_PAGE = 20
 """Pieces of evidence of one kind on a page, each with its prompt."""
 
@@ -56,11 +57,6 @@ class Place:
         return self.index.agent_names[number]
 
     @property
-    def agent_numbers(self) -> dict[str, int]:
-        """The number of each agent."""
-        return {agent: number for number, agent in enumerate(self.index.agent_names)}
-
-    @property
     def around(self) -> dict[str, int | None]:
         """The tasks before and after this one."""
         last = len(self.index.tasks) - 1
@@ -78,6 +74,9 @@ class EvidenceRow:
     asked: Asked
     turns: tuple[Turn, ...] = ()
     tokens: tuple[StripToken, ...] = ()
+
+
+MakeRows = Callable[[Rows], Iterable[EvidenceRow]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +159,7 @@ def _by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
 
 def _failure_counts(place: Place) -> dict[str | None, int]:
     rows = place.index.failures.filter(pl.col("task") == place.name)
-    counted: dict[str | None, int] = {}
-    for agent, number in rows.select("agent", "count").iter_rows():
-        counted[agent] = counted.get(agent, 0) + number
-    return counted
+    return dict(rows.group_by("agent").agg(pl.col("count").sum()).iter_rows())
 
 
 # --- one response ----------------------------------------------------------------------------------------------------
@@ -220,42 +216,46 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
         logprobs=_logprobs(about, page_number(given.get("logprobs"))),
         verdicts=_verdicts(about, page_number(given.get("verdicts"))),
         judgements=_judgements(about, page_number(given.get("judgements"))),
-        rewrites=_rewrites(about),
+        rewrites=[*_rewrites(about)],
         perturbed=about.perturbed,
-        agent_numbers=place.agent_numbers,
+        agent_numbers=place.index.agent_numbers,
         whole=bool(given.get("whole")),
     )
 
 
-def _paged(frame: pl.DataFrame, page: int) -> tuple[list[dict[str, Any]], int, int, int]:
-    pages = max(1, -(-len(frame) // ROWS_A_PAGE))
-    page = min(page, pages)
-    return frame.slice((page - 1) * ROWS_A_PAGE, ROWS_A_PAGE).to_dicts(), len(frame), page, pages
+def _evidence(
+    about: Subject, table: str, page: int, order: Callable[[pl.DataFrame], pl.DataFrame], make: MakeRows
+) -> EvidencePage:
+    """A page of a table's rows about the response: ``order`` chooses them, ``make`` finds the question behind each."""
+    frame = about.tables.of_task(table, about.place.name)
+    if len(frame):
+        frame = order(frame)
+    page, pages, begin = paged(len(frame), page, ROWS_A_PAGE)
+    return EvidencePage([*make(frame.slice(begin, ROWS_A_PAGE).to_dicts())], len(frame), page, pages)
 
 
 def _logprobs(about: Subject, page: int) -> EvidencePage:
     """Log-probabilities about the response: of others given it first, which make its score, then of itself."""
-    place = about.place
-    frame = about.tables.of_task("logprobs", place.name)
-    if not len(frame):
-        return EvidencePage([], 0, 1, 1)
     given, target = pl.col("given").eq_missing(about.agent), pl.col("target") == about.agent
-    frame = frame.filter(given | target).with_columns(given.alias("_given"))
-    frame = frame.sort("_given", "row", descending=[True, False]).drop("_given")
-    rows, total, page, pages = _paged(frame, page)
-    values = about.tables.per_token([row["row"] for row in rows])
-    pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
-    words, found = words_note(about.leaderboard), []
-    for row in rows:
-        scored = scored_texts(place, row, about.texts)
-        template = about.leaderboard.template(row.get("template"), "the run folder")
-        asked = asked_logprob(row, template, about.task, scored, words=words)
-        key = str(row.get("scorer")), scored.get(row["target"], "")
-        if key not in pieces and row["row"] in values:
-            pieces[key] = place.library.tokenizers.pieces(*key) if key[1] else None
-        tokens = strip(values[row["row"]], pieces.get(key)) if row["row"] in values else ()
-        found.append(EvidenceRow(row, asked, tokens=tokens))
-    return EvidencePage(found, total, page, pages)
+
+    def order(frame: pl.DataFrame) -> pl.DataFrame:
+        return frame.filter(given | target).sort(given, "row", descending=[True, False])
+
+    def made(rows: Rows) -> Iterator[EvidenceRow]:
+        values = about.tables.per_token([row["row"] for row in rows])
+        pieces: dict[tuple[str, str], tuple[str, ...] | None] = {}
+        words = words_note(about.leaderboard)
+        for row in rows:
+            scored = scored_texts(about.place, row, about.texts)
+            template = about.leaderboard.template(row.get("template"), "the run folder")
+            asked = asked_logprob(row, template, about.task, scored, words=words)
+            key = str(row.get("scorer")), scored.get(row["target"], "")
+            if key not in pieces and row["row"] in values:
+                pieces[key] = about.place.library.tokenizers.pieces(*key) if key[1] else None
+            tokens = strip(values[row["row"]], pieces.get(key)) if row["row"] in values else ()
+            yield EvidenceRow(row, asked, tokens=tokens)
+
+    return _evidence(about, "logprobs", page, order, made)
 
 
 def scored_texts(place: Place, row: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, str]:
@@ -271,36 +271,35 @@ def scored_texts(place: Place, row: Mapping[str, Any], texts: Mapping[str, str])
 
 def _verdicts(about: Subject, page: int) -> EvidencePage:
     place, texts = about.place, about.texts
-    frame = about.tables.of_task("verdicts", place.name)
-    if not len(frame):
-        return EvidencePage([], 0, 1, 1)
     second = (pl.col("second") == about.agent) & (pl.col("second_task") == place.name)
-    rows, total, page, pages = _paged(frame.filter((pl.col("first") == about.agent) | second), page)
-    reading = critic_reading(about.leaderboard)
-    others: dict[str, Mapping[str, str]] = {place.name: texts}
-    words, found = words_note(about.leaderboard), []
-    for row in rows:
-        task = row["second_task"]
-        if task not in others:
-            others[task] = about.tables.responses(task)
-        asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
-        found.append(_with_turns(about, row, asked, row.get("critic")))
-    return EvidencePage(found, total, page, pages)
+
+    def made(rows: Rows) -> Iterator[EvidenceRow]:
+        reading, words = critic_reading(about.leaderboard), words_note(about.leaderboard)
+        others: dict[str, Mapping[str, str]] = {place.name: texts}
+        for row in rows:
+            task = row["second_task"]
+            if task not in others:
+                others[task] = about.tables.responses(task)
+            asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
+            yield _with_turns(about, row, asked, row.get("critic"))
+
+    mine = (pl.col("first") == about.agent) | second
+    return _evidence(about, "verdicts", page, lambda frame: frame.filter(mine), made)
 
 
 def _judgements(about: Subject, page: int) -> EvidencePage:
-    frame = about.tables.of_task("judgements", about.place.name)
-    if not len(frame):
-        return EvidencePage([], 0, 1, 1)
-    columns = [name for name in ("first", "second", "agent") if name in frame.columns]
-    mine = pl.any_horizontal(*(pl.col(name).eq_missing(about.agent) for name in columns))
-    rows, total, page, pages = _paged(frame.filter(mine), page)
     wording = ReviewWording(about.review)
-    found = []
-    for row in rows:
-        asked = asked_judgement(row, wording, about.task.prompt, about.texts)
-        found.append(_with_turns(about, row, asked, wording.model(str(row["reviewer"]))))
-    return EvidencePage(found, total, page, pages)
+
+    def order(frame: pl.DataFrame) -> pl.DataFrame:
+        columns = [name for name in ("first", "second", "agent") if name in frame.columns]
+        return frame.filter(pl.any_horizontal(*(pl.col(name).eq_missing(about.agent) for name in columns)))
+
+    def made(rows: Rows) -> Iterator[EvidenceRow]:
+        for row in rows:
+            asked = asked_judgement(row, wording, about.task.prompt, about.texts)
+            yield _with_turns(about, row, asked, wording.model(str(row["reviewer"])))
+
+    return _evidence(about, "judgements", page, order, made)
 
 
 def _with_turns(about: Subject, row: Mapping[str, Any], asked: Asked, model: str | None) -> EvidenceRow:
@@ -309,13 +308,12 @@ def _with_turns(about: Subject, row: Mapping[str, Any], asked: Asked, model: str
     return EvidenceRow(row, asked.proved() if turns else asked, turns)
 
 
-def _rewrites(about: Subject) -> list[EvidenceRow]:
-    words, found = words_note(about.leaderboard), []
+def _rewrites(about: Subject) -> Iterator[EvidenceRow]:
+    words = words_note(about.leaderboard)
     for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
         template = about.leaderboard.template(row.get("template"), "the run folder")
         asked = asked_rewrite(row, template, about.texts.get(about.agent), words=words)
-        found.append(_with_turns(about, row, asked, row.get("rewriter")))
-    return found
+        yield _with_turns(about, row, asked, row.get("rewriter"))
 
 
 # --- two responses ---------------------------------------------------------------------------------------------------

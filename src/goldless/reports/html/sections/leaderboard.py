@@ -249,9 +249,9 @@ def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
 def raters_section(run: RunResults) -> Iterator[Block]:
     """How much one rater's labels tell about another's; None where no metric is of raters."""
     metrics = {} if run.leaderboard is None else run.leaderboard.metrics
-    for metric in metrics.values():
-        for criterion, one in metric.criteria.items() if isinstance(metric, RaterMetric) else ():
-            if len(metric.criteria) > 1:
+    for criteria in [metric.criteria for metric in metrics.values() if isinstance(metric, RaterMetric)]:
+        for criterion, one in criteria.items():
+            if len(criteria) > 1:
                 yield Heading((Name(criterion or "labels"),))
             yield _raters(one)
 

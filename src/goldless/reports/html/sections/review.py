@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.fields import Bounded
-from goldless.reports.documents.meta_evaluation import CriterionNote, ValueNote
+from goldless.reports.documents.meta_evaluation import AgreementDocument, CriterionNote, ValueNote
 from goldless.reports.documents.scores import RankingNote, ReviewDocument, ReviewerNote, TraitNote
 from goldless.reports.html.blocks import (
     Block,
@@ -208,12 +208,15 @@ COMPARISON_COLUMNS = (
 @section("agreement", "Agreement with people")
 def agreement_section(run: RunResults) -> Iterator[Block]:
     """Accuracy on decided pairs and rank correlation; None where nothing was held against people."""
-    found = run.agreement
-    for one in () if found is None else found.criteria:
-        level = percent(found.level)
+    found = AgreementDocument() if run.agreement is None else run.agreement
+    level = percent(found.level)
+    for one in found.criteria:
         if len(found.criteria) > 1:
             yield Heading((Name(one.criterion or "labels"),))
-        yield from (_labels(one), _accuracy(one, level), *_correlation(one, level), *_ceiling(one))
+        yield _labels(one)
+        yield _accuracy(one, level)
+        yield from _correlation(one, level)
+        yield from _ceiling(one)
         if one.comparisons:
             table = Table("Two judges on what both judged", COMPARISON_COLUMNS, one.comparisons)
             many = plural(len(one.comparisons), "comparison")

@@ -201,10 +201,10 @@ QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 @section("tasks", "Task by task")
 def task_scores_section(run: RunResults) -> Iterator[Figure]:
     """The spread of scores over tasks; None where the folder holds no scores of responses."""
-    scores = run.scores
-    for metric, board in () if scores is None else run.boards.items():
-        if (scores["metric"] == metric).any():
-            yield _tasks_figure(metric, board, scores.filter(pl.col("metric") == metric))
+    for metric, board in run.boards.items():
+        scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
+        if scores is not None and len(scores):
+            yield _tasks_figure(metric, board, scores)
 
 
 def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Figure:

@@ -85,6 +85,9 @@ class Result(Part):
     """SHA-256 of the study's tasks and responses; empty: not told."""
     complete: bool = True
     """Whether another run of the same command would find nothing left to ask."""
+    level: Level = 0.95
+    signature: Text = ""
+    notes: Texts = ()
 
 
 Found = TypeVar("Found", bound=Part)

@@ -35,7 +35,6 @@ class CrashTestDocument(Result):
     """``crash_test.json``."""
 
     margin: Annotated[float, Field(ge=0, lt=LARGEST)] = 0.0
-    level: Level = 0.95
     responses: Count = 0
     responses_there_are: Count = 0
     problems: dict[Text, Count] = EMPTY
@@ -81,13 +80,6 @@ class JudgeNote(Part):
     correlations: tuple[CorrelationNote, ...] = ()
 
 
-class JudgeComparisonNote(Part):
-    """Two judges on what both have judged."""
-
-    first: Text
-    second: Text
-
-
 class AlphaNote(Bounded):
     """Krippendorff's alpha."""
 
@@ -127,7 +119,7 @@ class CriterionNote(Part):
     criterion: Text | None = None
     labels: LabelCountsNote = LabelCountsNote()
     judges: tuple[JudgeNote, ...]
-    comparisons: tuple[JudgeComparisonNote, ...] = ()
+    comparisons: tuple[Part, ...] = ()
     ceiling: CeilingNote = CeilingNote()
     signature: Text = ""
     notes: Texts = ()
@@ -136,7 +128,6 @@ class CriterionNote(Part):
 class AgreementDocument(Result):
     """``agreement.json``."""
 
-    level: Level = 0.95
     criteria: tuple[CriterionNote, ...] = ()
 
 
@@ -168,27 +159,19 @@ class UnavailableNote(Part):
 class BiasDocument(Result):
     """``bias.json``."""
 
-    level: Level = 0.95
     rows: tuple[BiasNote, ...] = ()
     unavailable: tuple[UnavailableNote, ...] = ()
-    signature: Text = ""
 
 
 # --- cost ------------------------------------------------------------------------------------------------------------
-
-
-class ScaledNote(Part):
-    """What the same would cost on more tasks."""
-
-    tokens: Number = None
-    usd: Number = None
 
 
 class CostNote(Part):
     """What one model costs for one metric, or for all metrics of a run."""
 
     metrics: Texts = ()
-    scaled: ScaledNote = ScaledNote()
+    scaled: Part = Part()
+    """What the same would cost on more tasks."""
 
 
 class HeldOutNote(Part):
@@ -229,7 +212,6 @@ class CostDocument(Result):
     n_tasks: Count = 0
     tasks: Count = 0
     rows: tuple[CostNote, ...] = ()
-    notes: Texts = ()
     reviewers: tuple[Part, ...] = ()
     panels: PanelsNote | None = None
 
@@ -251,6 +233,4 @@ class ConsistencyDocument(Result):
     """``consistency.json``."""
 
     rows: tuple[ScorerAgreementNote, ...] = ()
-    level: Level = 0.95
     signatures: dict[Text, Text] = EMPTY
-    notes: Texts = ()

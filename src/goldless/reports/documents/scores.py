@@ -260,7 +260,6 @@ class ReviewDocument(Result):
 
     scale: Text = "?"
     exams: Texts = ()
-    signature: Text = ""
     reviewers: tuple[ReviewerNote, ...] = ()
     nobody_passed: Text = ""
     panel: PanelNote = PanelNote()
@@ -268,7 +267,6 @@ class ReviewDocument(Result):
     rankings: dict[Text, RankingNote] = EMPTY
     settings: ReviewSettings = ReviewSettings()
     failures: dict[Text, Count] = EMPTY
-    notes: Texts = ()
 
 
 # --- an edition of GRE-bench -----------------------------------------------------------------------------------------
@@ -285,18 +283,13 @@ class WrittenNote(Part):
     """None: results of before say it by ``flags`` alone."""
 
 
-class CleanScoreNote(Part):
-    """An agent's score on papers of one scope."""
-
-    scope: Text
-
-
 class ClockNote(Part):
     """Who cannot have seen which papers."""
 
     common: Texts = ()
     agents: tuple[Part, ...] = ()
-    scores: tuple[CleanScoreNote, ...] = ()
+    scores: tuple[Part, ...] = ()
+    """Of agents on the papers of a scope."""
     level: Level = 0.9
     scope_signatures: dict[Text, dict[Text, Text]] = EMPTY
     notes: Texts = ()

@@ -219,7 +219,7 @@ def comparison_table(data: Data, name: str, *, level: float, signature: str) -> 
             found.judges, key=lambda judge: -1.0 if judge.accuracy.accuracy is None else judge.accuracy.accuracy
         )
         best = f"; {first.name}, the most accurate, only: all are in the CSV and JSON"
-        shown = tuple(one for one in shown if first.name in {one.first, one.second})
+        shown = tuple(one for one in shown if first.name in {one.get("first"), one.get("second")})
     columns = (
         Column("statistic", "of"),
         Column("first", "first"),

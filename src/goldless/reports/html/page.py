@@ -25,7 +25,7 @@ from goldless.reports.html.sections.meta_evaluation import bias_section, cost_se
 from goldless.reports.html.sections.review import agreement_section, consistency_section, review_section
 from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
-from goldless.reports.html.words import TERMS, glossary
+from goldless.reports.html.words import WORDS, glossary
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
@@ -138,5 +138,5 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__}
-    environment.globals |= {"terms": TERMS, "table_html": table_html}
+    environment.globals |= {"words": WORDS, "table_html": table_html}
     return environment

@@ -75,18 +75,7 @@ def heat_map(
 
 def _cell(cell: HeatCell, box: tuple[float, float, float, float], *, written: bool) -> Markup:
     x, y, width, height = box
-    parts = [hint(cell.hint)] if cell.hint else []
-    parts.append(
-        element(
-            "rect",
-            x=x + 1,
-            y=y + 1,
-            width=width - 2,
-            height=height - 2,
-            class_="cell " + ("vermilion" if cell.strength < 0 else "blue"),
-            fill_opacity=f"{abs(cell.strength) * HEAT_OPACITY:.2f}",
-        )
-    )
+    parts = [hint(cell.hint), _patch(cell.strength, x + 1, y + 1, width - 2, height - 2)]
     text = cell.text if written else cell.sign
     if text:
         middle = (x + width / 2, y + height / 2 + 4)
@@ -94,20 +83,14 @@ def _cell(cell: HeatCell, box: tuple[float, float, float, float], *, written: bo
     return element("g", *parts)
 
 
+def _patch(strength: float, x: float, y: float, width: float, height: float) -> Markup:
+    class_, opacity = f"cell {'vermilion' if strength < 0 else 'blue'}", f"{abs(strength) * HEAT_OPACITY:.2f}"
+    return element("rect", x=x, y=y, width=width, height=height, class_=class_, fill_opacity=opacity)
+
+
 def _legend(legend: Legend, x: float, y: float) -> Markup:
     parts = []
     for strength, text in legend.steps:
-        parts.append(
-            element(
-                "rect",
-                x=x,
-                y=y,
-                width=16,
-                height=12,
-                class_="cell " + ("vermilion" if strength < 0 else "blue"),
-                fill_opacity=f"{abs(strength) * HEAT_OPACITY:.2f}",
-            )
-        )
-        parts.append(words(text, x + 21, y + 10.5, class_="tick"))
+        parts += [_patch(strength, x, y, 16, 12), words(text, x + 21, y + 10.5, class_="tick")]
         x += 21 + text_width(text, 11.5) + 18
     return Markup("").join(parts)

@@ -137,8 +137,7 @@ def _row(row: IntervalRow, scale: Scale, y: float, label_width: float, width: fl
         parts.append(line(scale(row.limit), y - 8, scale(row.limit), y + 8, "limit"))
     if row.aside:
         parts.append(words(row.aside, width - 2, y + 4, class_="aside", anchor="end"))
-    inside = [hint(row.hint)] if row.hint else []
-    return element("g", *inside, *parts)
+    return element("g", hint(row.hint), *parts)
 
 
 # --- scores of tasks as strips ---------------------------------------------------------------------------------------

@@ -149,7 +149,7 @@ def _band(band: Band, up: Scale, area: Area) -> Markup:
 
 
 def _point(point: Point, x: float, up: Scale) -> Markup:
-    parts = [hint(point.hint)] if point.hint else []
+    parts = [hint(point.hint)]
     if point.low is not None and point.high is not None:
         parts.append(line(x, up(point.low), x, up(point.high), f"whisker thin {point.tone}"))
     parts.append(mark(point.shape, x, up(point.y), point.tone, size=point.size))

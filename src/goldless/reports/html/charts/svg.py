@@ -74,8 +74,8 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def hint(text: str) -> Markup:
-    """What a pointer that rests on the element is told."""
-    return element("title", excerpt(text, LONGEST_HINT))
+    """What a pointer that rests on the element is told; nothing where there is nothing to tell."""
+    return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
 
 
 def label_room(width: float) -> float:

@@ -87,7 +87,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 def _clock(clock: ClockNote) -> Iterator[Block]:
     yield Table("Papers that became public after an agent's cut-off", CLOCK_COLUMNS, clock.agents)
     for scope in SCOPES:
-        rows = [row for row in clock.scores if row.scope == scope]
+        rows = [row for row in clock.scores if row.get("scope") == scope]
         if rows:
             whose = _whose(scope, clock)
             table = Table(f"Scores on {whose}", _columns(scope, percent(clock.level)), rows)

@@ -366,7 +366,9 @@ def _costs(found: CostDocument) -> Table:
         Column("scaled_usd", f"USD on {many} tasks", "usd", "unknown"),
     )
     rows = [
-        row.cells(metric=", ".join(row.metrics), scaled_tokens=row.scaled.tokens, scaled_usd=row.scaled.usd)
+        row.cells(
+            metric=", ".join(row.metrics), scaled_tokens=row.scaled.get("tokens"), scaled_usd=row.scaled.get("usd")
+        )
         for row in found.rows
     ]
     return Table(f"What it costs on {plural(found.n_tasks, 'task')}, and would cost on {many} like them", columns, rows)

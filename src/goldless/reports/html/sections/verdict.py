@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from goldless.reports.documents.fields import Bounded
 from goldless.reports.documents.scores import AgentScore, RankedMetric
 from goldless.reports.html.blocks import Block, Bullets, Inline, Name, Paragraph, Term, listed, warning
 from goldless.reports.html.labels import decimals_for, numeral, percent, plural
@@ -56,10 +57,14 @@ def _board_verdicts(run: RunResults) -> Iterator[list[Inline]]:
 
 def _interval(row: AgentScore, level: float, decimals: int) -> list[Inline]:
     tasks = f" on {plural(row.n, 'task')}" if row.n else ""
-    if row.low is None or row.high is None:
-        return [f" (no interval{tasks}). "]
-    ends = f"{numeral(row.low, decimals)} to {numeral(row.high, decimals)}"
-    return [" (", Term("interval", f"{percent(level)} interval"), f" {ends}{tasks}). "]
+    return [" (", *_ends(row, level, decimals), f"{tasks}). "]
+
+
+def _ends(found: Bounded, level: float, decimals: int = 3) -> list[Inline]:
+    if found.low is None or found.high is None:
+        return ["no interval"]
+    ends = f" {numeral(found.low, decimals)} to {numeral(found.high, decimals)}"
+    return [Term("interval", f"{percent(level)} interval"), ends]
 
 
 def _sure(lead: AgentScore, scored: Sequence[AgentScore]) -> list[Inline]:
@@ -144,13 +149,9 @@ def _agreement_verdicts(run: RunResults) -> Iterator[list[Inline]]:
         best = max(judges, key=lambda judge: judge.accuracy.accuracy or 0.0)
         found = best.accuracy
         on = f" on {one.criterion}" if one.criterion else ""
-        interval: list[Inline] = ["no interval"]
-        if found.low is not None and found.high is not None:
-            level = f"{percent(run.agreement.level)} interval"
-            interval = [Term("interval", level), f" {numeral(found.low)} to {numeral(found.high)}"]
         yield [
             Name(best.name),
             f" agrees most with people{on}: on {numeral(found.accuracy)} (",
-            *interval,
+            *_ends(found, run.agreement.level),
             f") of {plural(found.used, 'pair')} that they decided, on {plural(found.n_tasks, 'task')}.",
         ]

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.reports.documents.scores import LeaderboardDocument
 from goldless.reports.html.labels import decimals_for
 from goldless.reports.html.words import signature_settings
 from goldless.statistics.bootstrap import Interval, task_intervals
@@ -18,6 +19,7 @@ from goldless.viewer.links import Links
 from goldless.viewer.rendering import render
 from goldless.viewer.task_index import TaskIndex
 
+FloatArray = npt.NDArray[np.float64]
 RESAMPLES = 2_000
 LEVEL = 0.95
 TASKS_SHOWN = 100
@@ -112,7 +114,7 @@ def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, Ta
     )
 
 
-def _table(rows: pl.DataFrame, column: str, tasks: list[str], agents: list[str]) -> npt.NDArray[np.float64]:
+def _table(rows: pl.DataFrame, column: str, tasks: list[str], agents: list[str]) -> FloatArray:
     """Scores [tasks, agents], NaN where a run has none."""
     places = {task: number for number, task in enumerate(tasks)}
     columns = {agent: number for number, agent in enumerate(agents)}
@@ -123,9 +125,7 @@ def _table(rows: pl.DataFrame, column: str, tasks: list[str], agents: list[str])
     return values
 
 
-def _agents(
-    agents: list[str], before: npt.NDArray[np.float64], after: npt.NDArray[np.float64]
-) -> tuple[AgentDifference, ...]:
+def _agents(agents: list[str], before: FloatArray, after: FloatArray) -> tuple[AgentDifference, ...]:
     if not agents:
         return ()
     names: list[str | None] = [None, *agents]
@@ -137,23 +137,19 @@ def _agents(
     )
 
 
-def _means(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _means(values: FloatArray) -> FloatArray:
     """Mean over agents of each task; every task here has at least one."""
-    means: npt.NDArray[np.float64] = np.nanmean(values, axis=1)
+    means: FloatArray = np.nanmean(values, axis=1)
     return means
 
 
-def _mean(column: npt.NDArray[np.float64]) -> float | None:
+def _mean(column: FloatArray) -> float | None:
     there = column[~np.isnan(column)]
     return float(there.mean()) if len(there) else None
 
 
 def _tasks(
-    tasks: list[str],
-    before: npt.NDArray[np.float64],
-    after: npt.NDArray[np.float64],
-    first: TaskIndex,
-    second: TaskIndex,
+    tasks: list[str], before: FloatArray, after: FloatArray, first: TaskIndex, second: TaskIndex
 ) -> tuple[TaskDifference, ...]:
     if not tasks:
         return ()
@@ -167,9 +163,8 @@ def _tasks(
 
 
 def _signature(run: RunFolder, metric: str) -> dict[str, str]:
-    if metric.startswith("review: "):
-        return signature_settings("" if run.review is None else run.review.signature)
-    found = None if run.leaderboard is None else run.leaderboard.metrics.get(metric)
+    board = run.leaderboard or LeaderboardDocument()
+    found = run.review if metric.startswith("review: ") else board.metrics.get(metric)
     return signature_settings("" if found is None else found.signature)
 
 
@@ -189,36 +184,31 @@ def _fingerprint(run: RunFolder) -> str | None:
 
 def compare_page(library: Library, links: Links, given: Mapping[str, str]) -> str:
     """Two runs compared, or the form that asks which."""
-    runs = library.summaries()
     names = given.get("first") or "", given.get("second") or ""
+    if any(names) and not all(names):
+        raise UserError("name two runs to compare; one came")
     metrics: tuple[str, ...] = ()
     found = None
     if all(names):
-        first, second = (library.run(name) for name in names)
-        indexes = library.index(first), library.index(second)
-        metrics = common_metrics(*indexes)
-        metric = given.get("metric") or next(iter(metrics), "")
-        if given.get("metric") and metric not in metrics:
-            metric = next(iter(metrics), "")
+        first, second = ((run, library.index(run)) for run in map(library.run, names))
+        metrics = common_metrics(first[1], second[1])
         if metrics:
-            found = compare_runs((first, indexes[0]), (second, indexes[1]), metric)
-    elif any(names):
-        raise UserError("name two runs to compare; one came")
-    ends = [x for row in found.agents for x in (row.difference.low, row.difference.high)] if found else []
-    there = [0.0, *(x for x in ends if x is not None)]
-    values = [x for row in found.agents for x in (row.first, row.second)] if found else []
+            asked = given.get("metric")
+            found = compare_runs(first, second, asked if asked in metrics else metrics[0])
+    agents = found.agents if found else ()
+    ends = [x for row in agents for x in (0.0, row.difference.low, row.difference.high) if x is not None]
     return render(
         "compare.html",
         links,
-        runs=runs,
+        runs=library.summaries(),
         first=names[0],
         second=names[1],
         metrics=metrics,
         found=found,
         tasks=found.tasks[:TASKS_SHOWN] if found else (),
-        lowest=min(there),
-        highest=max(there),
-        decimals=decimals_for(values),
+        lowest=min(ends, default=0.0),
+        highest=max(ends, default=0.0),
+        decimals=decimals_for(x for row in agents for x in (row.first, row.second)),
         level=LEVEL,
         resamples=RESAMPLES,
     )

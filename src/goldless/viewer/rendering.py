@@ -10,6 +10,8 @@ import jinja2
 from markupsafe import Markup
 
 from goldless._version import __version__
+from goldless.reports.html.charts.axis import Scale
+from goldless.reports.html.charts.svg import element, line
 from goldless.reports.html.labels import is_number, numeral, visible
 from goldless.reports.report_table import MINUS
 from goldless.viewer.links import Links
@@ -93,18 +95,14 @@ def moment(value: datetime | None) -> str:
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:
     """An interval as a line with the value as a dot, on a scale that all rows share; zero is marked."""
-    span = (highest - lowest) or 1.0
-
-    def place(x: float) -> str:
-        return f"{4 + (BAR_WIDTH - 8) * min(1.0, max(0.0, (x - lowest) / span)):.1f}"
-
+    place = Scale(lowest, lowest + ((highest - lowest) or 1.0), 4, BAR_WIDTH - 4)
     middle = BAR_HEIGHT / 2
     parts = []
     if lowest < 0 < highest:
-        parts.append(f'<line class="zero" x1="{place(0)}" x2="{place(0)}" y1="0" y2="{BAR_HEIGHT}"/>')
+        parts.append(line(place(0), 0, place(0), BAR_HEIGHT, "zero"))
     if low is not None and high is not None:
-        parts.append(f'<line class="span" x1="{place(low)}" x2="{place(high)}" y1="{middle}" y2="{middle}"/>')
+        parts.append(line(place(low), middle, place(high), middle, "span"))
     if value is not None:
-        parts.append(f'<circle class="dot" cx="{place(value)}" cy="{middle}" r="3.5"/>')
-    head = f'<svg class="bar" width="{BAR_WIDTH}" height="{BAR_HEIGHT}" aria-hidden="true" focusable="false">'
-    return Markup(head + "".join(parts) + "</svg>")  # noqa: S704 - numbers only
+        parts.append(element("circle", class_="dot", cx=place(value), cy=middle, r=3.5))
+    size = {"width": BAR_WIDTH, "height": BAR_HEIGHT}
+    return element("svg", *parts, class_="bar", aria_hidden="true", focusable="false", **size)

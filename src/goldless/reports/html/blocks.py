@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
-from goldless.reports.html.charts.svg import element
 from goldless.reports.html.labels import is_number, label, visible
+from goldless.reports.html.words import WORDS
 from goldless.reports.report_table import Column, Kind
 
 if TYPE_CHECKING:
@@ -214,6 +216,16 @@ class HtmlCell:
     """The number, written so that nothing is lost."""
     absent: bool = False
 
+    @property
+    def is_markup(self) -> bool:
+        """Whether it was made elsewhere."""
+        return isinstance(self.text, Markup)
+
+    @property
+    def is_long(self) -> bool:
+        """Whether it needs a broad column."""
+        return len(self.text.striptags() if isinstance(self.text, Markup) else self.text) > LONG
+
 
 def html_cells(columns: Iterable[Column], row: Row) -> Iterator[tuple[Column, HtmlCell]]:
     """The cells of a row; an interval has one for each of its ends."""
@@ -237,31 +249,29 @@ def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, 
     single = [one for column in columns for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)
-    headings = [element("th", _shown(one.heading), scope="col", class_=None if one.left else "n") for one in single]
-    body = [
-        element("tr", *(_written(*cell, head=place == head) for place, cell in enumerate(html_cells(columns, row))))
-        for row in rows
-    ]
-    return element(
-        "table",
-        element("caption", _shown(caption), class_=class_ or None),
-        element("thead", element("tr", *headings)),
-        element("tbody", *body),
+    cells = ([cell for _, cell in html_cells(columns, row)] for row in rows)
+    module: Any = environment().get_template("table.html").module
+    made: Markup = module.table(single, head, cells, caption, class_)
+    return made
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+
+@functools.cache
+def environment() -> Environment:
+    """The templates, read once."""
+    found = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
+    found.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__, "shown": _shown}
+    found.globals |= {"words": WORDS, "table_html": table_html}
+    return found
 
 
 def _shown(text: str) -> str:
     return text if isinstance(text, Markup) else visible(text)
-
-
-def _written(column: Column, cell: HtmlCell, *, head: bool) -> Markup:
-    read = cell.text.striptags() if isinstance(cell.text, Markup) else cell.text
-    classes = ["absent"] * cell.absent + ["n"] * (not column.left) + ["long"] * (len(read) > LONG)
-    named = column.kind == "name" and not cell.absent and not isinstance(cell.text, Markup)
-    return element(
-        "th" if head else "td",
-        element("bdi", cell.text) if named else cell.text,
-        scope="row" if head else None,
-        class_=" ".join(classes) or None,
-        data_v=cell.value,
-    )

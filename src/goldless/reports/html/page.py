@@ -5,18 +5,16 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections import Counter
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.reports.html.blocks import Section, SectionMaker, table_html
+from goldless.reports.html.blocks import Section, SectionMaker, environment
 from goldless.reports.html.charts.svg import light_css, theme_css
-from goldless.reports.html.labels import label, visible
+from goldless.reports.html.labels import label
 from goldless.reports.html.run_results import RunResults, read_run
 from goldless.reports.html.sections.asked import asked_section, missing_section
 from goldless.reports.html.sections.edition import edition_section
@@ -25,7 +23,7 @@ from goldless.reports.html.sections.meta_evaluation import bias_section, cost_se
 from goldless.reports.html.sections.review import agreement_section, consistency_section, review_section
 from goldless.reports.html.sections.scores import comparisons_section, pair_scores_section, task_scores_section
 from goldless.reports.html.sections.verdict import verdict_blocks
-from goldless.reports.html.words import WORDS, glossary
+from goldless.reports.html.words import glossary
 
 REPORT = "report.html"
 HERE = Path(__file__).parent
@@ -72,7 +70,7 @@ def report_page(run: RunResults) -> str:
     styles = [_trusted(light_css()), _trusted(theme_css()), _file("chart.css"), _file("style.css")]
     script = _file("report.js")
     return (
-        _environment()
+        environment()
         .get_template("report.html")
         .render(
             study=label(run.study),
@@ -96,7 +94,7 @@ def _drawn(section: Section, used: set[str]) -> Markup:
         seen[slug] += 1
         return f"{slug}-{seen[slug]}"
 
-    module: Any = _environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add})
+    module: Any = environment().get_template("blocks.html").make_module({"numbered": numbered, "use": used.add})
     return Markup("").join(module.block(block) for block in section.blocks)
 
 
@@ -125,18 +123,3 @@ def _file(name: str) -> Markup:
 def _trusted(text: str) -> Markup:
     """Our own styles and script, which hold nothing of anybody else's."""
     return Markup(text)  # noqa: S704 - written by us, from files of this package
-
-
-@cache
-def _environment() -> Environment:
-    """The templates, read once."""
-    environment = Environment(
-        loader=FileSystemLoader(HERE / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"visible": visible, "label": label, "kind": lambda block: type(block).__name__}
-    environment.globals |= {"words": WORDS, "table_html": table_html}
-    return environment

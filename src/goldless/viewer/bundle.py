@@ -5,11 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import permutations
 from pathlib import Path
 
 from goldless.errors import UserError
 from goldless.viewer.library import Library
-from goldless.viewer.links import BundleLinks, folder_names, pair_file, response_file, task_file
+from goldless.viewer.links import BundleLinks, folder_names, page_file
 from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.viewer.server import STATIC, static_file
 from goldless.viewer.task_pages import pair_page, response_page, task_page
@@ -111,15 +112,11 @@ class _Site:
 
     def _write_task(self, links: BundleLinks, name: str, number: int, base: str) -> None:
         library = self._library
-        index = library.index(library.run(name))
-        self.write(f"{base}/{task_file(number)}", task_page(library, links, name, number, {}))
-        agents = range(len(index.agents))
+        agents = range(len(library.index(library.run(name)).agents))
+        self.write(f"{base}/{page_file(number)}", task_page(library, links, name, number, {}))
         for agent in agents:
             text = response_page(library, links, name, (number, agent), {})
-            self.write(f"{base}/{response_file(number, agent)}", text)
-        if links.pairs:
-            for agent in agents:
-                for peer in agents:
-                    if agent != peer:
-                        text = pair_page(library, links, name, (number, agent, peer), {})
-                        self.write(f"{base}/{pair_file(number, agent, peer)}", text)
+            self.write(f"{base}/{page_file(number, agent)}", text)
+        for agent, peer in permutations(agents, 2) if links.pairs else ():
+            text = pair_page(library, links, name, (number, agent, peer), {})
+            self.write(f"{base}/{page_file(number, agent, peer)}", text)

@@ -44,15 +44,15 @@ class Links:
 
     def task(self, run: str, number: int) -> str | None:
         """One task."""
-        return self._of(run, f"/tasks/{number}", task_file(number), number=number)
+        return self._of(run, f"/tasks/{number}", page_file(number), number=number)
 
     def response(self, run: str, number: int, agent: int, query: Query | None = None) -> str | None:
         """The evidence on one response."""
-        return self._of(run, f"/tasks/{number}/agents/{agent}", response_file(number, agent), query, number=number)
+        return self._of(run, f"/tasks/{number}/agents/{agent}", page_file(number, agent), query, number=number)
 
     def pair(self, run: str, number: int, agent: int, peer: int, query: Query | None = None) -> str | None:
         """The information map of two responses."""
-        return self._of(run, f"/tasks/{number}/pairs/{agent}/{peer}", pair_file(number, agent, peer), query, number)
+        return self._of(run, f"/tasks/{number}/pairs/{agent}/{peer}", page_file(number, agent, peer), query, number)
 
     def failures(self, run: str, query: Query | None = None) -> str | None:
         """What failed in a run."""
@@ -114,19 +114,9 @@ class BundleLinks(Links):
         return f"{self.up}runs/{self.folders[run]}/{file}" if held and not query and run in self.folders else None
 
 
-def task_file(number: int) -> str:
-    """The file of a task in a static site."""
-    return f"tasks/{number}.html"
-
-
-def response_file(number: int, agent: int) -> str:
-    """The file of a response's evidence."""
-    return f"tasks/{number}-{agent}.html"
-
-
-def pair_file(number: int, agent: int, peer: int) -> str:
-    """The file of an information map."""
-    return f"tasks/{number}-{agent}-{peer}.html"
+def page_file(*numbers: int) -> str:
+    """The file in a static site of a task, of a response to it (task, agent), or of an information map (and peer)."""
+    return f"tasks/{'-'.join(map(str, numbers))}.html"
 
 
 def folder_names(runs: Sequence[str]) -> dict[str, str]:

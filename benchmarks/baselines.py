@@ -23,7 +23,7 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 
 import goldless
-from goldless.metrics.baselines import baseline
+from goldless.metrics.catalogue import baseline
 
 Pairs = list[tuple[str, str]]
 

@@ -28,7 +28,7 @@ import scipy.stats
 from scipy.special import stdtrit
 
 from goldless.statistics.bootstrap import FARTHEST, Interval, task_intervals
-from goldless.statistics.score_table import score_table
+from goldless.statistics.standings import score_table
 
 FloatArray = npt.NDArray[np.float64]
 Result = TypeVar("Result")

@@ -39,8 +39,7 @@ import numpy.typing as npt
 from scipy.special import expit, ndtr, stdtrit
 
 from goldless.judging.critic_questions import derangements
-from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
-from goldless.statistics.draws import draw_counts
+from goldless.statistics.bootstrap import FEW_TASKS, draw_counts, task_intervals
 from goldless.statistics.effects import paired_d, pooled_smd
 
 FloatArray = npt.NDArray[np.float64]

@@ -1,10 +1,20 @@
-"""Files that are whole or not there."""
+"""Files that are whole or not there.
+
+Evidence on disk: tables in parts, each written whole when its rows have arrived.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+
+import polars as pl
 
 
 def write_text(path: Path, text: str) -> None:
@@ -20,3 +30,93 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         aside.replace(path)
     finally:
         aside.unlink(missing_ok=True)
+
+
+ROWS_PER_GROUP = 5_000
+"""Of Parquet: few enough that one task's rows are found without reading much else."""
+ROWS_PER_PART = 20_000
+
+
+class EvidenceParts:
+    """The parts of a run's tables while it is under way, in a folder that goes with this object.
+
+    Rows are appended by the place of their batch: batches that arrive early wait for those before them, so that the
+    same evidence gives the same parts, whatever the order of the replies.
+    """
+
+    def __init__(self) -> None:
+        self._tables: dict[str, _Table] = {}
+
+    @cached_property
+    def _folder(self) -> Path:
+        folder = Path(tempfile.mkdtemp(prefix="goldless-evidence-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder
+
+    def append(self, table: str, place: int, rows: pl.DataFrame) -> None:
+        """Take the rows of the batch with this number, counted from 0 in each table."""
+        if table not in self._tables:
+            self._tables[table] = _Table(self._folder / table)
+        self._tables[table].append(place, rows)
+
+    def scan(self, table: str) -> pl.LazyFrame | None:
+        """All rows appended so far, but for those that wait for others, read when collected; None: there are none."""
+        if table not in self._tables:
+            return None
+        self._tables[table].flush()
+        files = sorted(self._tables[table].folder.glob("part-*.parquet"))
+        return pl.scan_parquet(files) if files else None
+
+
+@dataclass(slots=True)
+class _Table:
+    folder: Path
+    early: dict[int, pl.DataFrame] = field(default_factory=dict)
+    next_place: int = 0
+    ready: list[pl.DataFrame] = field(default_factory=list)
+    parts: int = 0
+
+    def append(self, place: int, rows: pl.DataFrame) -> None:
+        self.early[place] = rows
+        while self.next_place in self.early:
+            self.ready.append(self.early.pop(self.next_place))
+            self.next_place += 1
+        if sum(map(len, self.ready)) >= ROWS_PER_PART:
+            self.flush()
+
+    def flush(self) -> None:
+        if self.ready:
+            write_part(pl.concat(self.ready), self.folder, self.parts)
+            self.parts += 1
+            self.ready.clear()
+
+
+def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
+    """Write one part of a table, whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_whole(
+        folder / f"part-{number:05}.parquet", lambda path: rows.write_parquet(path, row_group_size=ROWS_PER_GROUP)
+    )
+
+
+def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: str) -> None:
+    """Write a table in parts in place of what a run before wrote; without rows it is not there."""
+    aside = folder / f".{name}.parts"
+    shutil.rmtree(aside, ignore_errors=True)
+    try:
+        for number, rows in enumerate(_batches(table)):
+            write_part(rows, aside, number)
+        shutil.rmtree(folder / name, ignore_errors=True)
+        for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
+            (folder / f"{name}.{before}").unlink(missing_ok=True)
+        if aside.is_dir():
+            aside.rename(folder / name)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def _batches(table: pl.LazyFrame | pl.DataFrame | None) -> Iterator[pl.DataFrame]:
+    if isinstance(table, pl.DataFrame):
+        yield from (rows for rows in table.iter_slices(ROWS_PER_PART) if len(rows))
+    elif table is not None:
+        yield from (rows for rows in table.collect_batches(chunk_size=ROWS_PER_PART, maintain_order=True) if len(rows))

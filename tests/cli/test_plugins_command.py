@@ -80,8 +80,8 @@ def test_a_plugin_that_cannot_be_loaded_says_why_and_the_exit_code_is_0(goldless
 
 def test_the_catalogue_of_a_group_refuses_a_shape_and_a_name_that_is_taken(goldless, installed, monkeypatch):
     catalogue = Catalogue("goldless.models", {"ours": len}, lambda value: None if callable(value) else "not callable")
-    monkeypatch.setattr("goldless.text_items.CATALOGUE_OF_A_TEST", catalogue, raising=False)
-    monkeypatch.setattr(command, "CATALOGUES", dict.fromkeys(GROUPS, "goldless.text_items"))
+    monkeypatch.setattr("goldless.records.CATALOGUE_OF_A_TEST", catalogue, raising=False)
+    monkeypatch.setattr(command, "CATALOGUES", dict.fromkeys(GROUPS, "goldless.records"))
     installed(
         entry("goldless.models", "ours", "math:sqrt"),
         entry("goldless.models", "pi", "math:pi"),

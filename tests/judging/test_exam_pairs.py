@@ -13,12 +13,15 @@ from goldless.judging.exams.items import (
     ExamPair,
     all_pairs,
     both_orders,
+    consistency_pairs,
     drawn_pairs,
+    human_split,
     open_questions,
     pair_of,
     single_ratings,
+    sit_consistency,
+    sit_human,
 )
-from goldless.judging.exams.pairwise import consistency_pairs, human_split, sit_consistency, sit_human
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.scripted import ScriptedModel

@@ -10,7 +10,7 @@ import pytest
 from tokenizers import Tokenizer, models, pre_tokenizers
 
 from goldless.errors import PrerequisiteError
-from goldless.metrics.baselines import baseline
+from goldless.metrics.catalogue import baseline
 from goldless.metrics.embedding_similarity import SentenceSimilarity
 from goldless.models import sentence_embedding
 from goldless.models.sentence_embedding import SentenceEmbedder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import MetricError
-from goldless.metrics.judgement_parsing import read_pairwise, read_rating
+from goldless.metrics.judgement_table import read_pairwise, read_rating
 
 
 @pytest.mark.parametrize(

@@ -24,8 +24,8 @@ from goldless.metrics.label_agreement import (
     score_credits,
 )
 from goldless.metrics.pair_labels import RatingTable, pair_labels
-from goldless.metrics.shares import task_shares, wilson
 from goldless.records import Rating
+from goldless.statistics.bootstrap import task_shares, wilson
 from goldless.statistics.rank_correlation import rank_correlations
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 

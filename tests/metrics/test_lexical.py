@@ -14,9 +14,8 @@ from sacrebleu.metrics.bleu import BLEU
 
 from goldless.errors import MetricError
 from goldless.metrics import lexical
-from goldless.metrics.baselines import BASELINES, baseline
-from goldless.metrics.lexical import Bleu, Length, Rouge, common_subsequence, token_places
-from goldless.metrics.word_tokens import word_tokenizer
+from goldless.metrics.catalogue import BASELINES, baseline
+from goldless.metrics.lexical import Bleu, Length, Rouge, common_subsequence, token_places, word_tokenizer
 
 logging.getLogger("sacrebleu").setLevel(logging.ERROR)  # it advises against what the paper did
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from goldless.meta_evaluation.perturbations.sentence_deletion import delete_as_published
-from goldless.metrics.baselines import baseline
+from goldless.metrics.catalogue import baseline
 from goldless.metrics.chair import PanelScores
 from goldless.metrics.label_agreement import accuracy, score_credits
 from goldless.metrics.pair_labels import pair_labels

@@ -25,7 +25,7 @@ from goldless.metrics.exam_traits import (
     pertinence,
     self_confidence,
 )
-from goldless.metrics.judgement_parsing import read_pairwise, read_rating
+from goldless.metrics.judgement_table import read_pairwise, read_rating
 from goldless.metrics.label_agreement import (
     accuracy,
     compare_credits,

@@ -9,9 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from goldless.errors import MetricError
-from goldless.metrics.bradley_terry import bradley_terry, bradley_terry_batch, has_finite_strengths
 from goldless.metrics.chair import panel_scores, panel_verdicts
-from goldless.metrics.ranking import rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
+from goldless.metrics.ranking import (
+    bradley_terry,
+    bradley_terry_batch,
+    has_finite_strengths,
+    rank_by_bradley_terry,
+    rank_by_mean,
+    rank_by_win_rate,
+)
 from judgement_columns import pair_judgements_from_columns, response_ratings_from_columns
 
 

@@ -10,9 +10,9 @@ import pytest
 
 from goldless.records import Response, Task
 from goldless.runs.explaining import ExplainOptions, explain_pair
+from goldless.runs.opening import task_marks, training_notes
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.trained_scorer import task_marks, training_notes
 from goldless.studies import read_study
 from goldless.templates import TEMPLATES, Template
 

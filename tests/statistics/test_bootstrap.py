@@ -152,7 +152,7 @@ def test_an_agents_interval_does_not_depend_on_which_other_agents_there_are():
 def test_drawing_in_several_parts_and_agents_one_by_one_changes_nothing_but_rounding(monkeypatch):
     values = table()
     whole = task_intervals(values, resamples=500)
-    monkeypatch.setattr("goldless.statistics.draws.ELEMENTS_AT_ONCE", 60)
+    monkeypatch.setattr("goldless.statistics.bootstrap.ELEMENTS_AT_ONCE", 60)
     monkeypatch.setattr("goldless.statistics.bootstrap.MEANS_AT_ONCE", 500)
     for part, interval in zip(task_intervals(values, resamples=500), whole, strict=True):
         assert (part.mean, part.n) == (interval.mean, interval.n)

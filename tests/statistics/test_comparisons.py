@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.statistics.comparisons import EXACT_UP_TO, compare_all, holm, sign_flip_p
+from goldless.statistics.standings import EXACT_UP_TO, compare_all, holm, sign_flip_p
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 11])
@@ -140,5 +140,5 @@ def test_comparing_in_several_parts_changes_nothing(monkeypatch):
     values = np.random.default_rng(9).normal(size=(20, 4))
     values[3, 2] = np.nan
     whole = compare_all(list("abcd"), values, permutations=700)
-    monkeypatch.setattr("goldless.statistics.comparisons.ELEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr("goldless.statistics.standings.ELEMENTS_AT_ONCE", 100)
     assert compare_all(list("abcd"), values, permutations=700) == whole

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goldless.statistics.draws import draw_counts
+from goldless.statistics.bootstrap import draw_counts
 
 
 def test_counts_are_those_of_the_seeded_integers():
@@ -18,7 +18,7 @@ def test_counts_are_those_of_the_seeded_integers():
 @pytest.mark.parametrize("at_once", [1, 7, 20, 1000])
 def test_the_size_of_the_blocks_changes_nothing(monkeypatch, at_once):
     whole = np.vstack(list(draw_counts(7, seed=3, resamples=50)))
-    monkeypatch.setattr("goldless.statistics.draws.ELEMENTS_AT_ONCE", at_once)
+    monkeypatch.setattr("goldless.statistics.bootstrap.ELEMENTS_AT_ONCE", at_once)
     blocks = list(draw_counts(7, seed=3, resamples=50))
     assert max(map(len, blocks)) == min(50, max(1, at_once // 7))
     assert np.array_equal(np.vstack(blocks), whole)

@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 from goldless.statistics.effects import compare_groups
-from goldless.statistics.score_table import score_table
+from goldless.statistics.standings import score_table
 
 pytestmark = pytest.mark.recorded
 

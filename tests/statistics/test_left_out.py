@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import task_intervals
-from goldless.statistics.left_out import groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import groups_left_out, left_out_intervals, task_intervals
 
 
 def test_of_a_mean_it_is_the_interval_of_the_mean():

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import UserError
-from goldless.statistics.score_table import score_table
+from goldless.statistics.standings import score_table
 
 
 def test_means_are_those_polars_groups_to():

@@ -14,8 +14,7 @@ import anyio
 import pytest
 
 from goldless.errors import MetricError
-from goldless.records import Task
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 from goldless.user_metrics.child_process import watchdog
 from goldless.user_metrics.commands import most_output
@@ -252,7 +251,7 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
         "import anyio, signal, sys\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup hand down that it is ignored
         "from goldless.records import Task\n"
-        "from goldless.text_items import TextItem\n"
+        "from goldless.records import TextItem\n"
         "from goldless.user_metrics.catalogue import find_user_metric\n"
         f"metric = find_user_metric('command:' + {shlex.join([sys.executable, str(program)])!r})\n"
         "anyio.run(metric.scores, [TextItem(Task('t'), 'ann', 'x', {})])\n"

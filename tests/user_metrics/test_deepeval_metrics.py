@@ -13,8 +13,7 @@ import anyio
 import pytest
 
 from goldless.errors import MetricError, PrerequisiteError
-from goldless.records import Task
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 
 ITEMS = [

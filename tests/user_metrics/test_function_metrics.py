@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from goldless.errors import MetricError, PrerequisiteError
-from goldless.records import Task
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 from goldless.user_metrics.scores import number_score
 

@@ -9,8 +9,7 @@ import anyio
 import pytest
 
 from goldless.errors import MetricError
-from goldless.records import Task
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import find_user_metric
 from goldless.user_metrics.other_tools import assertion_context, grade
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.text_items import ItemScore
+from goldless.records import ItemScore
 from goldless.user_metrics.commands import read_score_lines
 
 

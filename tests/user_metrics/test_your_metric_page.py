@@ -7,8 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from goldless.records import Task
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, Task, TextItem
 from goldless.user_metrics.catalogue import USER_METRICS, find_user_metric
 
 DOCS = Path(__file__).parents[2] / "docs"

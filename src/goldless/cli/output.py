@@ -50,8 +50,7 @@ class Output:
         """
         import anyio
 
-        from goldless.runs.progress_file import ProgressFile
-        from goldless.runs.store import check_writable
+        from goldless.runs.store import ProgressFile, check_writable
         from goldless.studies import as_study
 
         source = as_study(study)

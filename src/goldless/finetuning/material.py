@@ -12,8 +12,8 @@ from goldless.errors import UserError, nearest
 from goldless.finetuning.options import FinetuneOptions
 from goldless.models.interface import content_hash
 from goldless.records import CallFailure, Task
+from goldless.runs.collection import preprocessors
 from goldless.runs.recorded import recorded_rewrites
-from goldless.runs.wordings import preprocessors
 from goldless.studies import Study
 from goldless.templates import Template, find_template
 

@@ -45,9 +45,8 @@ from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification, parse_specification
-from goldless.runs.opening import OpenModel, Part, Spending, open_models
+from goldless.runs.opening import TRAINED_ON, OpenModel, Part, Spending, open_models, task_marks
 from goldless.runs.options import Options, Progress
-from goldless.runs.trained_scorer import TRAINED_ON, task_marks
 from goldless.studies import Study
 from goldless.templates import FIELDS
 

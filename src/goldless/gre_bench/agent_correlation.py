@@ -22,7 +22,7 @@ from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.meta_evaluation.consistency import COEFFICIENTS, FEWEST_AGENTS, Coefficient, correlations
 from goldless.signature import Signature
-from goldless.statistics.comparisons import holm
+from goldless.statistics.standings import holm
 
 EXACT_UP_TO = 7
 """Up to this many agents all pairings are tried (5,040)."""

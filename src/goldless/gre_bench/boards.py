@@ -22,9 +22,9 @@ from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
-from goldless.studies.agent_table import read_agents
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
 from goldless.studies.tables import Source
+from goldless.studies.task_table import read_agents
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are no scores."""

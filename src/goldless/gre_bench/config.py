@@ -17,9 +17,9 @@ from goldless.errors import UserError, nearest
 from goldless.files import write_text
 from goldless.gre_bench.papers import reads_as_person
 from goldless.records import Agent
-from goldless.studies.agent_table import read_agents
 from goldless.studies.checking import all_at_once
 from goldless.studies.tables import Source
+from goldless.studies.task_table import read_agents
 
 METRICS = ("gem", "gem-s[abstract]", "gem-s[assw]")
 """The three of the GEM paper, section 5."""

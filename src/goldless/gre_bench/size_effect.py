@@ -23,7 +23,7 @@ from goldless.gre_bench.boards import Board
 from goldless.gre_bench.papers import HUMAN
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.statistics.left_out import left_out_intervals
+from goldless.statistics.bootstrap import left_out_intervals
 
 Family = tuple[FloatArray, FloatArray]
 """log10 of the parameters, and scores."""

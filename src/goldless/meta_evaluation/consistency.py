@@ -25,8 +25,7 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.statistics.bootstrap import task_intervals
-from goldless.statistics.draws import draw_counts
+from goldless.statistics.bootstrap import draw_counts, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
 

@@ -14,8 +14,8 @@ from goldless.meta_evaluation.metric_results import Scores, pair_scores, respons
 from goldless.meta_evaluation.perturbations.perturbation import Kind, Must, Perturbation, PerturbedText
 from goldless.runs.options import Options
 from goldless.runs.outcomes import MetricScores
-from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import EffectSize, paired_d, pooled_smd
+from goldless.statistics.standings import holm, sign_flip_p
 
 FloatArray = npt.NDArray[np.float64]
 Rating = Literal["pass", "fail", "not shown"]

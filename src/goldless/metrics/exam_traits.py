@@ -21,8 +21,7 @@ from goldless.evidence import JudgementEvidence
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.metrics.shares import ShareMethod, task_shares
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import ShareMethod, task_intervals, task_shares
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
 ConfidenceItem = tuple[str, float | None]

@@ -20,10 +20,9 @@ from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.pair_labels import PairLabels, RatingTable
-from goldless.metrics.shares import ShareMethod, task_shares
-from goldless.statistics.bootstrap import task_intervals
-from goldless.statistics.comparisons import holm, sign_flip_ps
+from goldless.statistics.bootstrap import ShareMethod, task_intervals, task_shares
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
+from goldless.statistics.standings import holm, sign_flip_ps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,8 +16,8 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
+from goldless.records import TextItem
 from goldless.studies import Study
-from goldless.text_items import TextItem
 
 Text = Literal["responses", "rewrites", "rewrites if any"]
 """What is scored: responses as they are, rewrites of them, or rewrites where there are any."""

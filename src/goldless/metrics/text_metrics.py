@@ -12,7 +12,7 @@ import polars as pl
 from goldless.errors import MetricError
 from goldless.evidence import rows_frame
 from goldless.metrics.metric import PAIRS, RESPONSES, Given, Needs, Scores, mean_over_peers
-from goldless.text_items import ItemMetric, TextItem
+from goldless.records import ItemMetric, TextItem
 
 Against = Literal["peers", "reference", "nothing"]
 

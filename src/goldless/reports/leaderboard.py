@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from goldless.reports.formats import plain, simple_table
 from goldless.reports.report_table import Column, ReportTable
-from goldless.statistics.comparisons import Comparison
-from goldless.statistics.standings import Standings
+from goldless.statistics.standings import Comparison, Standings
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -29,10 +29,9 @@ from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.usage import Price, price_of
 from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
-from goldless.runs.collection import Collector, critic_batches, with_peers
+from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
 from goldless.runs.options import Options, check_options
 from goldless.runs.plan import RunPlan, plan_run
-from goldless.runs.wordings import Preprocessor, needs
 from goldless.studies import Study
 
 TASKS_MEASURED = 40

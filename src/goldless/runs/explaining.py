@@ -20,8 +20,7 @@ from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledScorer
 from goldless.models.usage import Ledger, price_of
 from goldless.records import CallFailure
-from goldless.runs.opening import SCORERS
-from goldless.runs.trained_scorer import training_notes
+from goldless.runs.opening import SCORERS, training_notes
 from goldless.sentences import Sentence, split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study

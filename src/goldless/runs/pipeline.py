@@ -19,6 +19,7 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty
+from goldless.files import EvidenceParts
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric, checked_scores
@@ -28,7 +29,7 @@ from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
-from goldless.runs.collection import Collector
+from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import (
     OpenModel,
@@ -37,10 +38,10 @@ from goldless.runs.opening import (
     open_models,
     refuse_without_chat,
     refuse_without_scoring,
+    training_notes,
 )
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, metric_outcome, rater_outcome, signature
-from goldless.runs.parts import EvidenceParts
 from goldless.runs.plan import RunPlan, plan_run
 from goldless.runs.recorded import (
     recorded_contrasts,
@@ -49,13 +50,10 @@ from goldless.runs.recorded import (
     recorded_wins,
     usable_logprobs,
 )
-from goldless.runs.review_evidence import recorded_review
-from goldless.runs.review_labels import what_people_said
+from goldless.runs.review_evidence import recorded_review, what_people_said
 from goldless.runs.review_outcome import qualified, review_result, without_families
 from goldless.runs.review_results import Review
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
-from goldless.runs.trained_scorer import training_notes
-from goldless.runs.wordings import Preprocessor, check_rewriters, needs
 from goldless.signature import table_hash
 from goldless.studies import Study
 from goldless.templates import TEMPLATES, find_template

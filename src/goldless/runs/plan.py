@@ -20,12 +20,11 @@ from goldless.judging.critic_questions import (
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.metric import Metric
 from goldless.models.interface import content_hash
-from goldless.runs.collection import with_peers
+from goldless.runs.collection import Preprocessor, preprocessors, with_peers
 from goldless.runs.opening import Part
 from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
 from goldless.runs.recorded import check_wins, recorded_rewrites
-from goldless.runs.wordings import Preprocessor, preprocessors
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 

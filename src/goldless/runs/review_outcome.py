@@ -29,8 +29,7 @@ from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mea
 from goldless.models.interface import ModelIdentity
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options
-from goldless.runs.review_evidence import ReviewEvidence, without_own_family
-from goldless.runs.review_labels import People
+from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature, table_hash
 from goldless.studies import Study

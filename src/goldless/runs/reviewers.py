@@ -16,8 +16,16 @@ from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.debate import DebateStage, find_debate
-from goldless.judging.exams.items import ExamAnswer, ExamPair, all_pairs, both_orders
-from goldless.judging.exams.pairwise import consistency_pairs, human_split, sit_consistency, sit_human
+from goldless.judging.exams.items import (
+    ExamAnswer,
+    ExamPair,
+    all_pairs,
+    both_orders,
+    consistency_pairs,
+    human_split,
+    sit_consistency,
+    sit_human,
+)
 from goldless.judging.exams.pertinence import ChangingStage, nearest_items, sit_pertinence
 from goldless.judging.exams.self_confidence import ConfidenceSets, ConfidenceStage, chosen_sets, ranked_sets
 from goldless.judging.licences import Licence, check, prompt_hash, read_licence, read_licences

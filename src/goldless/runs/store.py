@@ -1,26 +1,30 @@
-"""The run folder: everything a published number needs to be recomputed, without a model and without keys."""
+"""The run folder: everything a published number needs to be recomputed, without a model and without keys.
+
+How far a run is, in a small file of its folder, for whoever looks on.
+"""
 
 from __future__ import annotations
 
 import json
 import platform
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Self
 
 import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.files import write_text, write_whole
+from goldless.files import write_table, write_text, write_whole
 from goldless.metrics.label_information import Information
 from goldless.reports.documents.tables import review_markdown
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
-from goldless.runs.parts import write_table
+from goldless.runs.options import Progress
 from goldless.runs.review_results import Review, review_as_json
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
@@ -261,3 +265,41 @@ def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float |
 def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
     """The table with names as text, as every reader of Parquet knows it."""
     return table.lazy().with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
+
+
+PROGRESS_FILE = "progress.json"
+SECONDS_BETWEEN = 1.0
+State = Literal["running", "done", "failed"]
+
+
+class ProgressFile:
+    """Writes how far a run is, at most once a second, and at the end how it ended."""
+
+    def __init__(self, folder: Path, verb: str, then: Callable[[Progress], None]) -> None:
+        self._path = folder / PROGRESS_FILE
+        self._verb = verb
+        self._then = then
+        self._last: Progress | None = None
+        self._written_at = 0.0
+
+    def __enter__(self) -> Self:
+        """Say that it has begun."""
+        self._write("running")
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        """Say how it ended."""
+        self._write("done" if kind is None else "failed")
+
+    def __call__(self, progress: Progress) -> None:
+        """Note how far a stage is, and hand it on."""
+        self._last = progress
+        if time.monotonic() - self._written_at >= SECONDS_BETWEEN:
+            self._write("running")
+        self._then(progress)
+
+    def _write(self, state: State) -> None:
+        self._written_at = time.monotonic()
+        stage = {} if self._last is None else asdict(self._last)
+        now = {"state": state, "verb": self._verb, **stage, "updated_at": time.time()}
+        write_text(self._path, json.dumps(now) + "\n")

@@ -1,17 +1,58 @@
-"""Intervals by resampling tasks: responses to one task are not independent, tasks are."""
+"""Intervals by resampling tasks: responses to one task are not independent, tasks are.
+
+Tasks drawn with replacement, as counts: how often each task is in each resample.
+
+Intervals of numbers that are no means: from what leaving each task out does to them.
+
+A correlation over all responses, or a reliability, is no mean over tasks. Its values without each task in turn say how
+far each task pulls it: value + (n - 1) (mean of the values without a task - value without task t) has the number itself
+as its mean over tasks and, to first order, its spread (Tukey's pseudo-values, centred). The interval is that of this
+mean, by the same studentised bootstrap over tasks as everywhere.
+
+A share of several judgements a task, with an interval that allows for judgements of one task being alike.
+
+The share is the mean over all judgements, Σ S_t / Σ N_t with the sum S_t of N_t judgements on task t. Its interval is
+that of the mean over tasks of share + (S_t - share N_t) / mean N: the same value, and the same spread to first order
+however many judgements a task has. Where all judgements are 0 or 1 alike, resampling sees no spread, and the interval
+is Wilson's with one trial a task.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import stdtrit
+from scipy.special import ndtri, stdtrit
 
-from goldless.arrays import FloatArray
+from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.draws import draw_counts
+
+ELEMENTS_AT_ONCE = 1 << 21
+"""Draws held at a time: about 50 MB, and few enough matrix products that their start does not count."""
+
+
+def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray]:
+    """Blocks [some resamples, tasks] of how often each task was drawn, ``resamples`` rows in all.
+
+    Row r counts row r of ``numpy.random.default_rng(seed).integers(tasks, size=(resamples, tasks))``: how many rows a
+    block has changes nothing. Sums over all resamples are then one matrix product. (Counting drawn integers is several
+    times faster than drawing the counts from a multinomial distribution, and gives the same distribution.)
+    """
+    if resamples < 1:
+        raise UserError(f"{resamples} resamples were asked for; at least 1 is needed, 10,000 is the default")
+    if seed < 0:
+        raise UserError(f"a seed of {seed} came; seeds are whole numbers from 0 on")
+    random = np.random.default_rng(seed)
+    step = max(1, ELEMENTS_AT_ONCE // max(1, tasks))
+    for begin in range(0, resamples, step):
+        rows = min(step, resamples - begin)
+        drawn = random.integers(tasks, size=(rows, tasks))
+        drawn += (np.arange(rows) * tasks)[:, None]
+        yield np.bincount(drawn.ravel(), minlength=rows * tasks).reshape(rows, tasks).astype(np.float64)
+
 
 Method = Literal["bootstrap-t", "t"]
 FEW_TASKS = 10
@@ -151,3 +192,125 @@ def _quantiles(studentised: FloatArray, level: float) -> FloatArray:
     row = np.arange(len(ordered))
     ends: FloatArray = ordered[row, below] + (position - below) * (ordered[row, above] - ordered[row, below])
     return ends
+
+
+ONE_BY_ONE = 200
+"""Up to this many tasks each is left out on its own; of more, a hundredth at a time."""
+GROUPS = 100
+
+
+def groups_left_out(task: IntArray) -> tuple[IntArray, int]:
+    """The group that each row is left out with, numbered from 0, and the number of tasks.
+
+    Rows of one task are in one group: on its own where there are at most 200 tasks, else with every hundredth other.
+    """
+    names, code = np.unique(task, return_inverse=True)
+    return (code if len(names) <= ONE_BY_ONE else code % GROUPS).astype(np.int64), len(names)
+
+
+def left_out_intervals(
+    values: Sequence[float] | FloatArray,
+    without: FloatArray,
+    *,
+    n_tasks: int,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    lowest: float = -1.0,
+    highest: float = 1.0,
+) -> list[Interval]:
+    """The interval of each value, from its values [groups, values] without each group of tasks.
+
+    Ends lie within ``lowest`` and ``highest``. A value of NaN is not defined and has none.
+    """
+    given, without = np.asarray(values, dtype=np.float64), np.asarray(without, dtype=np.float64)
+    if without.ndim != 2 or without.shape[1:] != given.shape:
+        raise UserError(f"{given.shape} values came with {without.shape} of them left out; [groups, values] is needed")
+    groups = len(without)
+    bad = np.isnan(given) | np.isnan(without).any(axis=0)
+    pulled = np.where(bad, 0.0, given + (groups - 1) * (without.mean(axis=0) - without))
+    found = task_intervals(pulled, seed=seed, resamples=resamples, level=level)
+    return [
+        _left_out_interval(value, interval, n_tasks, undefined=bool(undefined), ends=(lowest, highest))
+        for value, interval, undefined in zip(given.tolist(), found, bad, strict=True)
+    ]
+
+
+def _left_out_interval(
+    value: float, interval: Interval, n_tasks: int, *, undefined: bool, ends: tuple[float, float]
+) -> Interval:
+    if np.isnan(value):
+        return Interval(None, None, None, n_tasks, interval.level, "not defined")
+    if undefined:
+        return Interval(value, None, None, n_tasks, interval.level, "no interval: not defined without one of the tasks")
+    low, high = (None if end is None else min(ends[1], max(ends[0], end)) for end in (interval.low, interval.high))
+    return replace(interval, mean=value, low=low, high=high, n=n_tasks)
+
+
+ShareMethod = Literal["bootstrap-t", "t", "wilson"]
+
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A mean over judgements with its interval."""
+
+    value: float | None
+    """None: no judgement is there."""
+    low: float | None
+    """None: no interval, ``note`` says why."""
+    high: float | None
+    n: int
+    """Judgements used."""
+    n_tasks: int
+    """Tasks they are on."""
+    level: float
+    method: ShareMethod | None = None
+    note: str | None = None
+
+
+def task_shares(
+    values: FloatArray,
+    task: IntArray,
+    *,
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    lowest: float = 0.0,
+    highest: float = 1.0,
+) -> list[Share]:
+    """Mean of each row of values [judges, judgements] but for NaN, with intervals that end at ``lowest``, ``highest``.
+
+    All rows are on the same tasks [judgements], which are resampled for all of them alike.
+    """
+    names, code = np.unique(task, return_inverse=True)
+    present = ~np.isnan(values)
+    linear = np.full((len(names), len(values)), np.nan)
+    for row, kept in enumerate(present):
+        counts = np.bincount(code[kept], minlength=len(names)).astype(np.float64)
+        on = counts > 0
+        if on.any():
+            mean = values[row, kept].mean()
+            sums = np.bincount(code[kept], weights=values[row, kept], minlength=len(names))
+            linear[on, row] = mean + (sums[on] - mean * counts[on]) / counts[on].mean()
+    found = task_intervals(linear, seed=seed, resamples=resamples, level=level)
+    return [_share(values[row, present[row]], interval, lowest, highest) for row, interval in enumerate(found)]
+
+
+def _share(used: FloatArray, interval: Interval, lowest: float, highest: float) -> Share:
+    if not len(used):
+        return Share(None, None, None, 0, 0, interval.level, note="nothing was judged")
+    mean, n, level = float(used.mean()), len(used), interval.level
+    if used.min() == used.max() and mean in {lowest, highest}:
+        ends = wilson(mean == highest, interval.n, level=level)
+        low, high = (lowest + (highest - lowest) * end for end in ends)
+        return Share(mean, low, high, n, interval.n, level, "wilson")
+    below, above = (None if end is None else min(highest, max(lowest, end)) for end in (interval.low, interval.high))
+    return Share(mean, below, above, n, interval.n, level, interval.method, interval.note)
+
+
+def wilson(share: float, n: int, *, level: float = 0.95) -> tuple[float, float]:
+    """Wilson's interval of a share of n independent trials."""
+    z = float(ndtri((1 + level) / 2))
+    centre = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+    half = z / (1 + z**2 / n) * float(np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2)))
+    return max(0.0, centre - half), min(1.0, centre + half)

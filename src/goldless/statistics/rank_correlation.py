@@ -12,8 +12,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Interval
-from goldless.statistics.left_out import groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Interval, groups_left_out, left_out_intervals
 
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""

@@ -15,8 +15,7 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
-from goldless.statistics.bootstrap import Method
-from goldless.statistics.left_out import groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Method, groups_left_out, left_out_intervals
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 

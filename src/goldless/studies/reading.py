@@ -14,7 +14,6 @@ import pyarrow as pa
 
 from goldless.errors import UserError
 from goldless.records import Agent, Response, Task
-from goldless.studies.agent_table import AgentTable, read_agents
 from goldless.studies.checking import Names, Problems, all_at_once
 from goldless.studies.content import MADE, Recorded, StudyContent
 from goldless.studies.importers import imported_tables, is_rows
@@ -24,7 +23,7 @@ from goldless.studies.response_table import ResponseColumns, ResponseTable, pair
 from goldless.studies.spool import Spool
 from goldless.studies.study import Study
 from goldless.studies.tables import Source
-from goldless.studies.task_table import TaskTable, record_of
+from goldless.studies.task_table import AgentTable, TaskTable, read_agents, record_of
 
 SAMPLE = "sample"
 

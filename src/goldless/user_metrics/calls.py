@@ -22,7 +22,7 @@ from typing import IO, Any
 import anyio
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, TextItem
 from goldless.user_metrics.scores import described, last_lines, number_score, refuse_if_all_failed
 
 AT_ONCE = 8

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemMetric
+from goldless.records import ItemMetric
 from goldless.user_metrics import commands, functions, other_tools
 from goldless.user_metrics.source_objects import SourceObject
 

@@ -20,7 +20,7 @@ import anyio
 import anyio.lowlevel
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, TextItem
 from goldless.user_metrics.child_process import Finished, run_child
 from goldless.user_metrics.scores import (
     last_lines,

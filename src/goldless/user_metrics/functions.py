@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any
 
 from goldless.errors import MetricError, nearest
-from goldless.text_items import ItemMetric, ItemScore, TextItem
+from goldless.records import ItemMetric, ItemScore, TextItem
 from goldless.user_metrics.calls import CallMetric, Outcome, is_asynchronous, outcomes, scores_of
 from goldless.user_metrics.scores import FIELDS, fields, number_score, rows, shown, traceback_lines
 from goldless.user_metrics.source_objects import Form, SourceObject, load_object

@@ -25,7 +25,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, TextItem
 from goldless.user_metrics.calls import CallMetric, finished, is_asynchronous
 from goldless.user_metrics.scores import fields, number_score, parsed_number, shown, traceback_lines
 from goldless.user_metrics.source_objects import Form, SourceObject, load_object, missing_package

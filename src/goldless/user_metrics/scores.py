@@ -12,7 +12,7 @@ from reprlib import Repr
 from typing import Any
 
 from goldless.errors import MetricError
-from goldless.text_items import ItemScore, TextItem
+from goldless.records import ItemScore, TextItem
 
 FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
 """What a metric may ask for by name, beside the ``id`` of a row."""

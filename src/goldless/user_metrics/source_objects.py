@@ -17,7 +17,7 @@ from types import MethodType, ModuleType
 from typing import Any
 
 from goldless.errors import MetricError, PrerequisiteError, nearest
-from goldless.text_items import ItemMetric
+from goldless.records import ItemMetric
 from goldless.user_metrics.scores import traceback_lines
 
 LARGEST_HASHED = 64 * 2**20

@@ -47,8 +47,8 @@ from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
-from goldless.statistics.comparisons import compare_all
 from goldless.statistics.rank_correlation import levelled
+from goldless.statistics.standings import compare_all
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]

@@ -17,12 +17,11 @@ import numpy.typing as npt
 from goldless.meta_evaluation.metric_results import numbers
 from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.pair_labels import ROUNDING
-from goldless.metrics.shares import Share, task_shares
 from goldless.records import Preference, Rating
-from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.statistics.bootstrap import Interval, Share, task_intervals, task_shares
 from goldless.statistics.rank_correlation import rank_correlations
 from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
-from goldless.statistics.score_table import score_table
+from goldless.statistics.standings import score_table
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

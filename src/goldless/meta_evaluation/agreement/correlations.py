@@ -11,8 +11,7 @@ import numpy.typing as npt
 
 from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import Convention
-from goldless.statistics.bootstrap import FEW_TASKS, Interval, task_intervals
-from goldless.statistics.draws import draw_counts
+from goldless.statistics.bootstrap import FEW_TASKS, Interval, draw_counts, task_intervals
 from goldless.statistics.rank_correlation import (
     Coefficient,
     levelled,

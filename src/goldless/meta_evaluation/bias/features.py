@@ -39,8 +39,7 @@ from goldless.meta_evaluation.bias.votes import PairGrid, Votes, toward
 from goldless.meta_evaluation.metric_results import numbers
 from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import NEITHER
-from goldless.metrics.shares import Share
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import Share, task_intervals
 from goldless.studies import Study
 
 FloatArray = npt.NDArray[np.float64]

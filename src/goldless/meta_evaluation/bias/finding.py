@@ -38,8 +38,7 @@ from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.runs.review_evidence import reviewer_family
-from goldless.runs.review_labels import what_people_said
+from goldless.runs.review_evidence import reviewer_family, what_people_said
 from goldless.signature import Signature
 from goldless.studies import Study
 

@@ -44,7 +44,7 @@ from goldless.meta_evaluation.bias.votes import PairGrid, Votes, toward
 from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.exam_traits import Trait, consistency
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements
-from goldless.metrics.shares import Share
+from goldless.statistics.bootstrap import Share
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]

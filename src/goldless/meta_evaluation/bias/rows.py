@@ -12,8 +12,7 @@ import numpy.typing as npt
 from goldless.meta_evaluation.judges import Kind
 from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.judgement_table import NEITHER
-from goldless.metrics.shares import Share, ShareMethod, task_shares
-from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+from goldless.statistics.bootstrap import FEW_TASKS, Share, ShareMethod, task_intervals, task_shares
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]

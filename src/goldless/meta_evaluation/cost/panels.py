@@ -37,7 +37,7 @@ from goldless.models.usage import Price
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.options import Options, check_review_options
 from goldless.runs.pipeline import review_study
-from goldless.runs.review_labels import what_people_said
+from goldless.runs.review_evidence import what_people_said
 from goldless.runs.review_results import Review
 from goldless.signature import Signature
 from goldless.studies import Study

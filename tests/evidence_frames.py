@@ -8,7 +8,7 @@ from typing import NamedTuple
 import polars as pl
 
 from goldless.evidence import LOGPROBS, VerdictEvidence, failure_cells, verdicts_frame
-from goldless.metrics.metric import PAIRS
+from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.records import CallFailure
 
 
@@ -20,6 +20,21 @@ class PairScore(NamedTuple):
     peer: str
     score: float | None
     missing: str | None = None
+
+
+class ResponseScore(NamedTuple):
+    """A row of response scores."""
+
+    task: str
+    agent: str
+    score: float | None
+    asked: int
+    used: int
+
+
+def response_rows(responses: pl.DataFrame) -> list[ResponseScore]:
+    """Response scores one by one."""
+    return [ResponseScore(*row) for row in responses.select(*RESPONSES).iter_rows()]
 
 
 class Logprob(NamedTuple):

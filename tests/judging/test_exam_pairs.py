@@ -8,15 +8,13 @@ from itertools import combinations
 import pytest
 
 from goldless.errors import UserError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.exams.items import (
     ExamPair,
     all_pairs,
     both_orders,
     consistency_pairs,
     drawn_pairs,
-    human_split,
-    open_questions,
+    human_pairs,
     pair_of,
     single_ratings,
     sit_consistency,
@@ -25,7 +23,6 @@ from goldless.judging.exams.items import (
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
 from goldless.models.scripted import ScriptedModel
-from goldless.records import CallFailure
 
 PAIRWISE = find_scale("pairwise")
 ANSWERED = {f"t{i}": ["ann", "bob", "cy"] for i in range(10)}
@@ -92,9 +89,8 @@ def test_a_response_in_several_pairs_is_rated_once():
 def test_a_draw_does_not_depend_on_the_order_of_rows(seed):
     mixed = {task: list(reversed(names)) for task, names in reversed(ANSWERED.items())}
     assert set(consistency_pairs(ANSWERED, items=9, seed=seed)) == set(consistency_pairs(mixed, items=9, seed=seed))
-    one = human_split(ANSWERED, share=0.3, seed=seed)
-    other = human_split(mixed, share=0.3, seed=seed)
-    assert (set(one.exam), set(one.test)) == (set(other.exam), set(other.test))
+    chosen = ["ann", "cy"]
+    assert set(human_pairs(ANSWERED, chosen)) == set(human_pairs(mixed, chosen))
 
 
 def test_a_larger_draw_holds_the_smaller_one_and_another_seed_draws_others():
@@ -118,48 +114,6 @@ def test_fewer_than_one_item_is_refused(items):
 def test_a_study_of_single_responses_has_no_consistency_exam():
     with pytest.raises(UserError, match="no task of the study has two"):
         consistency_pairs({"t": ["ann"], "u": ["bob"]})
-
-
-# --- what is still missing ------------------------------------------------------------------------------------------
-
-
-def said(first, second, **fields):
-    return JudgementEvidence(
-        **{"reviewer": "judge", "scale": "pairwise", "task": "t", **fields}, first=first, second=second
-    )
-
-
-ASKED = both_orders([ExamPair("t", "ann", "bob")])
-
-
-def test_the_tests_own_judgements_answer_the_exam():
-    known = [said("ann", "bob", value=1.0)]
-    assert open_questions(ASKED, known, reviewer="judge", scale="pairwise") == [ReviewQuestion("t", "bob", "ann")]
-
-
-@pytest.mark.parametrize(
-    "other", [{"reviewer": "someone"}, {"scale": "5-level"}, {"task": "u"}], ids=["reviewer", "scale", "task"]
-)
-def test_judgements_of_others_on_other_scales_or_tasks_do_not(other):
-    known = [said("ann", "bob", value=1.0, **other)]
-    assert open_questions(ASKED, known, reviewer="judge", scale="pairwise") == ASKED
-
-
-@pytest.mark.parametrize(
-    ("kind", "asked_again"),
-    [
-        ("unparsable", False),
-        ("refused", False),
-        ("truncated", False),
-        ("timeout", True),
-        ("rate_limited", True),
-        ("budget", True),
-        ("not_recorded", True),
-    ],
-)
-def test_a_reply_without_a_verdict_is_an_answer_and_a_failed_call_is_none(kind, asked_again):
-    known = [said("ann", "bob", failure=CallFailure(kind, "why")), said("bob", "ann", output="hm")]
-    assert bool(open_questions(ASKED, known, reviewer="judge", scale="pairwise")) is asked_again
 
 
 # --- the consistency exam -------------------------------------------------------------------------------------------
@@ -192,19 +146,6 @@ async def test_a_reply_without_a_verdict_is_missing_and_never_a_half(reply):
     assert [(a.evidence.value, a.evidence.failure.kind) for a in answers] == [(None, "unparsable")] * 4
 
 
-async def test_what_is_known_is_not_asked_again():
-    pairs = consistency_pairs(ANSWERED, items=3)
-    asked = stage(honest)
-    known = [a.evidence for a in await sit_consistency(asked, pairs, TEXTS, PROMPTS)]
-    again = stage("two")
-    answers = await sit_consistency(again, pairs, TEXTS, PROMPTS, known=known)
-    assert [a.evidence for a in answers] == known
-    assert again.model.calls == []
-    answers = await sit_consistency(again, pairs, TEXTS, PROMPTS, known=known[1:])
-    assert len(again.model.calls) == 1
-    assert [a.evidence for a in answers[1:]] == known[1:]
-
-
 async def test_the_exam_can_be_sat_without_prompts_but_not_on_a_scale_of_single_ratings():
     with pytest.raises(UserError, match="rates one at a time; sit it on a pairwise scale"):
         await sit_consistency(stage("3", scale=find_scale("5-level")), consistency_pairs(ANSWERED), TEXTS, PROMPTS)
@@ -222,54 +163,36 @@ async def test_an_answer_is_a_row_of_the_exams_table():
 # --- the human exam -------------------------------------------------------------------------------------------------
 
 
-def test_the_questioners_pairs_are_the_exam_and_the_others_remain():
-    split = human_split(ANSWERED, questioners=["cy", "ann"])
-    assert set(split.exam) == {ExamPair(t, "ann", "cy") for t in ANSWERED}
-    assert set(split.test) == set(all_pairs(ANSWERED)) - set(split.exam)
-    assert (len(split.exam), len(split.test)) == (10, 20)
+def test_the_questioners_pairs_are_the_exam():
+    assert set(human_pairs(ANSWERED, ["cy", "ann"])) == {ExamPair(t, "ann", "cy") for t in ANSWERED}
 
 
-def test_the_papers_setting_keeps_the_items_in_the_test():
-    split = human_split(ANSWERED, questioners=["ann", "cy"], overlap=True)
-    assert (len(split.exam), len(split.test), split.overlap) == (10, 30, True)
-    assert len(human_split(ANSWERED, overlap=True).exam) == 30
-
-
-@pytest.mark.parametrize(("share", "items"), [(0.2, 6), (0.5, 15), (0.001, 1)])
-def test_a_share_is_a_share_of_the_pairs_and_at_least_one(share, items):
-    split = human_split(ANSWERED, share=share)
-    assert (len(split.exam), len(split.test)) == (items, 30 - items)
-    assert not set(split.exam) & set(split.test)
-
-
-def test_only_pairs_that_people_judged_are_items():
-    labelled = [ExamPair("t0", "ann", "bob"), ExamPair("t1", "bob", "cy")]
-    assert human_split(ANSWERED, questioners=["ann", "bob"], labelled=labelled).exam == (labelled[0],)
-    with pytest.raises(UserError, match="has no items"):
-        human_split(ANSWERED, questioners=["ann", "bob"], labelled=[])
+def test_the_papers_setting_may_take_every_pair():
+    assert len(human_pairs(ANSWERED, ["ann", "cy"], overlap=True)) == 10
+    assert len(human_pairs(ANSWERED, ["ann", "bob", "cy"], overlap=True)) == 30
 
 
 @pytest.mark.parametrize(
-    ("options", "said"),
+    ("questioners", "said"),
     [
-        ({}, "leave none for the test; name its questioners, or a share"),
-        ({"share": 1.0}, "all 30 pairs of the study are items"),
-        ({"questioners": ["ann", "bob", "cy"]}, "all 30 pairs of the study are items"),
-        ({"questioners": ["ann"]}, "at least 2 questioners to pair, not 1"),
-        ({"questioners": ["ann", "bub"]}, "no response of an agent 'bub' in the study; did you mean 'bob'"),
-        ({"questioners": ["ann", "ann"]}, "'ann' is named twice"),
-        ({"share": 0.0}, "above 0 and at most 1, not 0.0"),
-        ({"share": 1.5}, "above 0 and at most 1, not 1.5"),
-        ({"share": float("nan")}, "above 0 and at most 1, not nan"),
+        (["ann", "bob", "cy"], "all 30 pairs of the study are items"),
+        (["ann"], "at least 2 questioners to pair, not 1"),
+        (["ann", "bub"], "no response of an agent 'bub' in the study; did you mean 'bob'"),
+        (["ann", "ann"], "'ann' is named twice"),
     ],
 )
-def test_an_exam_that_leaves_no_test_or_has_no_items_is_refused(options, said):
+def test_an_exam_that_leaves_no_test_or_has_no_items_is_refused(questioners, said):
     with pytest.raises(UserError, match=said):
-        human_split(ANSWERED, **options)
+        human_pairs(ANSWERED, questioners)
+
+
+def test_questioners_that_answered_no_task_in_common_have_no_exam():
+    with pytest.raises(UserError, match="has no items"):
+        human_pairs({"t": ["ann", "cy"], "u": ["bob", "cy"]}, ["ann", "bob"])
 
 
 async def test_the_exam_is_asked_in_both_orders_or_as_single_ratings():
-    pairs = human_split(ANSWERED, questioners=["ann", "cy"]).exam
+    pairs = human_pairs(ANSWERED, ["ann", "cy"])
     answers = await sit_human(stage(honest), pairs, TEXTS, PROMPTS)
     assert {(a.evidence.first, a.evidence.value) for a in answers} == {("ann", 1.0), ("cy", 0.0)}
     rated = await sit_human(stage("4", scale=find_scale("5-level")), pairs, TEXTS, PROMPTS)
@@ -285,7 +208,7 @@ def rows(path):
 
 
 @pytest.mark.recorded
-def test_the_recorded_study_has_300_exam_pairs_of_2100_and_needs_no_further_call(recorded):
+def test_the_recorded_study_has_300_exam_pairs_of_2100(recorded):
     """7 agents make 21 pairs, 3 questioners make 3, on 100 tasks."""
     answered = {}
     for row in rows(recorded / "xsum_peer_review" / "responses.jsonl"):
@@ -293,13 +216,5 @@ def test_the_recorded_study_has_300_exam_pairs_of_2100_and_needs_no_further_call
     agents = {name.casefold(): name for names in answered.values() for name in names}
     chosen = [agents[name] for name in agents if name.startswith(("chatgpt", "fastchat", "alpaca"))]
     assert len(list(combinations(chosen, 2))) == 3
-    split = human_split(answered, questioners=chosen)
-    assert (len(split.exam), len(split.test)) == (300, 1800)
-    known = [
-        JudgementEvidence(r["reviewer"], r["format"], r["task"], r["first"], r["second"], output=r["output"])
-        for r in rows(recorded / "xsum_peer_review" / "judgements.jsonl")
-        if r["format"] == "pairwise"
-    ]
-    questions = both_orders(consistency_pairs(answered))
-    assert len(questions) == 4200
-    assert open_questions(questions, known, reviewer="vicuna-7b", scale="pairwise") == []
+    assert len(human_pairs(answered, chosen)) == 300
+    assert len(both_orders(consistency_pairs(answered))) == 4200

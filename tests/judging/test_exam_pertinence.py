@@ -107,7 +107,7 @@ def test_the_irrelevant_answer_answers_the_nearest_other_question():
     item = items["christian"]
     assert (item.relevant_text, item.irrelevant_text) == ("weak: believes in Christ", "strong: follows the Buddha")
     assert (item.prompt, item.changed_prompt) == (PROMPTS["christian"], PROMPTS["buddhist"])
-    assert (item.relevant_by, item.irrelevant_by, item.source, item.failure) == ("weak", "strong", "nearest", None)
+    assert item.failure is None
 
 
 def test_a_prompt_that_stands_twice_is_never_the_other_question():
@@ -126,15 +126,6 @@ def test_a_question_that_the_other_agent_did_not_answer_is_passed_over():
     ):
         items = nearest_items(PROMPTS, texts, relevant="weak", irrelevant="strong")
         assert items[0].other_task in {"football", "baseball"}
-
-
-def test_questions_that_are_too_alike_can_be_passed_over():
-    most = made()[0].similarity
-    items = made(most_alike=most - 0.01)
-    assert items[0].other_task in {"football", "baseball"}
-    assert items[0].similarity < most
-    with pytest.raises(UserError, match="between 0 and 1; most_alike came as 2"):
-        made(most_alike=2)
 
 
 def test_two_answers_that_say_the_same_make_no_item():
@@ -213,7 +204,7 @@ async def test_a_model_changes_the_question_and_another_answers_the_changed_one(
     assert PROMPTS["christian"] in asked[0].messages[-1].content
     assert [message.content for message in got[0].messages] == [changed]
     assert (item.changed_prompt, item.irrelevant_text) == (changed, "an answer to something else")
-    assert (item.source, item.other_task, item.irrelevant_by) == ("rewrite", None, "scripted:author")
+    assert item.other_task is None
     assert item.failure is None
 
 
@@ -332,14 +323,6 @@ async def test_an_item_that_cannot_be_asked_is_missing_with_its_cause_in_both_or
     answers = await sit_pertinence(judge, nearest_items(PROMPTS, texts, relevant="weak", irrelevant="strong"))
     assert [a.evidence.failure and a.evidence.failure.kind for a in answers[:3]] == ["too_long", "too_long", None]
     assert len(judge.model.calls) == 6
-
-
-async def test_recorded_answers_are_not_asked_again():
-    known = [a.evidence for a in await sit_pertinence(stage(honest), made())]
-    judge = stage("two")
-    answers = await sit_pertinence(judge, made(), known=known)
-    assert [a.evidence for a in answers] == known
-    assert judge.model.calls == []
 
 
 async def test_the_exam_is_not_sat_on_a_scale_of_single_ratings():

@@ -9,14 +9,12 @@ import pytest
 from scipy.stats import ttest_ind
 
 from goldless.errors import MetricError
-from goldless.evidence import JudgementEvidence
 from goldless.metrics.exam_traits import (
     confidence_levels,
     consistency,
     human_exam,
     pertinence,
     self_confidence,
-    uncertainties,
 )
 from goldless.metrics.pair_labels import pair_labels
 from goldless.records import Rating
@@ -93,19 +91,9 @@ def test_an_exam_needs_two_questioners_with_decided_pairs():
         human_exam(both_orders([(1, 0)]), tied, questioners=["ann", "bob"])
 
 
-def choice(task, p):
-    logprobs = None if p is None else {"one": math.log(p), "two": math.log(1 - p)}
-    return JudgementEvidence("r", "pairwise", task, "ann", "bob", value=p, label_logprobs=logprobs)
-
-
-def test_uncertainty_is_minus_log_p_of_the_likelier_label():
-    found = uncertainties([choice("t", 0.9), choice("u", 0.25), choice("v", None)])
-    assert found == [("t", pytest.approx(-math.log(0.9))), ("u", pytest.approx(-math.log(0.75))), ("v", None)]
-
-
 def test_a_reviewer_surer_of_easy_pairs_is_self_confident():
-    easy = uncertainties([choice("t", 0.9), choice("u", 0.8), choice("v", None)])
-    hard = uncertainties([choice("t", 0.6), choice("u", 0.45)])
+    easy = [("t", -math.log(0.9)), ("u", -math.log(0.8)), ("v", None)]
+    hard = [("t", -math.log(0.6)), ("u", -math.log(0.55))]
     found = self_confidence(easy, hard, higher_is="less sure")
     gap = -(math.log(0.6) + math.log(0.55)) / 2 + (math.log(0.9) + math.log(0.8)) / 2
     assert (found.value, found.difference) == (1, pytest.approx(gap))

@@ -8,10 +8,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows, pairs_frame, verdict, verdicts
+from evidence_frames import (
+    Logprob,
+    PairScore,
+    ResponseScore,
+    logprobs_frame,
+    pair_rows,
+    pairs_frame,
+    response_rows,
+    verdict,
+    verdicts,
+)
 from goldless.metrics import likelihood, tvd_mi
 from goldless.metrics.likelihood import GEM, RELATIVES
-from goldless.metrics.metric import ResponseScore, mean_over_peers, mean_over_variants, response_rows
+from goldless.metrics.metric import mean_over_peers, mean_over_variants
 from goldless.records import CallFailure
 
 TASKS, AGENTS = ("t", "u"), ("a", "b", "c")

@@ -194,7 +194,7 @@ def scores(table):
 
 def human(table):
     like = scores(table)
-    return RatingTable(like.tasks, like.agents, like.score, like.used, "median")
+    return RatingTable(like.tasks, like.agents, like.score, like.used)
 
 
 def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_papers():
@@ -208,7 +208,7 @@ def test_a_task_without_a_correlation_is_left_out_by_default_and_zero_in_the_pap
 
 
 def test_names_that_match_nowhere_and_unknown_coefficients_are_refused():
-    stranger = RatingTable(("x",), ("y",), np.ones((1, 1)), np.ones((1, 1), dtype=np.int64), "median")
+    stranger = RatingTable(("x",), ("y",), np.ones((1, 1)), np.ones((1, 1), dtype=np.int64))
     with pytest.raises(MetricError, match="both scored and rated"):
         rank_agreement(scores([[1, 2]]), stranger)
     with pytest.raises(MetricError, match="'spearman' or 'kendall', not 'pearson'"):

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows, pairs_frame
+from evidence_frames import Logprob, PairScore, ResponseScore, logprobs_frame, pair_rows, pairs_frame, response_rows
 from goldless.metrics import likelihood, metric
-from goldless.metrics.metric import ResponseScore, response_rows
 from goldless.records import CallFailure
 
 TIMEOUT = CallFailure("timeout", "late")

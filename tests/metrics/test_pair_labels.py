@@ -37,12 +37,6 @@ def test_the_higher_median_is_better():
     assert (found.n_pairs, found.n_decided, found.n_ties) == (1, 1, 0)
 
 
-def test_means_may_stand_for_the_ratings_instead():
-    """Mean 11/3 against 4, though the median is 5 against 4."""
-    found = pair_labels(ratings("t", ann=[1, 5, 5], bob=[4, 4, 4]), centre="mean")
-    assert signs(found) == {("t", "ann", "bob"): -1}
-
-
 @pytest.mark.parametrize(
     ("preferences", "sign"),
     [
@@ -63,23 +57,17 @@ def test_a_preference_counts_from_the_side_it_was_given():
     assert signs(found) == {("t", "ann", "bob"): -1}
 
 
-def test_thresholds_of_votes_are_options():
-    rated, compared = ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", 0.3)
+def test_the_margin_of_votes_is_an_option():
+    rated, compared = ratings("t", ann=[3], bob=[3]), votes("t", "ann", "bob", 0.6)
     assert signs(pair_labels(rated, compared)) == {("t", "ann", "bob"): 0}
-    found = pair_labels(rated, compared, least_preference=0.2, least_margin=1)
+    found = pair_labels(rated, compared, least_margin=1)
     assert signs(found) == {("t", "ann", "bob"): 1}
 
 
-def test_labels_that_contradict_each_other_are_marked_and_decided_as_asked():
+def test_labels_that_contradict_each_other_are_marked_and_ratings_hold():
     rated, compared = ratings("t", ann=[5], bob=[1]), votes("t", "ann", "bob", -1, -1)
-    for options, sign in [
-        ({}, 1),
-        ({"source": "preferences first"}, -1),
-        ({"contradictions": "tie"}, 0),
-    ]:
-        found = pair_labels(rated, compared, **options)
-        assert (signs(found)["t", "ann", "bob"], found.n_contradicted) == (sign, 1)
-    assert pair_labels(rated, compared, source="ratings").n_contradicted == 0
+    found = pair_labels(rated, compared)
+    assert (signs(found)["t", "ann", "bob"], found.n_contradicted) == (1, 1)
 
 
 def test_a_rater_who_says_both_has_no_vote_and_one_who_repeats_has_one():
@@ -123,18 +111,9 @@ def test_several_criteria_are_not_mixed():
     assert signs(pair_labels(rows, criterion="style")) == {("t", "ann", "bob"): -1}
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"source": "people"}, "the source of labels is one of"),
-        ({"centre": "mode"}, "the centre of ratings is one of"),
-        ({"contradictions": "drop"}, "what a contradiction gives is one of"),
-        ({"least_margin": 0}, "margin of 0"),
-    ],
-)
-def test_unknown_options_are_refused(options, message):
-    with pytest.raises(MetricError, match=message):
-        pair_labels(ratings("t", ann=[3], bob=[1]), **options)
+def test_a_margin_of_no_votes_is_refused():
+    with pytest.raises(MetricError, match="a margin above 0, got 0"):
+        pair_labels(ratings("t", ann=[3], bob=[1]), least_margin=0)
 
 
 def test_a_study_without_labels_is_told_what_to_add():
@@ -148,8 +127,6 @@ def test_medians_are_those_of_the_statistics_module(given_scores):
     table = rating_table(rows)
     assert table.value[0].tolist() == [statistics.median(scores) for scores in given_scores]
     assert table.raters[0].tolist() == [len(scores) for scores in given_scores]
-    means = rating_table(rows, centre="mean").value[0]
-    assert means.tolist() == pytest.approx([statistics.fmean(scores) for scores in given_scores])
 
 
 def test_a_response_nobody_rated_has_no_rating():
@@ -192,6 +169,6 @@ def test_a_margin_that_decides_everything_or_nothing_is_refused(margin):
 def test_labels_say_by_which_rule_they_were_made():
     preferences = agreed(None, 3)
     assert pair_labels((), preferences).rule == "sign-of-medians,then-votes-beyond-0.5-ahead-by-2"
-    own = pair_labels((), preferences, source="preferences", least_preference=0.2, least_margin=1)
-    assert own.rule == "votes-beyond-0.2-ahead-by-1"
+    own = pair_labels((), preferences, least_margin=1)
+    assert own.rule == "sign-of-medians,then-votes-beyond-0.5-ahead-by-1"
     assert own.decided().rule == own.rule

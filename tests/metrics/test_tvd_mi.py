@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evidence_frames import PairScore, pair_rows, pairs_frame, verdicts
+from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, response_rows, verdicts
 from evidence_frames import verdict as said
 from goldless.errors import MetricError
 from goldless.metrics import tvd_mi
-from goldless.metrics.metric import ResponseScore, response_rows
 from goldless.metrics.tvd_mi import checked_contrasts, recorded_pairs
 from goldless.records import CallFailure
 from goldless.studies import read_study

@@ -7,8 +7,8 @@ import itertools
 import polars as pl
 import pytest
 
+from goldless import files as module
 from goldless.files import EvidenceParts, write_table
-from goldless.runs import parts as module
 
 
 def batch(number: int, rows: int = 3) -> pl.DataFrame:

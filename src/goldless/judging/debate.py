@@ -8,10 +8,8 @@ cannot be read. A debate in which a turn or a verdict is missing has no verdict.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal
 
 from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
@@ -96,44 +94,27 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class DebateStage:
-    """How questions are put to a debate. Models must be prepared."""
+    """How questions are put to a debate, whose verdict is the mean of the debaters'. The model must be prepared."""
 
-    models: ChatJudge | Sequence[ChatJudge]
-    """One model for all debaters, or one for each, in their order."""
+    model: ChatJudge
+    """Plays all debaters."""
     scale: Scale
     debate: Debate = C3
     _: KW_ONLY
     reviewer: str | None = None
-    """Its name in the evidence; None: the debate's and the models', in short."""
+    """Its name in the evidence; None: the debate's and the model's, in short."""
     task_description: str = ""
-    combine: Literal["mean", "majority"] = "mean"
-    """``mean``: of the verdicts. ``majority``: what most debaters prefer, of two responses only; 0.5 where none is."""
 
     def __post_init__(self) -> None:
-        """Raise where the models cannot debate, or the verdicts cannot be put together in this way."""
-        models = self._models()
-        if len(models) != len(self.debate.debaters):
-            raise UserError(
-                f"debate {self.debate.name} has {len(self.debate.debaters)} debaters, and {len(models)} models came: "
-                "give one for all of them, or one for each"
-            )
-        for model in models:
-            if not model.capabilities.chat:
-                raise CapabilityError(f"{model.identity.short} writes no text, so it cannot debate. Name a chat model.")
-        if self.combine not in {"mean", "majority"}:
-            raise UserError(f"verdicts of a debate are put together by mean or majority, not by {self.combine!r}")
-        if self.combine == "majority" and not self.scale.pairwise:
-            raise UserError(f"ratings have no majority: take the mean on the scale {self.scale.name}")
+        """Raise where the model cannot debate."""
+        if not self.model.capabilities.chat:
+            short = self.model.identity.short
+            raise CapabilityError(f"{short} writes no text, so it cannot debate. Name a chat model.")
 
     @property
     def name(self) -> str:
         """What the evidence calls this debate."""
-        models = "+".join(dict.fromkeys(model.identity.short for model in self._models()))
-        return self.reviewer or f"debate-{self.debate.name}({models})"
-
-    def _models(self) -> list[ChatJudge]:
-        given = self.models
-        return list(given) if isinstance(given, Sequence) else [given] * len(self.debate.debaters)
+        return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
     async def review(
         self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
@@ -149,23 +130,21 @@ class DebateStage:
 
     async def _debate(self, material: Material) -> VerdictReply[Judgement]:
         turns: list[Turn] = []
-        verdicts: dict[str, float] = {}
+        verdicts: list[float] = []
         for number in range(1, self.debate.rounds + 1):
-            for debater, model in zip(self.debate.debaters, self._models(), strict=True):
+            for debater in self.debate.debaters:
                 last = number == self.debate.rounds
                 messages = self._messages(material, debater, turns, last=last)
-                said = await (self._close(model, messages, material) if last else _speak(model, messages))
+                said = await (self._close(messages, material) if last else _speak(self.model, messages))
                 if isinstance(said, CallFailure):
                     return VerdictReply(None, _transcript(turns) or None, said)
                 text, value = said
                 turns.append(Turn(debater.name, text))
                 if value is not None:
-                    verdicts[debater.name] = value
-        return VerdictReply(Judgement(self._together(verdicts), _transcript(turns), "label"))
+                    verdicts.append(value)
+        return VerdictReply(Judgement(sum(verdicts) / len(verdicts), _transcript(turns), "label"))
 
-    async def _close(
-        self, model: ChatJudge, messages: tuple[Message, ...], material: Material
-    ) -> tuple[str, float | None] | CallFailure:
+    async def _close(self, messages: tuple[Message, ...], material: Material) -> tuple[str, float | None] | CallFailure:
         """The turn of the last round, which ends with a verdict."""
         request = VerdictRequest(
             role=ROLE,
@@ -174,7 +153,7 @@ class DebateStage:
             allowed=self.scale.allowed,
             most_tokens=max(TURN_TOKENS, self.scale.most_tokens),
         )
-        answer = await ask(model, messages, request)
+        answer = await ask(self.model, messages, request)
         return answer.failure or (answer.text or "", answer.verdict)
 
     def _read(self, reply: ChatReply, texts: Sequence[str]) -> float | None:
@@ -214,14 +193,6 @@ class DebateStage:
         so_far = f"What has been said so far:\n\n{said}" if said else "Nobody has spoken yet."
         body = f"The question to be discussed, as it will have to be answered:\n\n{asked}\n\n{so_far}\n\n{how}"
         return Message("system", system), Message("user", body)
-
-    def _together(self, verdicts: Mapping[str, float]) -> float:
-        values = list(verdicts.values())
-        if self.combine == "mean":
-            return sum(values) / len(values)
-        sides = Counter(1.0 if value > 0.5 else 0.0 if value < 0.5 else 0.5 for value in values)
-        best, votes = sides.most_common(1)[0]
-        return best if 2 * votes > len(values) else 0.5
 
 
 async def _speak(model: ChatJudge, messages: tuple[Message, ...]) -> tuple[str, None] | CallFailure:

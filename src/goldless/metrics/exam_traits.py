@@ -10,18 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.evidence import JudgementEvidence
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.statistics.bootstrap import ShareMethod, task_intervals, task_shares
+from goldless.statistics.bootstrap import LEVEL, Draws, ShareMethod, task_intervals, task_shares
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
 ConfidenceItem = tuple[str, float | None]
@@ -57,12 +56,7 @@ class Trait:
 
 
 def consistency(
-    judgements: PairJudgements,
-    *,
-    convention: Convention = "default",
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    judgements: PairJudgements, *, convention: Convention = "default", **draws: Unpack[Draws]
 ) -> dict[str, Trait]:
     """Pc of each reviewer, over the pairs it was asked about in both orders.
 
@@ -76,9 +70,7 @@ def consistency(
     if convention == "paper":
         same = np.where((lean == 0).any(axis=2), NEITHER, same)
     same = np.where(asked & ~np.isnan(lean).any(axis=2), same, np.nan)
-    return _traits(
-        "consistency", judgements.reviewers, same, judgements.task, asked, seed=seed, resamples=resamples, level=level
-    )
+    return _traits("consistency", judgements.reviewers, same, judgements.task, asked, **draws)
 
 
 def pertinence(
@@ -87,9 +79,7 @@ def pertinence(
     relevant: str = "relevant",
     irrelevant: str = "irrelevant",
     convention: Convention = "default",
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> dict[str, Trait]:
     """Pp of each reviewer, over the comparisons of ``relevant`` with ``irrelevant``, each order on its own.
 
@@ -107,16 +97,7 @@ def pertinence(
     task = np.repeat(judgements.task[ours], 2)
     asked = judgements.asked[:, ours]
     flat = len(judgements.reviewers), len(task)
-    return _traits(
-        "pertinence",
-        judgements.reviewers,
-        credit.reshape(flat),
-        task,
-        asked.reshape(flat),
-        seed=seed,
-        resamples=resamples,
-        level=level,
-    )
+    return _traits("pertinence", judgements.reviewers, credit.reshape(flat), task, asked.reshape(flat), **draws)
 
 
 def human_exam(
@@ -125,9 +106,7 @@ def human_exam(
     *,
     questioners: Collection[str],
     convention: Convention = "default",
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> dict[str, Trait]:
     """Accuracy of each reviewer on the labelled pairs of the questioners' responses.
 
@@ -143,12 +122,7 @@ def human_exam(
     credit, asked = (
         np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
     )
-    return _traits("human exam", list(earned), credit, exam.task, asked, seed=seed, resamples=resamples, level=level)
-
-
-def uncertainties(evidence: Iterable[JudgementEvidence]) -> list[ConfidenceItem]:
-    """How unsure the reviewer was of each judgement, in nats: -log p of the likeliest label; None: not known."""
-    return [(row.task, -max(row.label_logprobs.values()) if row.label_logprobs else None) for row in evidence]
+    return _traits("human exam", list(earned), credit, exam.task, asked, **draws)
 
 
 def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
@@ -164,9 +138,7 @@ def self_confidence(
     hard: Sequence[ConfidenceItem],
     *,
     higher_is: Literal["surer", "less sure"],
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> Trait:
     """Ps of one reviewer: 1 where its mean on easy items is surer than on hard ones, else 0.
 
@@ -180,10 +152,11 @@ def self_confidence(
     used = len(kept[0]) + len(kept[1])
     if not kept[0] or not kept[1]:
         which = "easy" if not kept[0] else "hard"
+        level = draws.get("level", LEVEL)
         return Trait("self-confidence", None, asked=asked, used=used, level=level, note=f"no {which} item was answered")
     gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
     difference = float(gaps.mean())
-    found = task_intervals(gaps[:, None], seed=seed, resamples=resamples, level=level)[0]
+    found = task_intervals(gaps[:, None], **draws)[0]
     return Trait(
         "self-confidence",
         1.0 if difference > ROUNDING else 0.0,
@@ -192,7 +165,7 @@ def self_confidence(
         asked=asked,
         used=used,
         n_tasks=len(gaps),
-        level=level,
+        level=found.level,
         method=found.method,
         note=found.note,
         difference=difference,
@@ -220,13 +193,10 @@ def _traits(
     values: FloatArray,
     task: IntArray,
     asked: npt.NDArray[np.bool_],
-    *,
-    seed: int,
-    resamples: int,
-    level: float,
+    **draws: Unpack[Draws],
 ) -> dict[str, Trait]:
     """The mean of each reviewer's row of values [reviewers, items] as a trait."""
-    shares = task_shares(values, task, seed=seed, resamples=resamples, level=level)
+    shares = task_shares(values, task, **draws)
     unasked = "both orders of a pair were never asked" if name == "consistency" else "nothing was asked"
     return {
         reviewer: Trait(
@@ -237,7 +207,7 @@ def _traits(
             asked=int(own.sum()),
             used=share.n,
             n_tasks=share.n_tasks,
-            level=level,
+            level=share.level,
             method=share.method,
             note=share.note if own.any() else unasked,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Unpack, get_args
 
 import numpy as np
 from scipy.special import stdtr
@@ -20,7 +20,7 @@ from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.pair_labels import PairLabels, RatingTable
-from goldless.statistics.bootstrap import ShareMethod, task_intervals, task_shares
+from goldless.statistics.bootstrap import USUAL, Draws, ShareMethod, task_intervals, task_shares
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
 from goldless.statistics.standings import holm, sign_flip_ps
 
@@ -175,21 +175,19 @@ def score_credits(
     return _credits_at(name, labels, place, (np.sign(difference) + 1) / 2, convention)
 
 
-def accuracy(earned: PairCredits, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95) -> Accuracy:
+def accuracy(earned: PairCredits, **draws: Unpack[Draws]) -> Accuracy:
     """Mean credit over the pairs used, with an interval from resampling tasks."""
-    return accuracies([earned], seed=seed, resamples=resamples, level=level)[0]
+    return accuracies([earned], **draws)[0]
 
 
-def accuracies(
-    judges: Sequence[PairCredits], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> list[Accuracy]:
+def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Accuracy]:
     """The accuracy of each judge; all were held against the same labels, and tasks are resampled for all alike."""
     if not judges:
         return []
     for other in judges[1:]:
         _check_same_labels(judges[0], other)
     credit = np.stack([one.credit for one in judges])
-    shares = task_shares(credit, judges[0].labels.task, seed=seed, resamples=resamples, level=level)
+    shares = task_shares(credit, judges[0].labels.task, **draws)
     return [
         Accuracy(
             one.name,
@@ -201,7 +199,7 @@ def accuracies(
             used=share.n,
             tied=one.tied,
             n_tasks=share.n_tasks,
-            level=level,
+            level=share.level,
             method=share.method,
             convention=one.convention,
             note=share.note,
@@ -210,24 +208,19 @@ def accuracies(
     ]
 
 
-def compare_credits(
-    first: PairCredits, second: PairCredits, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> CreditComparison:
+def compare_credits(first: PairCredits, second: PairCredits, **draws: Unpack[Draws]) -> CreditComparison:
     """Two-sided paired t-test over the pairs that both judged, beside the interval of the difference over tasks."""
     _check_same_labels(first, second)
     difference = first.credit - second.credit
-    ends = {"lowest": -1.0, "highest": 1.0}
-    share = task_shares(difference[None], first.labels.task, seed=seed, resamples=resamples, level=level, **ends)[0]
+    share = task_shares(difference[None], first.labels.task, lowest=-1.0, **draws)[0]
     used = difference[~np.isnan(difference)]
     t, p = _t_test(used)
     return CreditComparison(
-        first.name, second.name, share.value, share.low, share.high, t, p, len(used), level, n_tasks=share.n_tasks
+        first.name, second.name, share.value, share.low, share.high, t, p, len(used), share.level, n_tasks=share.n_tasks
     )
 
 
-def compare_all_credits(
-    judges: Sequence[PairCredits], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> list[CreditComparison]:
+def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[CreditComparison]:
     """Every two judges on the pairs that both judged, with a test over tasks that allows for all comparisons made."""
     for other in judges[1:]:
         _check_same_labels(judges[0], other)
@@ -236,9 +229,9 @@ def compare_all_credits(
         return []
     task = judges[0].labels.task
     differences = np.stack([first.credit - second.credit for first, second in both])
-    ends = {"lowest": -1.0, "highest": 1.0}
-    shares = task_shares(differences, task, seed=seed, resamples=resamples, level=level, **ends)
-    ps = sign_flip_ps(_task_sums(differences, task), seed=seed, permutations=resamples)
+    shares = task_shares(differences, task, lowest=-1.0, **draws)
+    how: Draws = {**USUAL, **draws}
+    ps = sign_flip_ps(_task_sums(differences, task), seed=how["seed"], permutations=how["resamples"])
     found = []
     for (first, second), row, share, p_tasks, p_holm in zip(both, differences, shares, ps, holm(ps), strict=True):
         t, p = _t_test(row[~np.isnan(row)])
@@ -252,7 +245,7 @@ def compare_all_credits(
                 t=t,
                 p=p,
                 n_pairs=share.n,
-                level=level,
+                level=share.level,
                 p_tasks=p_tasks,
                 p_holm=p_holm,
                 n_tasks=share.n_tasks,
@@ -278,9 +271,7 @@ def rank_agreement(
     *,
     coefficient: Coefficient = "spearman",
     convention: Convention = "default",
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> RankAgreement:
     """Mean over tasks of Spearman's coefficient, or of Kendall's tau-a or tau-b, of scores and ratings over the agents.
 
@@ -294,8 +285,8 @@ def rank_agreement(
     undefined = int(np.isnan(by_task).sum())
     if convention == "paper":
         by_task = np.nan_to_num(by_task, nan=0.0)
-    found = task_intervals(by_task[:, None], seed=seed, resamples=resamples, level=level)[0]
-    return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, level, convention)
+    found = task_intervals(by_task[:, None], **draws)[0]
+    return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, found.level, convention)
 
 
 def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import polars as pl
@@ -257,21 +257,3 @@ def _check_names(where: str, frame: pl.DataFrame, given: Given) -> None:
         if len(strange):
             what = "task" if column == "task" else "agent"
             raise MetricError(f"{where} name the {what} {strange[0]!r}, which the study does not have")
-
-
-class ResponseScore(NamedTuple):
-    """One response's score, where single ones are looked at."""
-
-    task: str
-    agent: str
-    score: float | None
-    """None: missing."""
-    asked: int
-    """Pairs that should have been scored."""
-    used: int
-    """Pairs that were."""
-
-
-def response_rows(responses: pl.DataFrame) -> list[ResponseScore]:
-    """Response scores one by one."""
-    return [ResponseScore(*row) for row in responses.select(*RESPONSES).iter_rows()]

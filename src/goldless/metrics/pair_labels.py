@@ -1,7 +1,7 @@
 """Which of two responses people found better: one label for each pair of agents on a task.
 
 By default a pair's label is the sign of the difference of the medians of its ratings. Where the medians tie, people's
-preferences are votes: those beyond ``least_preference`` count, and a net margin of ``least_margin`` votes decides.
+preferences are votes: those beyond ``LEAST_PREFERENCE`` count, and a net margin of ``least_margin`` votes decides.
 What is left is a tie (PRE and Auto-PRE label their data in this way, with a margin of two). Where pairs have too few
 votes for a margin of two, ``usual_margin`` is one. A rater who labelled the same thing several times is still one
 voice: the mean of what was said.
@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar, get_args
+from typing import TypeVar
 
 import numpy as np
 
@@ -22,12 +22,8 @@ from goldless.errors import MetricError, nearest
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.records import Preference, Rating
 
-Centre = Literal["median", "mean"]
-"""What stands for the ratings of one response."""
-Source = Literal["ratings first", "preferences first", "ratings", "preferences"]
-"""Which labels decide: one kind, or the other where the first one ties or is not there."""
-Contradiction = Literal["first source", "tie"]
-"""Where ratings and preferences say the opposite: the first source holds, or the pair is a tie."""
+LEAST_PREFERENCE = 0.5
+"""A preference beyond this is one vote."""
 PAPERS_MARGIN = 2.0
 """Votes that preferences must be ahead by, in the papers."""
 MANY_VOTES = 3
@@ -45,10 +41,9 @@ class RatingTable:
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
     value: FloatArray
-    """[tasks, agents]: median or mean over raters; NaN where nobody rated."""
+    """[tasks, agents]: median over raters; NaN where nobody rated."""
     raters: IntArray
     """[tasks, agents]: how many did."""
-    centre: Centre
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -66,25 +61,13 @@ class PairLabels:
     """Whether preferences decided."""
     contradicted: BoolArray
     """Whether ratings and preferences said the opposite of each other."""
-    source: Source
-    contradictions: Contradiction
-    centre: Centre
-    least_preference: float
     margin: float
     """Votes that preferences had to be ahead by."""
 
     @property
     def rule(self) -> str:
         """How the labels were made, for signatures."""
-        ratings = f"sign-of-{self.centre}s"
-        votes = f"votes-beyond-{self.least_preference:g}-ahead-by-{self.margin:g}"
-        made = {
-            "ratings": ratings,
-            "preferences": votes,
-            "ratings first": f"{ratings},then-{votes}",
-            "preferences first": f"{votes},then-{ratings}",
-        }[self.source]
-        return made if self.contradictions == "first source" else f"{made},contradictions-tie"
+        return f"sign-of-medians,then-votes-beyond-{LEAST_PREFERENCE:g}-ahead-by-{self.margin:g}"
 
     @property
     def n_pairs(self) -> int:
@@ -163,13 +146,11 @@ def rating_table(
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
     criterion: str | None = None,
-    centre: Centre = "median",
 ) -> RatingTable:
-    """Median or mean rating of each response over its raters.
+    """Median rating of each response over its raters.
 
     ``tasks`` and ``agents`` order the table and leave out all others; None: in order of appearance.
     """
-    _check_option("the centre of ratings", centre, get_args(Centre))
     kept = _of_criterion(list(ratings), criterion)
     tasks = _names(tasks, (rating.task for rating in kept))
     agents = _names(agents, (rating.agent for rating in kept))
@@ -179,9 +160,9 @@ def rating_table(
         if rating.task in task_number and rating.agent in agent_number:
             cell = task_number[rating.task] * len(agents) + agent_number[rating.agent]
             voices.setdefault((cell, rating.rater), []).append(rating.score)
-    value, raters = _centres(voices, len(tasks) * len(agents), centre)
+    value, raters = _medians(voices, len(tasks) * len(agents))
     shape = len(tasks), len(agents)
-    return RatingTable(tuple(tasks), tuple(agents), value.reshape(shape), raters.reshape(shape), centre)
+    return RatingTable(tuple(tasks), tuple(agents), value.reshape(shape), raters.reshape(shape))
 
 
 def check_margin(margin: float | None) -> None:
@@ -214,43 +195,23 @@ def pair_labels(
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
     criterion: str | None = None,
-    source: Source = "ratings first",
-    centre: Centre = "median",
-    least_preference: float = 0.5,
     least_margin: float = PAPERS_MARGIN,
-    contradictions: Contradiction = "first source",
 ) -> PairLabels:
     """The label of every pair of responses to one task that people rated or compared, ties among them.
 
-    A preference counts as one vote where it is beyond ``least_preference``; the votes for one side less those for the
-    other must reach ``least_margin``.
+    Ratings decide, and where they tie the votes for one side less those for the other must reach ``least_margin``.
     """
-    _check_option("the source of labels", source, get_args(Source))
-    _check_option("what a contradiction gives", contradictions, get_args(Contradiction))
-    if not (least_preference >= 0 and least_margin > 0):
-        raise MetricError(
-            f"preferences count beyond {least_preference} and decide from a margin of {least_margin}; the first is "
-            "at least 0, the second above 0 (the papers: 0.5 and 2)"
-        )
-    rated = _of_criterion(list(ratings), criterion) if source != "preferences" else []
-    compared = _of_criterion(list(preferences), criterion) if source != "ratings" else []
+    if not least_margin > 0:
+        raise MetricError(f"preferences must decide from a margin above 0, got {least_margin} (the papers: 2)")
+    rated, compared = _of_criterion(list(ratings), criterion), _of_criterion(list(preferences), criterion)
     if not rated and not compared:
         raise MetricError("there are no labels: add a labels table with ratings or preferences to the study")
     tasks = _names(tasks, [*(label.task for label in rated), *(label.task for label in compared)])
     pairs = ((label.first, label.second) for label in compared)
     agents = _names(agents, [*(label.agent for label in rated), *itertools.chain.from_iterable(pairs)])
-    table = rating_table(rated, tasks=tasks, agents=agents, centre=centre)
-    from_ratings = _rating_signs(table)
-    from_votes = _vote_signs(compared, tasks, agents, least_preference, least_margin)
-    return _joined(
-        tuple(tasks),
-        tuple(agents),
-        ratings=from_ratings,
-        votes=from_votes,
-        source=source,
-        contradictions=contradictions,
-        rule=(centre, least_preference, least_margin),
-    )
+    table = rating_table(rated, tasks=tasks, agents=agents)
+    from_votes = _vote_signs(compared, tasks, agents, least_margin)
+    return _joined(tuple(tasks), tuple(agents), _rating_signs(table), from_votes, least_margin)
 
 
 Signs = tuple[IntArray, IntArray]
@@ -267,9 +228,7 @@ def _rating_signs(table: RatingTable) -> Signs:
     return _keys(task, low[pair], high[pair], len(table.agents)), signs
 
 
-def _vote_signs(
-    preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str], least: float, margin: float
-) -> Signs:
+def _vote_signs(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str], margin: float) -> Signs:
     """Which side of every compared pair has the votes."""
     task_number, agent_number = _numbers(tasks), _numbers(agents)
     voices: dict[tuple[int, str], list[float]] = {}
@@ -282,31 +241,18 @@ def _vote_signs(
     net: dict[int, int] = {}
     for (key, _), said in voices.items():
         mean = sum(said) / len(said)
-        net[key] = net.get(key, 0) + (abs(mean) > least + ROUNDING) * (1 if mean > 0 else -1)
+        net[key] = net.get(key, 0) + (abs(mean) > LEAST_PREFERENCE + ROUNDING) * (1 if mean > 0 else -1)
     keys = np.array(sorted(net), dtype=np.int64)
     votes = np.array([net[key] for key in sorted(net)], dtype=np.float64)
     return keys, np.where(np.abs(votes) >= margin - ROUNDING, np.sign(votes), 0).astype(np.int64)
 
 
-def _joined(
-    tasks: tuple[str, ...],
-    agents: tuple[str, ...],
-    *,
-    ratings: Signs,
-    votes: Signs,
-    source: Source,
-    contradictions: Contradiction,
-    rule: tuple[Centre, float, float],
-) -> PairLabels:
+def _joined(tasks: tuple[str, ...], agents: tuple[str, ...], ratings: Signs, votes: Signs, margin: float) -> PairLabels:
     keys = np.union1d(ratings[0], votes[0])
     by_rating, by_vote = np.zeros(len(keys), np.int64), np.zeros(len(keys), np.int64)
     by_rating[np.searchsorted(keys, ratings[0])] = ratings[1]
     by_vote[np.searchsorted(keys, votes[0])] = votes[1]
-    first, second = (by_vote, by_rating) if source.startswith("preferences") else (by_rating, by_vote)
-    sign = np.where(first != 0, first, second)
-    contradicted = by_rating * by_vote < 0
-    if contradictions == "tie":
-        sign = np.where(contradicted, 0, sign)
+    sign = np.where(by_rating != 0, by_rating, by_vote)
     return PairLabels(
         tasks,
         agents,
@@ -314,25 +260,18 @@ def _joined(
         low=keys // len(agents) % len(agents),
         high=keys % len(agents),
         sign=sign,
-        by_preference=(sign != 0) & (sign == by_vote) & ((by_rating == 0) | source.startswith("preferences")),
-        contradicted=contradicted,
-        source=source,
-        contradictions=contradictions,
-        centre=rule[0],
-        least_preference=rule[1],
-        margin=rule[2],
+        by_preference=(sign != 0) & (by_rating == 0),
+        contradicted=by_rating * by_vote < 0,
+        margin=margin,
     )
 
 
-def _centres(voices: dict[tuple[int, str], list[float]], cells: int, centre: Centre) -> tuple[FloatArray, IntArray]:
-    """Median or mean of each cell over its raters, and how many they are."""
+def _medians(voices: dict[tuple[int, str], list[float]], cells: int) -> tuple[FloatArray, IntArray]:
+    """Median of each cell over its raters, and how many they are."""
     cell = np.array([cell for cell, _ in voices], dtype=np.int64)
     said = np.array([sum(scores) / len(scores) for scores in voices.values()], dtype=np.float64)
     raters = np.bincount(cell, minlength=cells).astype(np.int64)
     value, rated = np.full(cells, np.nan), raters > 0
-    if centre == "mean":
-        value[rated] = np.bincount(cell, weights=said, minlength=cells)[rated] / raters[rated]
-        return value, raters
     ordered = said[np.lexsort((said, cell))]
     begin = (np.cumsum(raters) - raters)[rated]
     size = raters[rated]
@@ -366,8 +305,3 @@ def _renumbered(names: Sequence[str], own: Sequence[str]) -> IntArray:
 
 def _keys(task: IntArray, low: IntArray, high: IntArray, agents: int) -> IntArray:
     return (task.astype(np.int64) * agents + low) * agents + high
-
-
-def _check_option(what: str, value: str, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise MetricError(f"{what} is one of {', '.join(map(repr, allowed))}, not {value!r}{nearest(value, allowed)}")

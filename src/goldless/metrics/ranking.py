@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
-from goldless.statistics.bootstrap import Method, draw_counts, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, task_intervals
 from goldless.statistics.standings import score_table
 
 NEWTON_STEPS = 60
@@ -146,37 +146,20 @@ class Ranking:
         raise KeyError(agent)
 
 
-def rank_by_mean(
-    panel: PanelScores | PanelVerdicts, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> Ranking:
+def rank_by_mean(panel: PanelScores | PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """By mean score over tasks; for verdicts on pairs, by the mean weighted share of votes over peers and tasks."""
     if isinstance(panel, PanelScores):
         asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
         unit = "rating" if panel.normalisation == "raw" else "standard deviations"
-        return _by_table(
-            "mean", panel.agents, panel.score, (asked, used), unit=unit, seed=seed, resamples=resamples, level=level
-        )
+        return _by_table("mean", panel.agents, panel.score, (asked, used), unit, **draws)
     table = _pair_table(panel, vote_share(panel))
-    return _by_table(
-        "mean", panel.agents, table, _counts(panel), unit="share of votes", seed=seed, resamples=resamples, level=level
-    )
+    return _by_table("mean", panel.agents, table, _counts(panel), "share of votes", **draws)
 
 
-def rank_by_win_rate(
-    verdicts: PanelVerdicts, *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
-) -> Ranking:
+def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
     """By the share of peers that an agent beats, a tie counting half, mean over tasks."""
     table = _pair_table(verdicts, verdicts.verdict)
-    return _by_table(
-        "win rate",
-        verdicts.agents,
-        table,
-        _counts(verdicts),
-        unit="win rate",
-        seed=seed,
-        resamples=resamples,
-        level=level,
-    )
+    return _by_table("win rate", verdicts.agents, table, _counts(verdicts), "win rate", **draws)
 
 
 def rank_by_bradley_terry(
@@ -279,20 +262,18 @@ def _by_table(
     agents: Sequence[str],
     table: FloatArray,
     counts: tuple[IntArray, IntArray],
-    *,
     unit: str,
-    seed: int,
-    resamples: int,
-    level: float,
+    **draws: Unpack[Draws],
 ) -> Ranking:
-    found = task_intervals(table, seed=seed, resamples=resamples, level=level)
+    found = task_intervals(table, **draws)
     numbers = np.array([[f.mean, f.low, f.high] for f in found], dtype=np.float64).T  # None becomes NaN
     if unit in SHARES:
         numbers = np.clip(numbers, 0.0, 1.0)
     rows = _rows(agents, numbers, np.array([f.n for f in found], dtype=np.int64), counts)
     notes = tuple(f"{agent}: {f.note}" for agent, f in zip(agents, found, strict=True) if f.note)
     method = next((f.method for f in found if f.method), None)
-    return Ranking(name, rows, unit, level, method, seed, resamples, notes)
+    how: Draws = {**USUAL, **draws}
+    return Ranking(name, rows, unit, how["level"], method, how["seed"], how["resamples"], notes)
 
 
 def _rows(

@@ -154,9 +154,7 @@ def _reader(scale: Scale, convention: Convention) -> Callable[[str], float | Non
     """What reads a value from an output."""
     if convention == "default":
         return scale.read
-    if scale.pairwise:
-        return lambda output: read_pairwise(output, convention="paper")
-    return lambda output: read_rating(output, lowest=scale.lowest, highest=scale.highest, convention="paper")
+    return read_pairwise if scale.pairwise else read_rating
 
 
 def _pertinence(exams: pl.DataFrame, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:

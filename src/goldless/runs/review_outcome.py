@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict
 
 import numpy as np
 import numpy.typing as npt
@@ -32,18 +31,11 @@ from goldless.runs.options import Options
 from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature, table_hash
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 
-class _Draws(TypedDict):
-    """How tasks are resampled, for functions that take it so."""
-
-    seed: int
-    resamples: int
-    level: float
-
-
-def _draws(options: Options) -> _Draws:
+def _draws(options: Options) -> Draws:
     return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
 
 

@@ -22,7 +22,7 @@ from goldless.judging.exams.items import (
     all_pairs,
     both_orders,
     consistency_pairs,
-    human_split,
+    human_pairs,
     sit_consistency,
     sit_human,
 )
@@ -201,9 +201,9 @@ class ReviewCollector:
         return found
 
     async def _human(self, name: str) -> list[ExamAnswer]:
-        split = human_split(self.answered, questioners=self.questioners, overlap=self.options.overlapping)
         stage = self.stage(name, self.options.chosen_scale)
-        pairs = self._others(name, split.exam)
+        exam = human_pairs(self.answered, self.questioners, overlap=self.options.overlapping)
+        pairs = self._others(name, exam)
         self._report(f"human exam of {name}", 0, len(pairs), name)
         return await sit_human(stage, pairs, self.texts, self.prompts, at_once=self._flight(name))
 

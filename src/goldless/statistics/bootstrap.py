@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,21 @@ from goldless.errors import UserError
 
 ELEMENTS_AT_ONCE = 1 << 21
 """Draws held at a time: about 50 MB, and few enough matrix products that their start does not count."""
+
+
+class Draws(TypedDict, total=False):
+    """How tasks are resampled: given to all that makes intervals, and handed on as it is."""
+
+    seed: int
+    """0 where nothing is said."""
+    resamples: int
+    """10,000 where nothing is said."""
+    level: float
+    """0.95 where nothing is said."""
+
+
+LEVEL = 0.95
+USUAL: Draws = {"seed": 0, "resamples": 10_000, "level": LEVEL}
 
 
 def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray]:
@@ -213,11 +228,9 @@ def left_out_intervals(
     without: FloatArray,
     *,
     n_tasks: int,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
     lowest: float = -1.0,
     highest: float = 1.0,
+    **draws: Unpack[Draws],
 ) -> list[Interval]:
     """The interval of each value, from its values [groups, values] without each group of tasks.
 
@@ -229,7 +242,7 @@ def left_out_intervals(
     groups = len(without)
     bad = np.isnan(given) | np.isnan(without).any(axis=0)
     pulled = np.where(bad, 0.0, given + (groups - 1) * (without.mean(axis=0) - without))
-    found = task_intervals(pulled, seed=seed, resamples=resamples, level=level)
+    found = task_intervals(pulled, **draws)
     return [
         _left_out_interval(value, interval, n_tasks, undefined=bool(undefined), ends=(lowest, highest))
         for value, interval, undefined in zip(given.tolist(), found, bad, strict=True)
@@ -272,11 +285,9 @@ def task_shares(
     values: FloatArray,
     task: IntArray,
     *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
     lowest: float = 0.0,
     highest: float = 1.0,
+    **draws: Unpack[Draws],
 ) -> list[Share]:
     """Mean of each row of values [judges, judgements] but for NaN, with intervals that end at ``lowest``, ``highest``.
 
@@ -292,7 +303,7 @@ def task_shares(
             mean = values[row, kept].mean()
             sums = np.bincount(code[kept], weights=values[row, kept], minlength=len(names))
             linear[on, row] = mean + (sums[on] - mean * counts[on]) / counts[on].mean()
-    found = task_intervals(linear, seed=seed, resamples=resamples, level=level)
+    found = task_intervals(linear, **draws)
     return [_share(values[row, present[row]], interval, lowest, highest) for row, interval in enumerate(found)]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,7 @@ from scipy.special import stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Method, task_intervals
+from goldless.statistics.bootstrap import Draws, Method, task_intervals
 
 Members = Sequence[int] | Sequence[bool] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 NO_SPREAD = 1e-12
@@ -128,10 +129,7 @@ def compare_groups(
     values: FloatArray,
     first: Members,
     second: Members,
-    *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> GroupComparison:
     """Columns ``first`` of ``values`` [tasks, agents] against columns ``second``; NaN marks a missing score.
 
@@ -147,8 +145,8 @@ def compare_groups(
     means = np.stack([_row_means(values[:, one]), _row_means(values[:, other])], axis=1)
     used = ~np.isnan(means).any(axis=1)
     differences = means[used, 0] - means[used, 1]
-    (interval,) = task_intervals(differences[:, None], seed=seed, resamples=resamples, level=level)
-    by_task = paired_d(differences, level=level)
+    (interval,) = task_intervals(differences[:, None], **draws)
+    by_task = paired_d(differences, level=interval.level)
     of_first, of_second = (_present(values[used][:, columns]) for columns in (one, other))
     d_response, reason = _smd(of_second, of_first)
     notes = (interval.note, by_task.note and f"d_task: {by_task.note}", reason and f"d_response: {reason}")
@@ -162,7 +160,7 @@ def compare_groups(
         n_tasks=interval.n,
         n_first=len(of_first),
         n_second=len(of_second),
-        level=level,
+        level=interval.level,
         method=interval.method,
         notes=tuple(note for note in notes if note),
     )

@@ -6,13 +6,13 @@ all pairs; tau-b divides by the geometric mean of the pairs not tied on either s
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, Unpack
 
 import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Interval, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
 
 Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
@@ -52,10 +52,7 @@ def pooled_correlations(
     first: FloatArray,
     second: FloatArray,
     task: IntArray,
-    *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> list[Interval]:
     """The coefficients over all rows with both values, in the order of ``COEFFICIENTS``, with intervals over tasks."""
     first, second, task = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(task)
@@ -68,7 +65,7 @@ def pooled_correlations(
     count = int(group.max()) + 1 if len(group) else 0
     without = [rank_coefficients(first[group != g], second[group != g]) for g in range(count)]
     table = np.array(without) if without else np.full((1, 3), np.nan)
-    return left_out_intervals(whole, table, n_tasks=n_tasks, seed=seed, resamples=resamples, level=level)
+    return left_out_intervals(whole, table, n_tasks=n_tasks, **draws)
 
 
 def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient = "spearman") -> FloatArray:

@@ -9,13 +9,13 @@ their ranks, ties shared, among all values used.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, Unpack, get_args
 
 import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
-from goldless.statistics.bootstrap import Method, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import LEVEL, Draws, Method, groups_left_out, left_out_intervals
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 
@@ -48,9 +48,7 @@ def krippendorff_alpha(
     *,
     task: IntArray | None = None,
     measurement: Measurement = "ordinal",
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> Reliability:
     """Alpha of values, each of one rater on one unit; ``task`` says what each belongs to, None: units are tasks.
 
@@ -76,21 +74,24 @@ def krippendorff_alpha(
     whole = _alpha(values, code, measurement)
     n_units, unpaired = len(np.unique(code)), int(np.sum(~paired))
     if np.isnan(whole):
+        level = draws.get("level", LEVEL)
         note = "no two raters rated the same" if not len(values) else "all values are equal"
         return Reliability(
-            None, None, None, measurement, n_units, len(values), unpaired, n_tasks, level, note=f"not defined: {note}"
+            None,
+            None,
+            None,
+            measurement,
+            n_units,
+            len(values),
+            unpaired,
+            n_tasks,
+            level,
+            note=f"not defined: {note}",
         )
     groups = int(group.max()) + 1
     without = [_alpha(values[group != g], code[group != g], measurement) for g in range(groups)]
-    interval = left_out_intervals(
-        [whole],
-        np.array(without)[:, None],
-        n_tasks=n_tasks,
-        seed=seed,
-        resamples=resamples,
-        level=level,
-        lowest=-np.inf,
-    )[0]
+    left_out = np.array(without)[:, None]
+    interval = left_out_intervals([whole], left_out, n_tasks=n_tasks, lowest=-np.inf, **draws)[0]
     return Reliability(
         whole,
         interval.low,
@@ -100,7 +101,7 @@ def krippendorff_alpha(
         len(values),
         unpaired,
         n_tasks,
-        level,
+        interval.level,
         interval.method,
         interval.note,
     )

@@ -10,13 +10,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Unpack
 
 import numpy as np
 import numpy.typing as npt
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
-from goldless.statistics.bootstrap import Interval, task_intervals
+from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
 
 EXACT_UP_TO = 13
 """Up to this many tasks all sign flips are tried (8,192); beyond, as many random ones as asked for."""
@@ -144,14 +145,12 @@ class Standings:
 def standings(
     values: npt.NDArray[np.float64],
     agents: Sequence[str],
-    *,
-    seed: int = 0,
-    resamples: int = 10_000,
-    level: float = 0.95,
+    **draws: Unpack[Draws],
 ) -> Standings:
     """The standings of a table of response scores [tasks, agents], NaN where one is missing."""
-    intervals = dict(zip(agents, task_intervals(values, seed=seed, resamples=resamples, level=level), strict=True))
-    comparisons = compare_all(agents, values, seed=seed, permutations=resamples)
+    intervals = dict(zip(agents, task_intervals(values, **draws), strict=True))
+    how: Draws = {**USUAL, **draws}
+    comparisons = compare_all(agents, values, seed=how["seed"], permutations=how["resamples"])
     beaten = _beaten(comparisons)
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     rows = [

@@ -7,8 +7,7 @@ table.
 Exams about pairs of the study's own responses: consistency, and agreement with people.
 
 The consistency exam asks each pair in both orders (Auto-PRE, eq. 2; PRE's auto-exam): a reviewer without a bias for the
-first or the second place says the same of both. The test asks both orders too, so its judgements answer the exam:
-``items.open_questions`` says what is still to be asked.
+first or the second place says the same of both.
 
 The human exam holds pairs that people judged, which a reviewer must judge as they did (PRE). An item of the exam must
 not also count in the test: a reviewer that was chosen because it agrees with people on some pairs agrees with them on
@@ -18,7 +17,7 @@ those. The papers leave them in; ``overlap`` does so too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -31,8 +30,6 @@ from goldless.models.interface import content_hash
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
 Difficulty = Literal["easy", "hard"]
-ANSWERED = frozenset({"refused", "truncated", "unparsable"})
-"""Failures by which the model itself answered: asked again, it would say the same and cost the same."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -114,28 +111,6 @@ def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
     return [ReviewQuestion(task, agent) for task, agent in rated]
 
 
-def open_questions(
-    questions: Iterable[ReviewQuestion], known: Iterable[JudgementEvidence], *, reviewer: str, scale: str
-) -> list[ReviewQuestion]:
-    """The questions that no known judgement of this reviewer on this scale answers, in their order.
-
-    A reply that held no verdict is an answer. A call that failed is none: it is asked again.
-    """
-    answered = {
-        (row.task, row.first, row.second)
-        for row in known
-        if row.reviewer == reviewer and row.scale == scale and is_answered(row)
-    }
-    return [question for question in questions if (question.task, question.first, question.second) not in answered]
-
-
-def is_answered(row: JudgementEvidence) -> bool:
-    """Whether the reviewer said something, be it of use or not."""
-    if row.value is not None or row.output is not None:
-        return True
-    return row.failure is not None and row.failure.kind in ANSWERED
-
-
 # --- a reviewer's answers -------------------------------------------------------------------------------------------
 
 
@@ -171,23 +146,11 @@ class ExamAnswer:
 
 
 async def exam_answers(
-    exam: Exam,
-    stage: Stage,
-    questions: Sequence[ReviewQuestion],
-    texts: Texts,
-    prompts: Prompts,
-    *,
-    known: Iterable[JudgementEvidence] = (),
-    at_once: int = 1,
+    exam: Exam, stage: Stage, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
-    """One answer a question, in their order: what is known already as it is, and the rest asked now."""
-    known = [row for row in known if is_answered(row)]
-    reviewer, scale = stage.name, stage.scale.name
-    rest = open_questions(questions, known, reviewer=reviewer, scale=scale)
-    by_question = {(r.task, r.first, r.second): r for r in known if r.reviewer == reviewer and r.scale == scale}
-    asked = await stage.review(rest, texts, prompts, at_once=at_once)
-    by_question |= {(row.task, row.first, row.second): row for row in asked}
-    return [ExamAnswer(exam, by_question[q.task, q.first, q.second]) for q in questions]
+    """One answer a question, in their order."""
+    asked = await stage.review(questions, texts, prompts, at_once=at_once)
+    return [ExamAnswer(exam, row) for row in asked]
 
 
 def refuse_pointwise(scale: Scale, exam: Exam) -> None:
@@ -212,89 +175,40 @@ def consistency_pairs(
 
 
 async def sit_consistency(
-    stage: Stage,
-    pairs: Sequence[ExamPair],
-    texts: Texts,
-    prompts: Prompts,
-    *,
-    known: Iterable[JudgementEvidence] = (),
-    at_once: int = 1,
+    stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
-    """What the reviewer says of both orders of each pair. ``known``: judgements that need not be asked for again."""
+    """What the reviewer says of both orders of each pair."""
     refuse_pointwise(stage.scale, "consistency")
-    return await exam_answers("consistency", stage, both_orders(pairs), texts, prompts, known=known, at_once=at_once)
+    return await exam_answers("consistency", stage, both_orders(pairs), texts, prompts, at_once=at_once)
 
 
-@dataclass(frozen=True, slots=True)
-class ExamSplit:
-    """Which pairs are asked in the exam, and which remain for the test."""
+def human_pairs(
+    answered: Mapping[str, Iterable[str]], questioners: Sequence[str], *, overlap: bool = False
+) -> list[ExamPair]:
+    """The pairs of the human exam: those of the questioners on all tasks.
 
-    exam: tuple[ExamPair, ...]
-    test: tuple[ExamPair, ...]
-    overlap: bool
-    """Whether the exam's pairs stand in the test as well."""
-
-
-def human_split(
-    answered: Mapping[str, Iterable[str]],
-    *,
-    questioners: Sequence[str] | None = None,
-    share: float | None = None,
-    seed: int = 0,
-    overlap: bool = False,
-    labelled: Collection[ExamPair] | None = None,
-) -> ExamSplit:
-    """The pairs of the exam, and those of the test.
-
-    ``answered``: the agents that answered each task. ``questioners``: agents whose pairs are the exam's, on all tasks;
-    None: any. ``share``: so much of these pairs, drawn by the seed, rounded and at least one; None: all. ``labelled``:
-    only pairs that people decided can be items; None: all can. ``overlap``: the test keeps the exam's pairs, as in the
-    papers. On a scale that rates single responses, a rating may serve pairs on both sides even so.
+    ``answered``: the agents that answered each task. ``overlap``: the test keeps the exam's pairs, as in the papers;
+    else some must remain for it. On a scale that rates single responses, a rating may serve pairs of both.
     """
-    _check(questioners, share, overlap=overlap)
-    everything = all_pairs(answered)
-    possible = all_pairs(answered, questioners)
-    if labelled is not None:
-        held = frozenset(labelled)
-        possible = [pair for pair in possible if pair in held]
-    if not possible:
+    if len(questioners) < 2:
+        raise UserError(f"the human exam needs at least 2 questioners to pair, not {len(questioners)}")
+    exam = all_pairs(answered, questioners)
+    if not exam:
         raise UserError(
             "the human exam has no items: no task has two responses of the questioners that people compared; "
             "name other questioners, add labels, or use the exams that need none (consistency, pertinence)"
         )
-    items = None if share is None else max(1, round(share * len(possible)))
-    exam = drawn_pairs(possible, items, exam="human", seed=seed)
-    kept_out = frozenset() if overlap else frozenset(exam)
-    test = [pair for pair in everything if pair not in kept_out]
-    if not test:
+    if not overlap and len(exam) == len(all_pairs(answered)):
         raise UserError(
             f"all {len(exam)} pairs of the study are items of the human exam, so none remains for the test; "
-            "name fewer questioners or a smaller share, or keep them in both with overlap"
+            "name fewer questioners, or keep them in both with overlap"
         )
-    return ExamSplit(tuple(exam), tuple(test), overlap)
-
-
-def _check(questioners: Sequence[str] | None, share: float | None, *, overlap: bool) -> None:
-    if questioners is not None and len(questioners) < 2:
-        raise UserError(f"the human exam needs at least 2 questioners to pair, not {len(questioners)}")
-    if share is not None and not 0 < share <= 1:
-        raise UserError(f"the share of pairs in the human exam is above 0 and at most 1, not {share}")
-    if questioners is None and share is None and not overlap:
-        raise UserError(
-            "the human exam would take every pair and leave none for the test; name its questioners, or a share "
-            "of the pairs such as 0.2, or keep the items in both with overlap"
-        )
+    return exam
 
 
 async def sit_human(
-    stage: Stage,
-    pairs: Sequence[ExamPair],
-    texts: Texts,
-    prompts: Prompts,
-    *,
-    known: Iterable[JudgementEvidence] = (),
-    at_once: int = 1,
+    stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
     """What the reviewer says of the exam's pairs: both orders, or a rating of each response on a scale of one."""
     questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
-    return await exam_answers("human", stage, questions, texts, prompts, known=known, at_once=at_once)
+    return await exam_answers("human", stage, questions, texts, prompts, at_once=at_once)

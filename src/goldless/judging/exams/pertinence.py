@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,6 @@ from scipy import sparse
 
 from goldless.concurrency import side_by_side
 from goldless.errors import UserError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import Texts, fence
 from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers, refuse_pointwise
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
@@ -65,11 +64,6 @@ class PertinenceItem:
     relevant_text: str | None = None
     irrelevant_text: str | None = None
     """None: missing, and ``failure`` says why."""
-    relevant_by: str
-    """Agent whose response to Q it is."""
-    irrelevant_by: str
-    """Agent or model that answered Q'."""
-    source: Literal["nearest", "rewrite"]
     other_task: str | None = None
     """The task whose prompt Q' is, where it is one of the study."""
     similarity: float | None = None
@@ -86,16 +80,12 @@ def nearest_items(
     irrelevant: str,
     items: int | None = None,
     seed: int = 0,
-    most_alike: float = 1.0,
 ) -> list[PertinenceItem]:
     """One item a task, with the nearest other prompt of the study as Q'; all tasks, or ``items`` drawn by the seed.
 
     ``relevant`` and ``irrelevant``: agents whose responses are the RA and the IA. Nearest is the highest cosine of
-    TF-IDF weights, among prompts that are not the same and that ``irrelevant`` answered. ``most_alike``: prompts above
-    this similarity are passed over, where a study asks the same thing in two wordings.
+    TF-IDF weights, among prompts that are not the same and that ``irrelevant`` answered.
     """
-    if not 0 <= most_alike <= 1:
-        raise UserError(f"the similarity of two prompts is between 0 and 1; most_alike came as {most_alike}")
     worded = possible_prompts(prompts, texts, relevant=relevant, items=items, seed=seed)
     check_agents(_answered(texts), [irrelevant])
     known = {task: prompt for task, prompt in prompts.items() if prompt is not None and prompt.strip()}
@@ -103,21 +93,14 @@ def nearest_items(
     usable = {other for other in known if isinstance(texts.get((other, irrelevant)), str)}
     found = []
     for task, prompt in worded.items():
-        near = ((other, value) for other, value in similarity.nearest_first(task) if value <= most_alike)
-        other = next((o for o in near if o[0] in usable and not same_words(prompt, known[o[0]])), None)
-        item = PertinenceItem(
-            task=task,
-            prompt=prompt,
-            changed_prompt=None if other is None else known[other[0]],
-            relevant_by=relevant,
-            irrelevant_by=irrelevant,
-            source="nearest",
-            other_task=None if other is None else other[0],
-            similarity=None if other is None else other[1],
-        )
-        found.append(
-            with_answers(item, texts[task, relevant], _NO_OTHER if other is None else texts[other[0], irrelevant])
-        )
+        item = PertinenceItem(task=task, prompt=prompt)
+        answer: str | CallFailure = _NO_OTHER
+        for other, alike in similarity.nearest_first(task):
+            if other in usable and not same_words(prompt, known[other]):
+                item = replace(item, changed_prompt=known[other], other_task=other, similarity=alike)
+                answer = texts[other, irrelevant]
+                break
+        found.append(with_answers(item, texts[task, relevant], answer))
     if all(item.failure is not None and item.changed_prompt is None for item in found):
         raise UserError(
             "the pertinence exam needs two different prompts that an agent answered, and no task of the study has "
@@ -168,13 +151,7 @@ def _answered(texts: Texts) -> dict[str, list[str]]:
     return found
 
 
-async def sit_pertinence(
-    stage: Stage,
-    items: Sequence[PertinenceItem],
-    *,
-    known: Iterable[JudgementEvidence] = (),
-    at_once: int = 1,
-) -> list[ExamAnswer]:
+async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> list[ExamAnswer]:
     """What the reviewer says of both orders of each item; an item that cannot be asked is missing with its cause.
 
     In the judgements the two answers are called ``relevant`` and ``irrelevant``; the reviewer does not see these words.
@@ -187,7 +164,7 @@ async def sit_pertinence(
         questions.append(ReviewQuestion(item.task, RELEVANT, IRRELEVANT))
         questions.append(ReviewQuestion(item.task, IRRELEVANT, RELEVANT))
     prompts = {item.task: item.prompt for item in items}
-    return await exam_answers("pertinence", stage, questions, texts, prompts, known=known, at_once=at_once)
+    return await exam_answers("pertinence", stage, questions, texts, prompts, at_once=at_once)
 
 
 # --- how alike two prompts are --------------------------------------------------------------------------------------
@@ -279,19 +256,13 @@ class ChangingStage:
         found: dict[int, PertinenceItem] = {}
 
         async def one(i: int) -> None:
-            found[i] = await self._item(tasks[i], worded[tasks[i]], texts[tasks[i], relevant], relevant)
+            found[i] = await self._item(tasks[i], worded[tasks[i]], texts[tasks[i], relevant])
 
         await side_by_side(one, range(len(tasks)), at_once)
         return [found[i] for i in range(len(tasks))]
 
-    async def _item(self, task: str, prompt: str, answer: str | CallFailure, relevant: str) -> PertinenceItem:
-        item = PertinenceItem(
-            task=task,
-            prompt=prompt,
-            relevant_by=relevant,
-            irrelevant_by=self.answerer.identity.short,
-            source="rewrite",
-        )
+    async def _item(self, task: str, prompt: str, answer: str | CallFailure) -> PertinenceItem:
+        item = PertinenceItem(task=task, prompt=prompt)
         if isinstance(answer, CallFailure):
             return replace(item, failure=answer)
         changed = await self.change(prompt)

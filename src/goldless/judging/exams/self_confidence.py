@@ -18,12 +18,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from goldless.errors import UserError
-from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Texts, Verdicts, find_reading
 from goldless.judging.exams.items import (
     Difficulty,
@@ -50,6 +49,9 @@ LABELS: dict[LabelSet, tuple[str, ...]] = {
 }
 """From the least confidence, 1, to the most, 5."""
 
+Sit = Callable[[ReviewStage, Sequence[ReviewQuestion]], Awaitable[list[ExamAnswer]]]
+"""Puts questions to a stage."""
+
 STATEMENT = "You only need to output one or two to indicate which answer is better."
 SOURCE = "Auto-PRE paper, appendix 3; what stands around it is ours"
 HOW_SURE = (
@@ -63,12 +65,10 @@ HOW_SURE = (
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceSets:
-    """The two sets, and the agents they are made of."""
+    """The two sets."""
 
     easy: tuple[ExamPair, ...]
     hard: tuple[ExamPair, ...]
-    easy_agents: tuple[str, str]
-    hard_agents: tuple[str, str]
 
 
 def chosen_sets(
@@ -104,8 +104,6 @@ def chosen_sets(
     return ConfidenceSets(
         easy=tuple(pair_of(task, *easy) for task in tasks),
         hard=tuple(pair_of(task, *hard) for task in tasks),
-        easy_agents=easy,
-        hard_agents=hard,
     )
 
 
@@ -223,56 +221,42 @@ class ConfidenceStage:
         texts: Texts,
         prompts: Prompts,
         *,
-        known: Iterable[JudgementEvidence] = (),
         at_once: int = 1,
     ) -> list[ExamAnswer]:
         """One answer for each order of each pair, the easy set first, all of them read in the same way.
 
         Where probabilities were expected and none came, ``auto`` asks for labels instead, for all pairs; otherwise the
-        answer is missing with this cause. ``known``: answers that need not be asked for again.
+        answer is missing with this cause.
         """
         asked: dict[ReviewQuestion, Difficulty] = dict.fromkeys(both_orders(sets.easy), "easy")
         asked |= dict.fromkeys(both_orders(sets.hard), "hard")
-        sitting = _Sitting(list(asked), texts, prompts, list(known), at_once)
+
+        async def sit(stage: ReviewStage, questions: Sequence[ReviewQuestion]) -> list[ExamAnswer]:
+            return await exam_answers("self-confidence", stage, questions, texts, prompts, at_once=at_once)
+
         answers = None
         if find_reading(self.model, self.reading, role=ROLE) != "labels":
-            answers = await self._by_probability(sitting)
+            answers = await self._by_probability(list(asked), sit)
         if answers is None:
-            answers = await sitting.answers(self._stage(by_label(self.labels), "labels"), sitting.questions)
+            answers = await sit(self._stage(by_label(self.labels), "labels"), list(asked))
         return [replace(answer, difficulty=asked[q]) for q, answer in zip(asked, answers, strict=True)]
 
     def _stage(self, scale: Scale, verdicts: Verdicts) -> ReviewStage:
         description = self.task_description
         return ReviewStage(self.model, scale, reviewer=self.reviewer, task_description=description, verdicts=verdicts)
 
-    async def _by_probability(self, sitting: _Sitting) -> list[ExamAnswer] | None:
+    async def _by_probability(self, asked: Sequence[ReviewQuestion], sit: Sit) -> list[ExamAnswer] | None:
         """The answers; None where labels are to be asked for, as the backend tells no probabilities after all."""
         stage = self._stage(by_probability(self.statement), "probabilities")
         # the first reply shows whether a server tells probabilities: if not, no more is spent on asking for them
         probed = 0 if stage.reading == "probabilities-scored" else 1
         answers: list[ExamAnswer] = []
-        for questions in (sitting.questions[:probed], sitting.questions[probed:]):
-            answers += [_told(answer) for answer in await sitting.answers(stage, questions)]
+        for questions in (asked[:probed], asked[probed:]):
+            answers += [_told(answer) for answer in await sit(stage, questions)]
             untold = any(answer.evidence.failure is UNTOLD for answer in answers)
             if self.reading == "auto" and untold and not any(a.evidence.label_logprobs for a in answers):
                 return None
         return answers
-
-
-@dataclass(frozen=True, slots=True)
-class _Sitting:
-    """What is asked, and what is known of it."""
-
-    questions: Sequence[ReviewQuestion]
-    texts: Texts
-    prompts: Prompts
-    known: Sequence[JudgementEvidence]
-    at_once: int
-
-    async def answers(self, stage: ReviewStage, questions: Sequence[ReviewQuestion]) -> list[ExamAnswer]:
-        return await exam_answers(
-            "self-confidence", stage, questions, self.texts, self.prompts, known=self.known, at_once=self.at_once
-        )
 
 
 def _told(answer: ExamAnswer) -> ExamAnswer:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Awaitable, Callable
 from dataclasses import KW_ONLY, dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
 from goldless.errors import CallError
 from goldless.evidence import GenerationEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, Usage, unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, Usage, Writer, unusable
 from goldless.models.tokens import RequestLength, context_limit, request_length
 from goldless.records import CallFailure, Task
 
@@ -19,17 +19,6 @@ ESTIMATE_MARGIN = 0.05
 
 Cut = Literal["missing", "keep"]
 """What becomes of a reply that reached its limit: ``missing``, or kept as far as it goes."""
-
-
-class Writer(Protocol):
-    """What this stage needs of a chat model; one that is a MeasuringModel is asked how long requests are."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who writes."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 from goldless.evidence import RewriteEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, unusable
-from goldless.records import CallFailure, Response
+from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
+from goldless.records import Response
 from goldless.templates import Template
 
 MOST_TOKENS = 1024
-
-
-class Rewriter(Protocol):
-    """What this stage needs of a chat model."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who rewrites."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
 
 
 @dataclass(frozen=True, slots=True)
 class RewritingStage:
     """How responses are put to a rewriter."""
 
-    rewriter: Rewriter
+    rewriter: Writer
     template: Template
     most_tokens: int = MOST_TOKENS
     """A longer rewrite is cut, and so missing."""

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from goldless.evidence import SynopsisEvidence
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, unusable
+from goldless.models.interface import ChatReply, ChatRequest, Message, Writer, unusable
 from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 1024
@@ -46,17 +45,6 @@ ASSW = (
 
 PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
 """Synopses that can be written, by name; any other is the study's own."""
-
-
-class Writer(Protocol):
-    """What this stage needs of a chat model."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who writes."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
 
 
 @dataclass(frozen=True, slots=True)

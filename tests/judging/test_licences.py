@@ -220,10 +220,10 @@ def test_other_tasks_and_other_reviewers_have_files_of_their_own(tmp_path):
 def test_a_write_that_fails_leaves_the_old_licence_whole(tmp_path, monkeypatch):
     path = write_licence(licence_of(), tmp_path)
 
-    def broken(_):
+    def broken(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("goldless.judging.licences.os.fsync", broken)
+    monkeypatch.setattr("goldless.files.Path.replace", broken)
     with pytest.raises(UserError, match=r"cannot be written .No space left on device"):
         write_licence(licence_of(weight=0.1), tmp_path)
     assert read_licence(path).weight == 0.935

@@ -75,9 +75,7 @@ async def _serve(held: dict[Path, str], host: str, port: int, token: str | None,
     from goldless.judging.licences import prompt_hash, read_licence, refuse
     from goldless.jury.panel import Juror, Jury
     from goldless.jury.server import serve
-    from goldless.models.cache import default_journal
-    from goldless.models.journal import Journal
-    from goldless.runs.opening import Part, open_models
+    from goldless.runs.opening import Part, open_journal, open_models
 
     found = {path: read_licence(path) for path in held}
     scales = {licence.scale for licence in found.values()}
@@ -88,27 +86,21 @@ async def _serve(held: dict[Path, str], host: str, port: int, token: str | None,
     wording, kind = prompt_hash(scale, options.task_description), kinds.pop()
     claimed = [(licence.identity, licence) for licence in found.values()]
     refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
-    journal = Journal(options.journal or default_journal())
     parts = [Part(str(path), spec, "both") for path, spec in held.items()]
-    try:
-        async with open_models(parts, Options(say=say), journal) as models:
-            pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
-            refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
-            jurors = []
-            for path, licence in found.items():
-                model = models[str(path)]
-                scoring = model.model.capabilities.scoring and bool(scale.labels)
-                jurors.append(
-                    Juror(
-                        path.stem,
-                        model.scorer if scoring else model.chat,
-                        scale,
-                        licence.weight,
-                        task_description=options.task_description,
-                    )
+    async with open_journal(options.journal) as journal, open_models(parts, Options(say=say), journal) as models:
+        pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
+        refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
+        jurors = []
+        for path, licence in found.items():
+            model = models[str(path)]
+            scoring = model.model.capabilities.scoring and bool(scale.labels)
+            jurors.append(
+                Juror(
+                    path.stem,
+                    model.scorer if scoring else model.chat,
+                    scale,
+                    licence.weight,
+                    task_description=options.task_description,
                 )
-            await serve(
-                Jury(jurors), host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}")
             )
-    finally:
-        journal.close()
+        await serve(Jury(jurors), host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}"))

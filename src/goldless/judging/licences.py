@@ -10,9 +10,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import math
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -22,6 +20,7 @@ from pydantic import BeforeValidator, ConfigDict, StringConstraints, TypeAdapter
 
 from goldless._version import __version__
 from goldless.errors import UserError
+from goldless.files import write_text
 from goldless.judging.scales import Scale
 from goldless.models.interface import ModelIdentity, content_hash
 
@@ -290,15 +289,7 @@ def write_licence(licence: Licence, folder: Path | str) -> Path:
     body = json.dumps(data, ensure_ascii=False, indent=2, allow_nan=False) + "\n"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=folder, prefix=".licence.", delete=False) as aside:
-            try:
-                aside.write(body)
-                aside.flush()
-                os.fsync(aside.fileno())
-                Path(aside.name).replace(path)
-            except BaseException:
-                Path(aside.name).unlink(missing_ok=True)
-                raise
+        write_text(path, body)
     except OSError as error:
         raise UserError(f"{path}: the licence cannot be written ({error.strerror}); name another folder") from error
     return path

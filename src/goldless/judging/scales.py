@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from goldless.errors import UserError, nearest
 from goldless.judging.asking import fence
@@ -163,24 +163,14 @@ PAIRWISE = Scale(
     closing="###Output:",
 )
 
-PAIRWISE_TIE = Scale(
+PAIRWISE_TIE = replace(
+    PAIRWISE,
     name="pairwise-tie",
     source=f"{SOURCE}; that a tie is offered is ours",
-    pairwise=True,
-    lowest=0.0,
-    highest=1.0,
     labels=("one", "two", "tie"),
     values=(1.0, 0.0, 0.5),
-    reader=WordReader(WORDS, DIGITS),
     allowed="one of these: one, two or tie",
-    opening=(
-        "###Task: {description} You only need to output 'one' or 'two' directly to indicate which answer is better, "
-        "or 'tie' if neither is."
-    ),
-    description=COMPARE,
-    first_heading="###Answer one:",
-    second_heading="###Answer two:",
-    closing="###Output:",
+    opening=f"{PAIRWISE.opening.removesuffix('.')}, or 'tie' if neither is.",
 )
 
 FIVE_LEVEL = Scale(
@@ -207,10 +197,9 @@ FIVE_LEVEL = Scale(
     closing="###Score of the answer:",
 )
 
-HUNDRED_LEVEL = Scale(
+HUNDRED_LEVEL = replace(
+    FIVE_LEVEL,
     name="100-level",
-    source=SOURCE,
-    pairwise=False,
     lowest=0.0,
     highest=100.0,
     labels=(),
@@ -221,9 +210,6 @@ HUNDRED_LEVEL = Scale(
         "###Task: {description} Directly output a number between 0 and 100 to indicate the score of this answer. The "
         "higher the score, the higher the quality of the answer."
     ),
-    description=RATE,
-    first_heading="###Answer:",
-    closing="###Score of the answer:",
 )
 
 SCALES = {scale.name: scale for scale in (PAIRWISE, PAIRWISE_TIE, FIVE_LEVEL, HUNDRED_LEVEL)}

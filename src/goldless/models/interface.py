@@ -230,6 +230,17 @@ def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> Cal
     return None
 
 
+class Writer(Protocol):
+    """What a stage needs of a chat model that writes."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who writes."""
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply."""
+
+
 @runtime_checkable
 class ChatModel(Protocol):
     """A model that writes text."""

@@ -38,6 +38,8 @@ TASKS_MEASURED = 40
 """Tasks whose texts are counted; the rest is taken to be like them."""
 SERVER_CALLS_AT_ONCE = 20
 SERVER_SECONDS_A_CALL = 1.0
+SECONDS_A_TEXT = 5
+"""Times as long as another call: a text is written word by word."""
 SYNOPSIS_TOKENS = 200
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
@@ -167,6 +169,8 @@ async def _speed(model: Any) -> float | None:
 
 @dataclass(slots=True)
 class _Count:
+    """What is asked of a model: tokens it reads and writes, what it computes of them, and what the journal has."""
+
     calls: int = 0
     tokens: int = 0
     written: int = 0
@@ -190,12 +194,12 @@ class _Estimate:
         for part in work.parts():
             model = self.models[part.name]
             if part.name == "scorer":
-                found.append(_row(name, part.name, model, await self._scoring(work, model, part_of), share))
+                found.append(_row(name, part.name, model, await self._scoring(work, model, part_of), share=share))
             elif part.name == "critic":
-                found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share))
+                found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share=share))
             else:
-                written = _rewriting(work) if part.name.startswith("rewriter") else _writing(work)
-                found.append(_written(name, part.name, model, written))
+                count = _rewriting(work) if part.name.startswith("rewriter") else _writing(work)
+                found.append(_row(name, part.name, model, count))
         return found
 
     async def _scoring(self, work: RunPlan, model: _Model, part_of: Study) -> _Count:
@@ -276,7 +280,9 @@ async def _verdict_requests(
     return [ScoreRequest("\n".join(message.content for message in messages), "")]
 
 
-def _row(metric: str | None, part: str, model: _Model, count: _Count, share: float) -> PlannedCalls:
+def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: float | None = None) -> PlannedCalls:
+    """The calls; ``share``: how many times as many as were counted, None: all were, and they are to write texts."""
+    texts, share = share is None, 1.0 if share is None else share
     calls, tokens, written = (round(x * share) for x in (count.calls, count.tokens, count.written))
     left = 1 - count.known / count.calls if count.calls else 0.0
     computed = round(count.computed * share) if model.local and count.computed else None
@@ -284,13 +290,13 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, share: flo
     if model.local and model.tokens_a_second and computed is not None:
         seconds = computed * left / model.tokens_a_second
     if not model.local:
-        seconds = calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL
+        seconds = calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL * (SECONDS_A_TEXT if texts else 1)
     return PlannedCalls(
         metric=metric,
         part=part,
         model=model.name,
         calls=calls,
-        known=round(count.known * share) if model.identity_hash is not None else None,
+        known=None if texts or model.identity_hash is None else round(count.known * share),
         tokens=tokens + written,
         computed_tokens=computed,
         cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), round(written * left))),
@@ -298,32 +304,7 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, share: flo
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Writing:
-    """Texts that a chat model is to write."""
-
-    calls: int
-    read_tokens: int
-    written_tokens: int
-
-
-def _written(metric: str | None, part: str, model: _Model, writing: _Writing) -> PlannedCalls:
-    usage = Usage(writing.read_tokens, writing.written_tokens)
-    seconds = None if model.local else writing.calls / SERVER_CALLS_AT_ONCE * SERVER_SECONDS_A_CALL * 5
-    return PlannedCalls(
-        metric=metric,
-        part=part,
-        model=model.name,
-        calls=writing.calls,
-        known=None,
-        tokens=writing.read_tokens + writing.written_tokens,
-        computed_tokens=None,
-        cost_usd=None if model.price is None else model.price.cost(usage),
-        seconds=seconds,
-    )
-
-
-def _rewriting(work: RunPlan) -> _Writing:
+def _rewriting(work: RunPlan) -> _Count:
     """Rewrites that one rewriter makes."""
     calls = read = written = 0
     for template in work.options.chosen_templates():
@@ -333,10 +314,10 @@ def _rewriting(work: RunPlan) -> _Writing:
                 calls += 1
                 read += (len(template.rewrite) + len(text)) // CHARACTERS_A_TOKEN
                 written += min(MOST_TOKENS, len(text) // CHARACTERS_A_TOKEN + 1)
-    return _Writing(calls, read, written)
+    return _Count(calls, read, written)
 
 
-def _writing(work: RunPlan) -> _Writing:
+def _writing(work: RunPlan) -> _Count:
     """Synopses that are to be written."""
     calls = read = 0
     for task, _ in with_peers(work.study):
@@ -344,7 +325,7 @@ def _writing(work: RunPlan) -> _Writing:
             if name not in task.synopses:
                 calls += 1
                 read += len(task.prompt or "") // CHARACTERS_A_TOKEN
-    return _Writing(calls, read, calls * SYNOPSIS_TOKENS)
+    return _Count(calls, read, calls * SYNOPSIS_TOKENS)
 
 
 def _stand_ins(work: RunPlan) -> Sequence[Preprocessor]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -67,11 +68,37 @@ class RaterOutcome:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Evaluation:
-    """The results of one evaluation."""
+class StudyResult(ABC):
+    """What an evaluation or a review of a study gives."""
 
     source: Study
-    """The study that was evaluated."""
+    """The study it is of."""
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.source.name
+
+    @property
+    def fingerprint(self) -> str:
+        """SHA-256 of its tasks and responses."""
+        return self.source.fingerprint
+
+    @property
+    @abstractmethod
+    def open(self) -> int:
+        """How many rows of evidence are missing for a cause that may pass; none where no model was asked."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether another run of the same command would find nothing left to ask."""
+        return self.open == 0
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Evaluation(StudyResult):
+    """The results of one evaluation."""
+
     outcomes: Mapping[str, MetricOutcome]
     """By metric."""
     raters: RaterOutcome | None
@@ -87,16 +114,6 @@ class Evaluation:
     """The wordings that are not ours, by name."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """What a critic was told, by the prompt's name."""
-
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return self.source.name
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of its tasks and responses."""
-        return self.source.fingerprint
 
     @property
     def agents(self) -> tuple[Agent, ...]:
@@ -162,11 +179,6 @@ class Evaluation:
     def open(self) -> int:
         """How many are missing for a cause that may pass; none where no model was asked."""
         return self.evidence.open if self.models else 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether another run of the same command would find nothing left to ask."""
-        return self.open == 0
 
 
 def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import unicodedata
 import warnings
-from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
 
 from goldless.errors import CallError, CapabilityError, MetricError, TextTooLongError, UserError, nearest
 from goldless.metrics.information_map import InformationMap, make_information_map
-from goldless.models.cache import default_journal
 from goldless.models.canaries import CanaryReport, check_scorer
-from goldless.models.catalogue import open_model
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
-from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledScorer
-from goldless.models.usage import Ledger, price_of
 from goldless.records import CallFailure
-from goldless.runs.opening import SCORERS, training_notes
+from goldless.runs.opening import SCORERS, OpenModel, Part, open_journal, open_models, training_notes
+from goldless.runs.options import Options
 from goldless.sentences import Sentence, split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study
@@ -68,34 +64,35 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
     each of its sentences in turn. Replies are journalled, so the same question is never paid twice.
     """
     pair = _read_pair(study, options)
-    journal = Journal(options.journal or default_journal())
-    try:
-        async with _ready(options, journal) as scorer:
-            task = study.task(options.task), study.responses(options.task)
-            for note in training_notes(scorer.scorer, [pair.template], [task]):
-                warnings.warn(note, stacklevel=2)
-            canaries = await check_scorer(scorer.scorer, journal)
-            sentences = split_sentences(pair.candidate)
-            requests = await _requests(scorer, pair, sentences)
-            pieces = await _pieces(scorer, requests[0], pair.peer)
-            _refuse_too_long(scorer, requests)
-            replies = await _ask(scorer, requests, options)
-            marginal, conditional, *without = [reply.logprobs for reply in replies]
-            return make_information_map(
-                task=options.task,
-                agent=options.agent,
-                peer=options.peer,
-                agent_text=pair.candidate,
-                agent_sentences=sentences,
-                peer_sentences=split_sentences("".join(pieces)),
-                pieces=pieces,
-                conditional_nats=conditional,
-                marginal_nats=marginal,
-                without_nats=without,
-                signature=str(_signature(study, options, pair, scorer, canaries)),
-            )
-    finally:
-        journal.close()
+    part = Part("scorer", options.scorer, "scoring")
+    async with (
+        open_journal(options.journal) as journal,
+        open_models([part], Options(say=options.say), journal) as models,
+    ):
+        scorer = _scoring(models["scorer"])
+        task = study.task(options.task), study.responses(options.task)
+        for note in training_notes(scorer.scorer, [pair.template], [task]):
+            warnings.warn(note, stacklevel=2)
+        canaries = await check_scorer(scorer.scorer, journal)
+        sentences = split_sentences(pair.candidate)
+        requests = await _requests(scorer, pair, sentences)
+        pieces = await _pieces(scorer, requests[0], pair.peer)
+        _refuse_too_long(scorer, requests)
+        replies = await _ask(scorer, requests, options)
+        marginal, conditional, *without = [reply.logprobs for reply in replies]
+        return make_information_map(
+            task=options.task,
+            agent=options.agent,
+            peer=options.peer,
+            agent_text=pair.candidate,
+            agent_sentences=sentences,
+            peer_sentences=split_sentences("".join(pieces)),
+            pieces=pieces,
+            conditional_nats=conditional,
+            marginal_nats=marginal,
+            without_nats=without,
+            signature=str(_signature(study, options, pair, scorer, canaries)),
+        )
 
 
 def without_sentence(text: str, sentence: Sentence) -> str:
@@ -165,22 +162,14 @@ def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], st
 # --- the questions -----------------------------------------------------------------------------------------------
 
 
-@asynccontextmanager
-async def _ready(options: ExplainOptions, journal: Journal) -> AsyncIterator[JournalledScorer]:
-    """The scorer, loaded or connected; closed afterwards where it was opened here."""
-    given = options.scorer
-    model = open_model(given, use="scoring", say=options.say) if isinstance(given, str) else given
-    try:
-        await model.prepare()
-        if not model.capabilities.scoring:
-            raise CapabilityError(
-                f"{model.identity.short} gives no log-probabilities of a given text, which an information map is made "
-                f"of. Scorers are: {SCORERS}."
-            )
-        yield JournalledScorer(model, journal, Ledger(model.identity.short, price_of(model.identity)))
-    finally:
-        if isinstance(given, str):
-            await model.aclose()
+def _scoring(opened: OpenModel) -> JournalledScorer:
+    """The scorer of an open model, where it is one."""
+    if not opened.model.capabilities.scoring:
+        raise CapabilityError(
+            f"{opened.identity.short} gives no log-probabilities of a given text, which an information map is made "
+            f"of. Scorers are: {SCORERS}."
+        )
+    return opened.scorer
 
 
 async def _requests(scorer: Scorer, pair: _Pair, sentences: Sequence[Sentence]) -> list[ScoreRequest]:

@@ -15,8 +15,8 @@ from goldless.metrics.exam_traits import Trait
 from goldless.metrics.label_agreement import Accuracy, RankAgreement
 from goldless.metrics.ranking import Ranking
 from goldless.records import FailureKind
+from goldless.runs.evaluation import StudyResult
 from goldless.runs.opening import Spending
-from goldless.studies import Study
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,9 @@ class ReviewerResult:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Review:
+class Review(StudyResult):
     """The results of one review."""
 
-    source: Study
-    """The study that was reviewed."""
     scale: str
     exams: tuple[str, ...]
     convention: str
@@ -121,16 +119,6 @@ class Review:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """How reviewers were asked: task description, descriptions of their own, how verdicts were read."""
 
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return self.source.name
-
-    @property
-    def fingerprint(self) -> str:
-        """SHA-256 of its tasks and responses."""
-        return self.source.fingerprint
-
     def __repr__(self) -> str:
         """Study, scale and panel; never all the evidence."""
         return f"<Review of {self.study!r} on {self.scale}: {', '.join(self.voters) or 'nobody'} vote>"
@@ -149,11 +137,6 @@ class Review:
     def open(self) -> int:
         """How many are missing for a cause that may pass; none where no model was asked."""
         return sum(n for kind, n in self.failures.items() if kind in OPEN_KINDS) if self.spending else 0
-
-    @property
-    def complete(self) -> bool:
-        """Whether another run of the same command would find nothing left to ask."""
-        return self.open == 0
 
 
 def review_as_json(review: Review) -> dict[str, Any]:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +23,7 @@ from goldless.studies.spool import Spool
 from goldless.studies.tables import Source
 
 SYNOPSIS = "synopsis_"
+Record = TypeVar("Record")
 
 
 def is_task_column(column: str) -> bool:
@@ -63,26 +65,13 @@ class TaskTable:
 
         They are open to others where some rows could not be read, so that no other table is blamed for it.
         """
-        check = Checking(source.file, problems)
         names = Names()
-        first: list[int] = []
-        for chunk in source.chunks(problems):
-            check.rows += len(chunk.rows)
-            for line, row in zip(chunk.lines, chunk.rows, strict=True):
-                record = self._record(row, line, check)
-                name = check.name(row, "task", line)
-                if name is None:
-                    continue
-                if name in names:
-                    check.duplicate(f"task {name!r} stands here again; it is on line {first[names[name]]}", line)
-                    continue
-                names[name] = len(names)
-                first.append(line)
-                self.keep(record)
-        check.finish()
-        if not check.rows and not check.broken:
-            check.add("no rows; a tasks table names every task, or is left out")
-        names.listed_in = "" if check.broken else source.file
+
+        def keep(name: str, record: dict[str, Any] | None) -> None:
+            names[name] = len(names)
+            self.keep(record)
+
+        names.listed_in = read_listed(source, problems, "task", self._record, keep)
         return names
 
     def keep(self, record: dict[str, Any] | None) -> None:
@@ -96,12 +85,41 @@ class TaskTable:
         return TaskColumns(self._spool, np.array(self._offset, np.int64), np.array(self._length, np.int64))
 
     @staticmethod
-    def _record(row: Row, line: int, check: Checking) -> dict[str, Any] | None:
+    def _record(row: Row, line: int, check: Checking) -> tuple[str | None, dict[str, Any] | None]:
         known = {c: check.optional_text(row, c, line) for c in row if is_task_column(c)}
         extra = {c: v for c, v in row.items() if c != "task" and c not in known and not is_empty(v)}
         # JSON has no infinity; as text it is not lost.
         extra |= {c: str(v) for c, v in extra.items() if type(v) is float and math.isinf(v)}
-        return task_record({c: v for c, v in known.items() if v is not None}, extra)
+        record = task_record({c: v for c, v in known.items() if v is not None}, extra)
+        return check.name(row, "task", line), record
+
+
+def read_listed(
+    source: Source,
+    problems: Problems,
+    what: str,
+    read: Callable[[Row, int, Checking], tuple[str | None, Record]],
+    keep: Callable[[str, Record], None],
+) -> str:
+    """Keep what each row says of the one it names, each once; the file, or "" where some rows could not be read."""
+    check = Checking(source.file, problems)
+    first: dict[str, int] = {}
+    for chunk in source.chunks(problems):
+        check.rows += len(chunk.rows)
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            name, record = read(row, line, check)
+            if name is None:
+                continue
+            if name in first:
+                check.duplicate(f"{what} {name!r} stands here again; it is on line {first[name]}", line)
+                continue
+            first[name] = line
+            keep(name, record)
+    check.finish()
+    if not check.rows and not check.broken:
+        article = "an" if what == "agent" else "a"
+        check.add(f"no rows; {article} {what}s table names every {what}, or is left out")
+    return "" if check.broken else source.file
 
 
 def record_of(task: Task) -> dict[str, Any] | None:
@@ -139,27 +157,13 @@ class AgentTable:
 
 def read_agents(source: Source, problems: Problems) -> AgentTable:
     """The agents in the order of the table."""
-    check = Checking(source.file, problems)
     agents: dict[str, Agent] = {}
-    first: dict[str, int] = {}
-    for chunk in source.chunks(problems):
-        check.rows += len(chunk.rows)
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            agent = _agent(row, line, check)
-            if agent is None:
-                continue
-            if agent.agent in agents:
-                check.duplicate(f"agent {agent.agent!r} stands here again; it is on line {first[agent.agent]}", line)
-                continue
-            agents[agent.agent] = agent
-            first[agent.agent] = line
-    check.finish()
-    if not check.rows and not check.broken:
-        check.add("no rows; an agents table names every agent, or is left out")
-    return AgentTable(agents, "" if check.broken else source.file)
+
+    listed_in = read_listed(source, problems, "agent", _agent, agents.__setitem__)
+    return AgentTable(agents, listed_in)
 
 
-def _agent(row: Row, line: int, check: Checking) -> Agent | None:
+def _agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:
     name = check.name(row, "agent", line)
     group = check.optional_name(row, "group", line)
     parameters = check.optional_number(row, "parameters", line)
@@ -167,7 +171,7 @@ def _agent(row: Row, line: int, check: Checking) -> Agent | None:
     cutoff = _cutoff_date(row, line, check)
     if parameters is not None and parameters <= 0:
         check.add(f"parameters is {parameters:g}; a number of parameters such as 7e9 is needed", line)
-    return None if name is None else Agent(name, group, parameters, family, cutoff)
+    return name, Agent(name or "", group, parameters, family, cutoff)
 
 
 def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:

@@ -20,7 +20,6 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,7 +31,7 @@ from goldless.judging.asking import Texts, fence
 from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers, refuse_pointwise
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
 from goldless.judging.scales import escaped
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity
+from goldless.models.interface import ChatReply, ChatRequest, Message, Writer
 from goldless.records import CallFailure
 
 RELEVANT, IRRELEVANT = "relevant", "irrelevant"
@@ -213,17 +212,6 @@ def _plain(text: str) -> str:
 
 
 # --- questions changed by a model -----------------------------------------------------------------------------------
-
-
-class Writer(Protocol):
-    """What this stage needs of a chat model."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who writes."""
-
-    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,10 +32,9 @@ import numpy as np
 import torch
 import transformers
 
-from goldless.models.local_weights.engine import TorchEngine
+from goldless.models.local_weights.engine import PackedScorer, TorchEngine
 from goldless.models.local_weights.network import Network
 from goldless.models.local_weights.packed_network import LONGEST_CUDA, SHORTEST_CUDA, PackedNetwork, open_packed
-from goldless.models.local_weights.packed_scoring import PackedScorer
 from goldless.models.local_weights.packing import Lengths
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]

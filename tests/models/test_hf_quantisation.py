@@ -17,8 +17,8 @@ transformers = pytest.importorskip("transformers", reason="needs the transformer
 
 from test_local_weights import WIDE, byte_tokenizer, scored  # noqa: E402
 
-from goldless.models.local_weights import quantisation as module  # noqa: E402
-from goldless.models.local_weights.quantisation import quantisation  # noqa: E402
+from goldless.models.local_weights import checkpoint as module  # noqa: E402
+from goldless.models.local_weights.checkpoint import quantisation  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.anyio, pytest.mark.usefixtures("one_thread")]
 

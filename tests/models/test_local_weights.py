@@ -159,8 +159,8 @@ async def test_the_head_reads_a_bounded_number_of_positions_at_once(llama: Path,
     expected = await scored(model, requests)
     monkeypatch.setattr(network_module, "HEAD_ELEMENTS", 5 * 272 + 1)
     sizes = []
-    logits = model.engine._network._logits
-    monkeypatch.setattr(model.engine._network, "_logits", lambda states: (sizes.append(len(states)), logits(states))[1])
+    logits = model.engine._network.logits
+    monkeypatch.setattr(model.engine._network, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
     for reply, whole in zip(await scored(model, requests), expected, strict=True):
         assert reply.logprobs == pytest.approx(whole.logprobs, abs=1e-5)
     assert max(sizes) == 5

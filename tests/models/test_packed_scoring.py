@@ -13,16 +13,16 @@ import numpy as np
 import pytest
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Cancelled
+from goldless.models.local_engine import Cancelled, raising
 
 torch = pytest.importorskip("torch", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 transformers = pytest.importorskip("transformers", reason="needs the transformers extra")
 
-from goldless.models.local_weights import packed_network, packed_scoring  # noqa: E402
-from goldless.models.local_weights.engine import TorchEngine, open_engine  # noqa: E402
+from goldless.models.local_weights import engine as engine_module  # noqa: E402
+from goldless.models.local_weights import packed_network  # noqa: E402
+from goldless.models.local_weights.engine import PackedScorer, TorchEngine, open_engine  # noqa: E402
 from goldless.models.local_weights.network import Network, explained_memory, tensor_bytes  # noqa: E402
 from goldless.models.local_weights.packed_network import PackedNetwork, Refusal, open_packed  # noqa: E402
-from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: E402
 from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
@@ -174,7 +174,7 @@ def test_a_failure_of_the_attention_is_told_with_its_first_line_and_named_by_its
 def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytest.MonkeyPatch):
     model, network, pairs = random_model("llama"), Network(random_model("llama"), PROBE), study(1)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.flex_attention", None)
-    for module in ("tree_attention", "packed_network", "packed_scoring"):
+    for module in ("tree_attention", "packed_network"):
         monkeypatch.delitem(sys.modules, f"goldless.models.local_weights.{module}")
     release = torch.__version__.partition("+")[0]
     with pytest.warns(UserWarning, match=rf"the slower way \(prefix tree\): torch {release}"):
@@ -253,9 +253,9 @@ def test_attention_that_gives_other_values_is_found_out(monkeypatch: pytest.Monk
 def test_the_head_reads_scored_positions_alone_and_few_at_once(monkeypatch: pytest.MonkeyPatch):
     scorer, pairs, sizes = opened(), study(), []
     network = scorer.network.network
-    logits = network._logits
+    logits = network.logits
     monkeypatch.setattr(packed_network, "HEAD_ELEMENTS", 5 * 97 + 1)
-    monkeypatch.setattr(network, "_logits", lambda states: (sizes.append(len(states)), logits(states))[1])
+    monkeypatch.setattr(network, "logits", lambda states: (sizes.append(len(states)), logits(states))[1])
     scored(scorer, pairs)
     assert max(sizes) == 5
     assert sum(sizes) == sum(len(target) for _, target in pairs)
@@ -278,7 +278,7 @@ def test_a_cancelled_call_stops_between_sequences():
     scorer, pairs, asked = opened(lengths=Lengths(200)), study(), []
     results = [np.zeros(len(target), np.float32) for _, target in pairs]
     with pytest.raises(Cancelled):
-        scorer.score(pairs, results, lambda: asked.append(1) or len(asked) > 2)
+        scorer.score(pairs, results, raising(lambda: asked.append(1) or len(asked) > 2))
     assert scorer.tally.packs == 2
 
 
@@ -312,7 +312,7 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
 
 
 def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(packed_scoring, "free_memory", lambda device: 2_500_000_000)
+    monkeypatch.setattr(engine_module, "free_memory", lambda device: 2_500_000_000)
     scorer = PackedScorer(Narrow(opened().network, 100), Lengths(1024, 128))
     pairs = [((1,) * 290, (2,) * 11)]
     with pytest.raises(PrerequisiteError, match=r"a text of 300 tokens with its context needs about 0\.5 GB") as error:
@@ -322,7 +322,7 @@ def test_too_little_memory_for_one_text_says_how_much_is_needed(monkeypatch: pyt
 
 
 def test_a_text_too_large_for_memory_is_found_out_before_the_others_are_computed(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(packed_scoring, "free_memory", lambda device: 2_500_000_000)
+    monkeypatch.setattr(engine_module, "free_memory", lambda device: 2_500_000_000)
     scorer = PackedScorer(Narrow(opened().network, 512), Lengths(512, 128))
     # the large one begins with the last token, so it stands last in the tree
     pairs = [((i, *range(40)), (5,) * 10) for i in range(60)] + [((96,) * 600, (2,) * 10)]

@@ -13,8 +13,8 @@ import pytest
 
 from goldless.errors import PrerequisiteError
 from goldless.models.bert import BertEncoder, read_safetensors
+from goldless.models.cache import PackagedFiles, file_sha256
 from goldless.models.sentence_embedding import PACKAGED, TOKENIZER, WEIGHTS, LibraryEncoder, SentenceEmbedder
-from goldless.models.wheels import PackagedFiles, file_sha256
 
 SENTENCES = (
     "This is an example sentence",

@@ -16,8 +16,7 @@ from goldless.errors import CanaryError
 
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
-    from goldless.models.interface import ScoreReply
-    from goldless.models.provider import Model
+    from goldless.models.interface import Model, ScoreReply
     from goldless.reports.report_table import ReportTable
 
 REPEATS = 4

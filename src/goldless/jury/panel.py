@@ -13,13 +13,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import anyio
 import numpy as np
 import numpy.typing as npt
 
-from goldless.errors import GoldlessError, ModelError, UserError
+from goldless.concurrency import side_by_side
+from goldless.errors import ModelError, UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
@@ -27,6 +27,7 @@ from goldless.judging.scales import Scale
 from goldless.metrics.chair import panel_verdicts, vote_share
 from goldless.metrics.judgement_table import PairJudgements, pair_judgements
 from goldless.models.interface import (
+    Capabilities,
     ChatReply,
     ChatRequest,
     Deliver,
@@ -34,8 +35,8 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
     Usage,
+    WrappedScorer,
 )
-from goldless.models.wrapper import WrappedModel, WrappedScorer
 from goldless.records import CallFailure
 
 TASK = "question"
@@ -114,11 +115,6 @@ class JuryVerdict:
     """Tokens charged for this verdict; replies that the journal had are not charged again."""
 
     @property
-    def share(self) -> float:
-        """The share of the winner, or of those who tie."""
-        return max(self.shares)
-
-    @property
     def used(self) -> int:
         """Questions that were answered with a value."""
         return sum(vote.value is not None for vote in self.votes)
@@ -163,23 +159,14 @@ class Jury:
         """
         if isinstance(answers, str) or len(answers) < 2:
             raise UserError("a jury decides between at least two answers; give a list of them")
-        meters = [_metered(juror.model) for juror in self.jurors]
-        heard: dict[str, list[Vote]] = {}
-        errors: list[GoldlessError] = []
+        meters = [_Meter(juror.model) for juror in self.jurors]
+        by_juror: dict[str, list[Vote]] = {juror.name: [] for juror in self.jurors}
 
-        async def hear(juror: Juror, meter: JuryModel) -> None:
-            try:
-                heard[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
-            except GoldlessError as error:
-                errors.append(error)
-                tasks.cancel_scope.cancel()
+        async def hear(job: tuple[Juror, _Meter]) -> None:
+            juror, meter = job
+            by_juror[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
 
-        async with anyio.create_task_group() as tasks:
-            for juror, meter in zip(self.jurors, meters, strict=True):
-                tasks.start_soon(hear, juror, meter)
-        if errors:
-            raise errors[0]
-        by_juror = {juror.name: heard[juror.name] for juror in self.jurors}
+        await side_by_side(hear, list(zip(self.jurors, meters, strict=True)), len(meters))
         return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
 
 
@@ -197,33 +184,38 @@ async def _ask(
         {TASK: question},
         at_once=at_once,
     )
-    return [_vote(juror, *order, judgement) for order, judgement in zip(asked, evidence, strict=True)]
-
-
-def _vote(juror: Juror, first: int, second: int | None, said: JudgementEvidence) -> Vote:
-    return Vote(juror.name, juror.scale.name, juror.weight, first, second, said.value, said.output, said.failure)
+    return [
+        Vote(juror.name, juror.scale.name, juror.weight, *order, said.value, said.output, said.failure)
+        for order, said in zip(asked, evidence, strict=True)
+    ]
 
 
 # --- what a verdict costs ----------------------------------------------------------------------------------------
 
 
-class _Meter(WrappedModel):
+class _Meter(WrappedScorer):
     """A model that counts what one verdict's calls are charged for, apart from other verdicts under way."""
 
     def __init__(self, model: JuryModel) -> None:
         super().__init__(model)
         self.usage = Usage()
 
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the model can do and has the methods for."""
+        can, model = self._model.capabilities, self._model
+        return replace(
+            can,
+            scoring=can.scoring and isinstance(model, ScoringJudge),
+            chat=can.chat and isinstance(model, ChatJudge),
+        )
 
-class _ChatMeter(_Meter):
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         reply = await self._model.chat(request)
         if isinstance(reply, ChatReply):
             self.usage += reply.usage
         return reply
 
-
-class _ScoringMeter(WrappedScorer, _Meter):
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         def count(replies: Mapping[int, ScoreReply]) -> None:
             came = (reply.usage for reply in replies.values() if isinstance(reply, TokenLogprobs))
@@ -231,17 +223,6 @@ class _ScoringMeter(WrappedScorer, _Meter):
             deliver(replies)
 
         await self._model.score(requests, count)
-
-
-class _FullMeter(_ScoringMeter, _ChatMeter):
-    """A model that is both."""
-
-
-def _metered(model: JuryModel) -> _ChatMeter | _ScoringMeter:
-    """The model with a count of its own, able to do what the model can."""
-    if isinstance(model, ScoringJudge):
-        return _FullMeter(model) if isinstance(model, ChatJudge) else _ScoringMeter(model)
-    return _ChatMeter(model)
 
 
 # --- counting --------------------------------------------------------------------------------------------------

@@ -70,37 +70,33 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A judge prompt with two marked answers. Marks are regular expressions."""
+    """A judge prompt with two marked answers. Marks are regular expressions, ``@`` in them stands for A or B."""
 
     question: str
-    start_a: str
-    end_a: str
-    start_b: str
-    end_b: str
+    start: str
+    end: str
     ends_needed: bool
     """False: without both end marks, A ends where B begins, and B ends with the message."""
     verdicts: tuple[str, str, str]
 
     def begins(self, text: str) -> int | None:
         """Where the first mark of an answer stands; None: nowhere."""
-        found = re.search(f"{self.start_a}|{self.start_b}", text, re.MULTILINE)
+        found = re.search(self.start.replace("@", "[AB]"), text, re.MULTILINE)
         return None if found is None else found.start()
 
     def read(self, text: str) -> Case:
         """The question and both answers. Raises RequestError where the marks do not say which is which."""
-        ends = [_places(end, text) for end in (self.end_a, self.end_b)]
+        starts, ends = ([_places(mark.replace("@", name), text) for name in "AB"] for mark in (self.start, self.end))
         marked = self.ends_needed or any(ends)
-        starts = [_places(start, text) for start in (self.start_a, self.start_b)]
         places = [starts[0], ends[0], starts[1], ends[1]] if marked else starts
         if any(len(found) != 1 for found in places):
             raise _ambiguous("each mark of an answer must stand in the message exactly once")
         spans = [found[0] for found in places]
         if any(before[1] > after[0] for before, after in itertools.pairwise(spans)):
             raise _ambiguous("the marks must come in order: the answer of A from start to end, then that of B")
-        if marked:
-            first, second = text[spans[0][1] : spans[1][0]], text[spans[2][1] : spans[3][0]]
-        else:
-            first, second = text[spans[0][1] : spans[1][0]], text[spans[1][1] :]
+        first, second = text[spans[0][1] : spans[1][0]], text[spans[-2][1] : spans[-1][0]]
+        if not marked:
+            second = text[spans[1][1] :]
             if re.search(r"\[\[|\[(?:End of )?Response [AB]\]", second):
                 raise _ambiguous("what follows [Response B] speaks of verdicts or responses; mark the answers' ends")
         question = self._question(text[: spans[0][0]])
@@ -124,28 +120,22 @@ _SQUARE_QUESTION = r"\[(?:User Question|Question|Task Description)\]"
 LAYOUTS = (
     Layout(
         question=_SQUARE_QUESTION,
-        start_a=rf"\[The Start of Assistant A{_APOSTROPHE}s Answer\]",
-        end_a=rf"\[The End of Assistant A{_APOSTROPHE}s Answer\]",
-        start_b=rf"\[The Start of Assistant B{_APOSTROPHE}s Answer\]",
-        end_b=rf"\[The End of Assistant B{_APOSTROPHE}s Answer\]",
+        start=rf"\[The Start of Assistant @{_APOSTROPHE}s Answer\]",
+        end=rf"\[The End of Assistant @{_APOSTROPHE}s Answer\]",
         ends_needed=True,
         verdicts=("[[A]]", "[[B]]", "[[C]]"),
     ),
     Layout(
         question=r"<\|User Prompt\|>",
-        start_a=rf"<\|The Start of Assistant A{_APOSTROPHE}s Answer\|>",
-        end_a=rf"<\|The End of Assistant A{_APOSTROPHE}s Answer\|>",
-        start_b=rf"<\|The Start of Assistant B{_APOSTROPHE}s Answer\|>",
-        end_b=rf"<\|The End of Assistant B{_APOSTROPHE}s Answer\|>",
+        start=rf"<\|The Start of Assistant @{_APOSTROPHE}s Answer\|>",
+        end=rf"<\|The End of Assistant @{_APOSTROPHE}s Answer\|>",
         ends_needed=True,
         verdicts=("[[A>B]]", "[[B>A]]", "[[A=B]]"),
     ),
     Layout(
         question=_SQUARE_QUESTION,
-        start_a=r"^\[Response A\][^\S\n]*$",
-        end_a=r"^\[End of Response A\][^\S\n]*$",
-        start_b=r"^\[Response B\][^\S\n]*$",
-        end_b=r"^\[End of Response B\][^\S\n]*$",
+        start=r"^\[Response @\][^\S\n]*$",
+        end=r"^\[End of Response @\][^\S\n]*$",
         ends_needed=False,
         verdicts=("[[A]]", "[[B]]", "[[C]]"),
     ),

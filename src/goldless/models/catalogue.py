@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import ModelSpecError, nearest
-from goldless.models.interface import ModelIdentity
-from goldless.models.provider import Form, Model, Provider, Say, Use
+from goldless.models.interface import Model, ModelIdentity
+from goldless.models.provider import Form, Provider, Say, Use
 from goldless.models.scripted import ScriptedModel
 from goldless.plugins import Catalogue
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from goldless.models.cache import PackagedFiles
 from goldless.models.provider import Say
-from goldless.models.wheels import PackagedFiles
 
 if TYPE_CHECKING:
     from goldless.models.gguf.model import GgufModel

@@ -92,6 +92,25 @@ class Capabilities:
     """Computes on this machine, and faster the more tasks it is asked about in one call."""
 
 
+@runtime_checkable
+class AnyModel(Protocol):
+    """What scorers and chat models have in common."""
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who computes or answers."""
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do; may be known only after ``prepare``."""
+
+    async def prepare(self) -> None:
+        """Load, connect or probe. Raises a UserError where the model cannot be used."""
+
+    async def aclose(self) -> None:
+        """Give back files, threads and connections."""
+
+
 # --- scoring ---------------------------------------------------------------------------------------------------
 
 
@@ -134,16 +153,8 @@ they are kept together or not at all, so that a run that was killed computes the
 
 
 @runtime_checkable
-class Scorer(Protocol):
+class Scorer(AnyModel, Protocol):
     """A model that gives log-probabilities of a given text (the papers' evaluation-LM)."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who computes."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do; may be known only after ``prepare``."""
 
     @property
     def context_length(self) -> int | None:
@@ -153,9 +164,6 @@ class Scorer(Protocol):
     def positions(self) -> str:
         """Which positions are summed, for the signature: ``target`` or ``target+end`` (with the end-of-turn token)."""
 
-    async def prepare(self) -> None:
-        """Load, connect or probe. Raises a UserError where the model cannot be used."""
-
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target as the assistant's turn | messages)."""
 
@@ -164,9 +172,6 @@ class Scorer(Protocol):
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests, in any order and sharing what they share; deliver every reply once."""
-
-    async def aclose(self) -> None:
-        """Give back files, threads and connections."""
 
 
 @runtime_checkable
@@ -242,25 +247,11 @@ class Writer(Protocol):
 
 
 @runtime_checkable
-class ChatModel(Protocol):
+class ChatModel(AnyModel, Protocol):
     """A model that writes text."""
-
-    @property
-    def identity(self) -> ModelIdentity:
-        """Who answers."""
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What it can do; may be known only after ``prepare``."""
-
-    async def prepare(self) -> None:
-        """Load, connect or probe. Raises a UserError where the model cannot be used."""
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none. Raises only UserError, for what no retry can mend."""
-
-    async def aclose(self) -> None:
-        """Give back files, threads and connections."""
 
 
 @runtime_checkable
@@ -276,6 +267,61 @@ class MeasuringModel(Protocol):
 
         Raises CallError where it could tell, but does not answer now.
         """
+
+
+# --- both ------------------------------------------------------------------------------------------------------
+
+
+class Model(Scorer, ChatModel, Protocol):
+    """A backend that is both a scorer and a chat model, as far as its capabilities go."""
+
+
+class WrappedModel:
+    """A model inside an object that adds to it, such as a journal or a meter: what is not changed goes through."""
+
+    def __init__(self, model: Any) -> None:
+        """``model`` need have only what is asked of it."""
+        self._model: Model = model
+
+    @property
+    def identity(self) -> ModelIdentity:
+        """Who computes or answers."""
+        return self._model.identity
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What it can do."""
+        return self._model.capabilities
+
+    async def prepare(self) -> None:
+        """Load, connect or probe."""
+        await self._model.prepare()
+
+    async def aclose(self) -> None:
+        """Give back what the model holds."""
+        await self._model.aclose()
+
+
+class WrappedScorer(WrappedModel):
+    """A scorer inside such an object."""
+
+    @property
+    def context_length(self) -> int | None:
+        """Most tokens of context and target together."""
+        return self._model.context_length
+
+    @property
+    def positions(self) -> str:
+        """Which positions are summed."""
+        return self._model.positions
+
+    async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request for log p(target | messages)."""
+        return await self._model.encode(messages, target)
+
+    async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
+        """The target's tokens as text, as the scorer tells them."""
+        return await self._model.pieces(request)
 
 
 def content_hash(*parts: Any) -> str:

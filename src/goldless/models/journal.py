@@ -88,20 +88,17 @@ class Journal:
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Replies by key, for those keys that have one."""
         found: dict[str, str] = {}
-        with self._lock:
-            for begin in range(0, len(keys), MOST_VARIABLES):
-                some = keys[begin : begin + MOST_VARIABLES]
-                marks = ",".join("?" * len(some))
-                query = f"select key, reply from calls where key in ({marks})"  # noqa: S608 - marks are only "?,?"
-                found.update(self._connection.execute(query, some).fetchall())
+        for begin in range(0, len(keys), MOST_VARIABLES):
+            some = keys[begin : begin + MOST_VARIABLES]
+            marks = ",".join("?" * len(some))
+            query = f"select key, reply from calls where key in ({marks})"  # noqa: S608 - marks are only "?,?"
+            found.update(self._rows(query, *some))
         return found
 
     def usage(self, key: str) -> Usage | None:
         """What the call of a reply that is there was charged for."""
-        query = "select input_tokens, output_tokens from calls where key = ?"
-        with self._lock:
-            row = self._connection.execute(query, (key,)).fetchone()
-        return None if row is None else Usage(*row)
+        rows = self._rows("select input_tokens, output_tokens from calls where key = ?", key)
+        return Usage(*rows[0]) if rows else None
 
     def begin(self, keys: Iterable[str]) -> None:
         """Note that these calls are about to be made."""
@@ -121,7 +118,7 @@ class Journal:
         with self._transaction() as run:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
             if model not in self._models:
-                who = (model, _json(identity.as_dict()))
+                who = (model, as_json(identity.as_dict()))
                 run.execute("insert into models values (?, ?) on conflict do nothing", who)
             if bodies:
                 run.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
@@ -137,11 +134,8 @@ class Journal:
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         """The report kept for a model, as JSON."""
-        with self._lock:
-            row = self._connection.execute(
-                "select report from canaries where model = ?", (model_hash(identity),)
-            ).fetchone()
-        return None if row is None else str(row[0])
+        rows = self._rows("select report from canaries where model = ?", model_hash(identity))
+        return str(rows[0][0]) if rows else None
 
     def keep_canary_report(self, identity: ModelIdentity, report: str) -> None:
         """Keep a model's report."""
@@ -151,24 +145,23 @@ class Journal:
     def counts(self) -> dict[str, int]:
         """Rows per table."""
         tables = ("calls", "failures", "attempts")
-        with self._lock:
-            return {
-                table: self._connection.execute(f"select count(*) from {table}").fetchone()[0]  # noqa: S608 - fixed names
-                for table in tables
-            }
+        return {table: self._rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
 
     def called_after_reply(self) -> list[str]:
         """Keys of calls that were made again although their reply was there already. Empty, or something is wrong."""
-        query = (
+        rows = self._rows(
             "select attempts.key from attempts join calls on calls.key = attempts.key "
             "where attempts.started_at > calls.created_at"
         )
-        with self._lock:
-            return [row[0] for row in self._connection.execute(query)]
+        return [key for (key,) in rows]
 
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _rows(self, query: str, *values: str) -> list[Any]:
+        with self._lock:
+            return self._connection.execute(query, values).fetchall()
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
@@ -229,5 +222,6 @@ def _model_hash(provider: str, name: str, revision: str, tokenizer: str, setting
     return content_hash(ModelIdentity(provider, name, revision, tokenizer, dict(settings)).as_dict())[:16]
 
 
-def _json(data: Any) -> str:
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+def as_json(data: Any) -> str:
+    """Plain data as the journal writes it."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), default=dict)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -24,98 +25,105 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
     Usage,
+    WrappedModel,
+    WrappedScorer,
     content_hash,
 )
-from goldless.models.journal import Entry, Journal, model_hash
+from goldless.models.journal import Entry, Journal, as_json, model_hash
 from goldless.models.usage import Ledger
-from goldless.models.wrapper import WrappedModel, WrappedScorer
 from goldless.records import CallFailure
 
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
+_KEPT_OF_REPLY = ("text", "finish", "token_logprobs", "choice_logprobs")
+"""Its usage stands in columns of its own, its retries among the failures."""
+Spread = Callable[[Mapping[str, ScoreReply]], None]
+"""Delivers replies by key to every request that has the key."""
 OVER_BUDGET = CallFailure("budget", "not sent: it could have gone over the budget", attempts=0)
 
 
-class JournalledScorer(WrappedScorer):
-    """A scorer that asks only for what the journal does not have."""
+class _Journalled(WrappedModel):
+    """A model that asks only for what the journal does not have."""
 
-    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
-        super().__init__(scorer)
-        self.scorer = scorer
-        """The scorer itself: canaries must not be answered from the journal."""
+    def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger) -> None:
+        super().__init__(model)
         self._journal = journal
         self.ledger = ledger
         self.reused = 0
         """Replies that came from the journal."""
         self._under_way: dict[str, anyio.Event] = {}
 
-    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Deliver what the journal has, then ask for the rest, each different call once."""
-        model = model_hash(self.identity)
-        keys = [score_key(model, request) for request in requests]
-        places: dict[str, list[int]] = {}
-        for i, key in enumerate(keys):
-            places.setdefault(key, []).append(i)
-        wanted = self._deliver_known(list(places), places, deliver)
-        while wanted:
-            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
-            others = [key for key in wanted if key in self._under_way]
-            await self._ask_once([key for key in wanted if key not in self._under_way], places, requests, deliver)
-            for key in others:
-                if key in self._under_way:
-                    await self._under_way[key].wait()
-            wanted = self._deliver_known(others, places, deliver)
-
-    def _deliver_known(self, keys: Sequence[str], places: Mapping[str, list[int]], deliver: Deliver) -> list[str]:
-        """Deliver what the journal has; the keys it does not have."""
-        found = self._journal.find(keys)
-        self.reused += len(found)
-        _spread({key: _read_score(reply) for key, reply in found.items()}, places, deliver)
-        return [key for key in keys if key not in found]
-
-    async def _ask_once(
-        self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
-    ) -> None:
-        if not keys:
-            return
+    @contextlib.contextmanager
+    def _asking(self, keys: Sequence[str]) -> Iterator[None]:
+        """While inside ``with``, whoever wants one of these calls too waits for it."""
         done = anyio.Event()
         self._under_way |= dict.fromkeys(keys, done)
         try:
-            await self._ask(keys, places, requests, deliver)
+            yield
         finally:
             for key in keys:
                 del self._under_way[key]
             done.set()
 
-    async def _ask(
-        self, keys: list[str], places: Mapping[str, list[int]], requests: Sequence[ScoreRequest], deliver: Deliver
-    ) -> None:
-        while keys:
-            most = {key: Usage(_most_tokens(requests[places[key][0]]), 1) for key in keys}
-            aside = {key: cost for key in keys if (cost := self.ledger.set_aside(most[key])) is not None}
-            if aside:
-                await self._ask_now(aside, places, requests, deliver)
-            elif not await self.ledger.settled():
-                _spread(dict.fromkeys(keys, OVER_BUDGET), places, deliver)
-                return
-            keys = [key for key in keys if key not in aside]
 
-    async def _ask_now(
-        self,
-        aside: Mapping[str, float],
-        places: Mapping[str, list[int]],
-        requests: Sequence[ScoreRequest],
-        deliver: Deliver,
-    ) -> None:
+class JournalledScorer(_Journalled, WrappedScorer):
+    """A scorer that asks only for what the journal does not have."""
+
+    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
+        super().__init__(scorer, journal, ledger)
+        self.scorer = scorer
+        """The scorer itself: canaries must not be answered from the journal."""
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Deliver what the journal has, then ask for the rest, each different call once."""
+        model = model_hash(self.identity)
+        places: dict[str, list[int]] = {}
+        for i, request in enumerate(requests):
+            places.setdefault(score_key(model, request), []).append(i)
+        asked = {key: requests[found[0]] for key, found in places.items()}
+
+        def spread(replies: Mapping[str, ScoreReply]) -> None:
+            if replies:
+                deliver({i: reply for key, reply in replies.items() for i in places[key]})
+
+        wanted = self._deliver_known(list(places), spread)
+        while wanted:
+            # tasks that run side by side may ask the same, such as the marginal of an answer that is always the same
+            others = [key for key in wanted if key in self._under_way]
+            mine = {key: asked[key] for key in wanted if key not in self._under_way}
+            if mine:
+                with self._asking(list(mine)):
+                    await self._ask(mine, spread)
+            for key in others:
+                if key in self._under_way:
+                    await self._under_way[key].wait()
+            wanted = self._deliver_known(others, spread)
+
+    def _deliver_known(self, keys: Sequence[str], spread: Spread) -> list[str]:
+        """Deliver what the journal has; the keys it does not have."""
+        found = self._journal.find(keys)
+        self.reused += len(found)
+        spread({key: TokenLogprobs(tuple(json.loads(reply)["logprobs"])) for key, reply in found.items()})
+        return [key for key in keys if key not in found]
+
+    async def _ask(self, asked: Mapping[str, ScoreRequest], spread: Spread) -> None:
+        while asked:
+            most = {key: Usage(_most_tokens(request), 1) for key, request in asked.items()}
+            aside = {key: cost for key in asked if (cost := self.ledger.set_aside(most[key])) is not None}
+            if aside:
+                await self._ask_now(asked, aside, spread)
+            elif not await self.ledger.settled():
+                spread(dict.fromkeys(asked, OVER_BUDGET))
+                return
+            asked = {key: request for key, request in asked.items() if key not in aside}
+
+    async def _ask_now(self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, float], spread: Spread) -> None:
         keys = list(aside)
-        asked = [requests[places[key][0]] for key in keys]
         self._journal.begin(keys)
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
-            by_key = {keys[i]: reply for i, reply in replies.items()}
-            kept = self._keep(by_key, {keys[i]: asked[i] for i in replies}, aside)
-            _spread(kept, places, deliver)
+            spread(self._keep({keys[i]: reply for i, reply in replies.items()}, asked, aside))
 
-        await self.scorer.score(asked, keep)
+        await self.scorer.score([asked[key] for key in keys], keep)
 
     def _keep(
         self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float]
@@ -131,9 +139,9 @@ class JournalledScorer(WrappedScorer):
                 continue
             failures.extend((key, earlier) for earlier in reply.retries)
             context, target = asked[key].context, asked[key].target
-            bodies[context_hash(context)] = _json(context)
-            request = _json({"context": context_hash(context), "target": target})
-            entries.append(Entry(key, "score", request, _json({"logprobs": reply.logprobs}), reply.usage, cost))
+            bodies[context_hash(context)] = as_json(context)
+            request = as_json({"context": context_hash(context), "target": target})
+            entries.append(Entry(key, "score", request, as_json({"logprobs": reply.logprobs}), reply.usage, cost))
         if entries:
             self._journal.record(self.identity, entries, bodies)
         if failures:
@@ -141,15 +149,8 @@ class JournalledScorer(WrappedScorer):
         return checked
 
 
-class JournalledChat(WrappedModel):
+class JournalledChat(_Journalled):
     """A chat model that asks only for what the journal does not have."""
-
-    def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger) -> None:
-        super().__init__(model)
-        self._journal = journal
-        self.ledger = ledger
-        self.reused = 0
-        self._under_way: dict[str, anyio.Event] = {}
 
     @property
     def context_length(self) -> int | None:
@@ -162,21 +163,16 @@ class JournalledChat(WrappedModel):
 
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
         """The reply. Another ``replicate`` is another call of the same request."""
-        asked = _request_data(request)
         key = chat_key(self.identity, request, replicate=replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
             self.reused += 1
             return dataclasses.replace(_read_chat(found[key]), earlier_usage=self._journal.usage(key))
-        done = self._under_way[key] = anyio.Event()
-        try:
-            return await self._ask(key, request, asked)
-        finally:
-            del self._under_way[key]
-            done.set()
+        with self._asking([key]):
+            return await self._ask(key, request)
 
-    async def _ask(self, key: str, request: ChatRequest, asked: Mapping[str, Any]) -> ChatReply | CallFailure:
+    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
         # a token has at least one byte of text; some more go to the marks around each message
         most = sum(len(message.content.encode()) + 16 for message in request.messages)
         while (aside := self.ledger.set_aside(Usage(most, request.max_tokens))) is None:
@@ -188,7 +184,8 @@ class JournalledChat(WrappedModel):
         if isinstance(reply, CallFailure):
             self._journal.record_failures(self.identity, [(key, reply)])
             return reply
-        entry = Entry(key, "chat", _json(asked), _json(_reply_data(reply)), reply.usage, cost)
+        said = as_json({name: getattr(reply, name) for name in _KEPT_OF_REPLY})
+        entry = Entry(key, "chat", as_json(_request_data(request)), said, reply.usage, cost)
         self._journal.record(self.identity, [entry])
         if reply.retries:
             self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
@@ -234,15 +231,6 @@ def context_hash(context: tuple[int, ...] | str) -> str:
     return content_hash(context)
 
 
-def _spread(replies: Mapping[str, ScoreReply], places: Mapping[str, list[int]], deliver: Deliver) -> None:
-    if replies:
-        deliver({i: reply for key, reply in replies.items() for i in places[key]})
-
-
-def _read_score(text: str) -> TokenLogprobs:
-    return TokenLogprobs(tuple(json.loads(text)["logprobs"]))
-
-
 def _request_data(request: ChatRequest) -> dict[str, Any]:
     """The request as plain data, as ``dataclasses.asdict`` gives it, which copies every text and takes much longer."""
     data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
@@ -250,22 +238,8 @@ def _request_data(request: ChatRequest) -> dict[str, Any]:
     return data
 
 
-def _reply_data(reply: ChatReply) -> dict[str, Any]:
-    """What is kept of a reply; its usage stands in columns of its own, its retries among the failures."""
-    logprobs = None if reply.choice_logprobs is None else dict(reply.choice_logprobs)
-    return {
-        "text": reply.text,
-        "finish": reply.finish,
-        "token_logprobs": reply.token_logprobs,
-        "choice_logprobs": logprobs,
-    }
-
-
 def _read_chat(text: str) -> ChatReply:
     body = json.loads(text)
     if body["token_logprobs"] is not None:
         body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])
     return ChatReply(**body)
-
-
-_json: Callable[[Any], str] = functools.partial(json.dumps, ensure_ascii=False, separators=(",", ":"))

@@ -22,6 +22,10 @@ Pair = tuple[tuple[int, ...], tuple[int, ...]]
 """Token ids of a context and of the target that follows it."""
 
 
+Check = Callable[[], None]
+"""Called between steps; raises Cancelled where the caller asked to stop."""
+
+
 class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
     """The caller asked to stop."""
 
@@ -45,7 +49,7 @@ class LocalEngine(ABC):
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         with self._computing():
-            self._score(requests, results, cancelled, share=share)
+            self._score(requests, results, raising(cancelled), share=share)
         return results
 
     def generate(
@@ -61,7 +65,7 @@ class LocalEngine(ABC):
         """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
         random = np.random.default_rng(seed)
         with self._computing():
-            follow, new = self._follower(cancelled), context
+            follow, new = self._follower(raising(cancelled)), context
             for _ in range(most):
                 token, logprob = draw(follow(new), temperature, random)
                 if token in stop:
@@ -70,13 +74,11 @@ class LocalEngine(ABC):
                 new = (token,)
 
     @abstractmethod
-    def _score(
-        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
-    ) -> None:
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
         """Fill in the results."""
 
     @abstractmethod
-    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
+    def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
         """A function that takes the tokens of one sequence piece by piece; it gives log p of everything behind each."""
 
     @contextmanager
@@ -84,6 +86,16 @@ class LocalEngine(ABC):
         """What is held while something is computed."""
         with self._lock:
             yield
+
+
+def raising(cancelled: Callable[[], bool]) -> Check:
+    """The question whether to stop, as a check."""
+
+    def check() -> None:
+        if cancelled():
+            raise Cancelled
+
+    return check
 
 
 @dataclass(frozen=True, slots=True)

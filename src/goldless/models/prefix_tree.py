@@ -52,7 +52,7 @@ def build_tree(
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Every node that has tokens, parents first."""
+    """Every node that has tokens, parents first; children that a node is given meanwhile are walked too."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -117,10 +117,7 @@ def _dissolved(node: Node, shortest: int) -> list[Node]:
 
 
 def _cut_long(root: Node, longest: int) -> None:
-    stack = [root]
-    while stack:
-        node = stack.pop()
+    for node in walk(root):
         if len(node.tokens) > longest:
             rest = Node(node.start + longest, node.tokens[longest:], list(node.requests), node.children)
             node.tokens, node.children = node.tokens[:longest], [rest]
-        stack.extend(node.children)

@@ -13,18 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal
 
-from goldless.models.interface import ChatModel, ModelIdentity, Scorer
+from goldless.models.interface import Model, ModelIdentity
 
 Use = Literal["both", "chat", "scoring"]
 """What a model is opened for."""
 Say = Callable[[str], None]
 """Takes what users should know while a model is fetched or loaded."""
-
-
-class Model(Scorer, ChatModel, Protocol):
-    """A backend that is both a scorer and a chat model, as far as its capabilities go."""
 
 
 Maker = Callable[[str, Use, Say], Model]

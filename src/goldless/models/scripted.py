@@ -36,6 +36,8 @@ class ScriptedModel:
     failed call, as with any other model. ``context_length`` is the most words that it says it takes; it takes any.
     """
 
+    positions = "target"
+
     def __init__(
         self,
         *,
@@ -101,11 +103,6 @@ class ScriptedModel:
     def context_length(self) -> int | None:
         """The number given; None: unbounded."""
         return self._context_length
-
-    @property
-    def positions(self) -> str:
-        """The target alone."""
-        return "target"
 
     async def prepare(self) -> None:
         """Nothing to do."""

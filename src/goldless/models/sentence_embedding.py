@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goldless.errors import PrerequisiteError
-from goldless.models.wheels import PackagedFiles
+from goldless.models.cache import PackagedFiles
 
 FloatArray = npt.NDArray[np.float32]
 

@@ -128,8 +128,8 @@ async def test_a_cancelled_waiter_leaves_no_slot_behind():
 
 async def test_a_pause_holds_everybody_until_it_ends():
     limiter = Limiter(Pace(start=4, maximum=4))
-    limiter.pause(0.05)
     began = anyio.current_time()
+    limiter.pause(0.05)
     async with anyio.create_task_group() as tasks:
         for _ in range(4):
             tasks.start_soon(limiter.acquire)

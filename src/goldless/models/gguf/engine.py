@@ -17,7 +17,7 @@ import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
 from goldless.models.gguf.graph import mask_names, past_names
-from goldless.models.local_engine import HEAD_ELEMENTS, Cancelled, LocalEngine, Pair, single_branch, wanted_positions
+from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, single_branch, wanted_positions
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
@@ -57,20 +57,17 @@ class Engine(LocalEngine):
         options.enable_mem_pattern = False  # made for inputs of one shape; with ours it only keeps memory
         return onnxruntime.InferenceSession(self._folder / name, options, providers=["CPUExecutionProvider"])
 
-    def _score(
-        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
-    ) -> None:
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
         # the last token of a target is predicted, never read: it need not be computed
         sequences = [context + target[:-1] for context, target in requests]
         alone = (single_branch(i, sequence) for i, sequence in enumerate(sequences))
         for root in [build_tree(sequences)] if share else alone:
-            self._score_tree(root, requests, results, cancelled)
+            self._score_tree(root, requests, results, check)
 
-    def _score_tree(self, root: Node, requests: Any, results: list[FloatArray], cancelled: Callable[[], bool]) -> None:
+    def _score_tree(self, root: Node, requests: Any, results: list[FloatArray], check: Check) -> None:
         stack = [(pack, self._empty_past()) for pack in _packs(root.children)]
         while stack:
-            if cancelled():
-                raise Cancelled
+            check()
             nodes, past = stack.pop()
             hidden, new = self._run_siblings(nodes, past)
             self._read(nodes, hidden, requests, results)
@@ -120,27 +117,23 @@ class Engine(LocalEngine):
             for w, value in zip(some, chosen, strict=True):
                 results[w.request][w.offset] = value
 
-    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], FloatArray]:
+    def _follower(self, check: Check) -> Callable[[tuple[int, ...]], FloatArray]:
         past, position = self._empty_past(), 0
 
         def behind(tokens: tuple[int, ...]) -> FloatArray:
             nonlocal past, position
             hidden = np.zeros((1, 1), np.float32)
             for begin in range(0, len(tokens), MOST_TOKENS_A_CALL):
-                if cancelled():
-                    raise Cancelled
+                check()
                 piece = tokens[begin : begin + MOST_TOKENS_A_CALL]
-                hidden, past = self._step(piece, position, past)
+                hidden, new = self._run_siblings([Node(position, piece, [])], past)
+                hidden, past = hidden[-1:], _extended(past, new, 0, len(piece))
                 position += len(piece)
             (logprobs,) = self._head.run(["logprobs"], {"hidden": hidden, "targets": np.zeros(1, np.int64)})
             found: FloatArray = logprobs[0]
             return found
 
         return behind
-
-    def _step(self, tokens: tuple[int, ...], start: int, past: Past) -> tuple[FloatArray, Past]:
-        hidden, new = self._run_siblings([Node(start, tokens, [])], past)
-        return hidden[-1:], _extended(past, new, 0, len(tokens))
 
     def _empty_past(self) -> Past:
         shape = (self.architecture.key_value_heads, 0, self.architecture.head_size)

@@ -47,12 +47,12 @@ class GraphBuilder:
         self._data = path.with_suffix(".data").open("wb")
         self._count = 0
 
-    def op(self, kind: str, *inputs: str, domain: str = "", outputs: int = 1, **attributes: Any) -> Any:
-        """Add a node; the name of its output, or a list of names."""
-        names = [f"{kind}_{self._count + i}" for i in range(outputs)]
-        self._count += outputs
-        self.nodes.append(helper.make_node(kind, list(inputs), names, domain=domain, **attributes))
-        return names[0] if outputs == 1 else names
+    def op(self, kind: str, *inputs: str, domain: str = "", **attributes: Any) -> str:
+        """Add a node; the name of its output."""
+        name = f"{kind}_{self._count}"
+        self._count += 1
+        self.nodes.append(helper.make_node(kind, list(inputs), [name], domain=domain, **attributes))
+        return name
 
     def constant(self, value: Any, dtype: Any = np.int64) -> str:
         """Add a small constant."""
@@ -76,7 +76,7 @@ class GraphBuilder:
 
     def reshape(self, x: str, *shape: int) -> str:
         """X with another shape."""
-        return str(self.op("Reshape", x, self.constant(shape)))
+        return self.op("Reshape", x, self.constant(shape))
 
     def linear(self, x: str, matrix: Blocks | FloatArray, bias: FloatArray | None = None) -> str:
         """X times the transpose of a weight matrix [outputs, inputs], plus a bias."""
@@ -98,11 +98,11 @@ class GraphBuilder:
         else:
             dense = matrix.expand() if isinstance(matrix, Blocks) else matrix
             out = self.op("MatMul", x, self.weight(dense.T))
-        return str(out if bias is None else self.op("Add", out, self.weight(bias)))
+        return out if bias is None else self.op("Add", out, self.weight(bias))
 
     def norm(self, x: str, gain: FloatArray, epsilon: float) -> str:
         """Root-mean-square normalisation along the last axis."""
-        return str(self.op("SimplifiedLayerNormalization", x, self.weight(gain), axis=-1, epsilon=epsilon))
+        return self.op("SimplifiedLayerNormalization", x, self.weight(gain), axis=-1, epsilon=epsilon)
 
     def save(self, inputs: list[Any], outputs: list[Any]) -> None:
         """Write the finished model."""
@@ -122,11 +122,11 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     """
     arch = checkpoint.architecture
     g = GraphBuilder(path, kernel)
-    x = str(g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids"))
+    x = g.op("Gather", g.weight(checkpoint.dense("token_embd.weight")), "ids")
     if arch.name == "gemma3":
-        x = str(g.op("Mul", x, g.constant(np.sqrt(arch.width), np.float32)))
+        x = g.op("Mul", x, g.constant(np.sqrt(arch.width), np.float32))
     sights = {
-        local: Sight(*_rotation(g, checkpoint, local=local), str(g.op("Unsqueeze", name, g.constant([1, 2]))))
+        local: Sight(*_rotation(g, checkpoint, local=local), g.op("Unsqueeze", name, g.constant([1, 2])))
         for local, name in mask_names(arch).items()
     }
     inputs = [helper.make_tensor_value_info(name, TensorProto.INT64, ["n"]) for name in ("ids", "positions", "places")]
@@ -174,7 +174,7 @@ def _rotation(g: GraphBuilder, checkpoint: Checkpoint, *, local: bool) -> tuple[
         frequencies = frequencies / checkpoint.dense("rope_freqs.weight").astype(np.float64)
     positions = g.op("Unsqueeze", g.op("Cast", "positions", to=TensorProto.FLOAT), g.constant([1]))
     angles = g.op("Mul", positions, g.weight(frequencies.astype(np.float32)[None, :]))
-    return str(g.op("Cos", angles)), str(g.op("Sin", angles))
+    return g.op("Cos", angles), g.op("Sin", angles)
 
 
 def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
@@ -187,17 +187,14 @@ def _layer(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: S
         return g.norm(value, checkpoint.dense(full), arch.norm_epsilon) if full in checkpoint else value
 
     attended = _attention(g, checkpoint, layer, norm(x, "attn_norm"), sight)
-    x = str(g.op("Add", x, norm(attended, "post_attention_norm")))
+    x = g.op("Add", x, norm(attended, "post_attention_norm"))
     h = norm(x, "ffn_norm")
     gate = g.linear(h, checkpoint.matrix(f"{prefix}ffn_gate.weight"))
-    gate = _gelu(g, gate) if arch.name == "gemma3" else g.op("Mul", gate, g.op("Sigmoid", gate))
+    gemma = arch.name == "gemma3"
+    gate = g.op("Gelu", gate, approximate="tanh") if gemma else g.op("Mul", gate, g.op("Sigmoid", gate))
     up = g.linear(h, checkpoint.matrix(f"{prefix}ffn_up.weight"))
-    down = g.linear(str(g.op("Mul", gate, up)), checkpoint.matrix(f"{prefix}ffn_down.weight"))
-    return str(g.op("Add", x, norm(down, "post_ffw_norm")))
-
-
-def _gelu(g: GraphBuilder, x: str) -> str:
-    return str(g.op("Gelu", x, approximate="tanh"))
+    down = g.linear(g.op("Mul", gate, up), checkpoint.matrix(f"{prefix}ffn_down.weight"))
+    return g.op("Add", x, norm(down, "post_ffw_norm"))
 
 
 def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sight: Sight) -> str:
@@ -218,14 +215,14 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sigh
 
     def in_rows(y: str) -> str:
         """Packed [n, heads, head_size] laid out as [b, heads, l, head_size]."""
-        return str(g.op("Transpose", g.op("Gather", y, "rows"), perm=[0, 2, 1, 3]))
+        return g.op("Transpose", g.op("Gather", y, "rows"), perm=[0, 2, 1, 3])
 
     def with_past(part: str, y: str) -> str:
         """The past before each row: [b, key-value heads, p + l, head_size]."""
         g.nodes.append(helper.make_node("Identity", [y], [f"{part}_{layer}"]))
         batch = g.op("Shape", "rows", start=0, end=1)
         past = g.op("Expand", f"past_{part}_{layer}", g.op("Concat", batch, g.constant([1, 1, 1]), axis=0))
-        return str(g.op("Concat", past, in_rows(y), axis=2))
+        return g.op("Concat", past, in_rows(y), axis=2)
 
     query, key, value = project("q", heads), project("k", shared), project("v", shared)
     keys, values = with_past("key", key), with_past("value", value)
@@ -236,8 +233,8 @@ def _attention(g: GraphBuilder, checkpoint: Checkpoint, layer: int, x: str, sigh
     by_head = g.op("Concat", g.constant([0, shared, heads // shared]), g.op("Shape", sight.mask, start=-2), axis=0)
     weights = g.op("Softmax", g.op("Add", g.op("Reshape", scores, by_head), sight.mask), axis=-1)
     mixed = g.op("MatMul", g.op("Reshape", weights, g.op("Shape", scores)), values)
-    packed = g.op("Transpose", g.reshape(str(mixed), 0, heads, -1, size), perm=[0, 2, 1, 3])
-    joined = g.op("Gather", g.reshape(str(packed), -1, heads * size), "places")
+    packed = g.op("Transpose", g.reshape(mixed, 0, heads, -1, size), perm=[0, 2, 1, 3])
+    joined = g.op("Gather", g.reshape(packed, -1, heads * size), "places")
     return g.linear(joined, checkpoint.matrix(f"blk.{layer}.attn_output.weight"))
 
 
@@ -245,9 +242,7 @@ def _rotate(g: GraphBuilder, x: str, sight: Sight, *, interleaved: bool) -> str:
     """Rotary embedding of packed tokens; row i of the tables belongs to token i."""
     each = g.op("Range", g.constant(0), g.op("Squeeze", g.op("Shape", "ids")), g.constant(1))
     rows = g.op("Unsqueeze", each, g.constant([0]))
-    return str(
-        g.op("RotaryEmbedding", x, rows, sight.cos, sight.sin, domain="com.microsoft", interleaved=int(interleaved))
-    )
+    return g.op("RotaryEmbedding", x, rows, sight.cos, sight.sin, domain="com.microsoft", interleaved=int(interleaved))
 
 
 def past_names(arch: Architecture) -> list[str]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from tokenizers import Tokenizer
 
 from goldless.errors import PrerequisiteError
-from goldless.models.cache import models_folder
+from goldless.models.cache import file_sha256, models_folder
 from goldless.models.chat_layout import ChatLayout, FastTokenizer
 from goldless.models.gguf.checkpoint import Architecture, Checkpoint
 from goldless.models.gguf.engine import Engine
@@ -25,7 +25,6 @@ from goldless.models.gguf.graph import Kernel, save_body, save_head
 from goldless.models.gguf.tokenizer import build_tokenizer
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, content_hash
 from goldless.models.local_model import LoadedModel, LocalModel
-from goldless.models.wheels import file_sha256
 
 if TYPE_CHECKING:
     from goldless.records import CallFailure
@@ -58,7 +57,14 @@ class GgufModel(LocalModel):
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """A written text, or the likeliest of the given answers; warns once where the model is too small for that."""
-        self._warn_if_too_small()
+        if self._too_small_to_write:
+            self._too_small_to_write = False
+            warnings.warn(
+                f"{self._name} is a small model: it scores given texts well enough on average, but is not fit to "
+                "rewrite or to judge. Use a larger model for that (openai:MODEL, http://HOST:PORT/v1#MODEL, "
+                "gguf:PATH, hf:NAME_OR_PATH).",
+                stacklevel=1,
+            )
         return await super().chat(request)
 
     def _load(self) -> LoadedModel:
@@ -80,16 +86,6 @@ class GgufModel(LocalModel):
             stop=built.layout.stop_tokens(),
             engine=Engine(built.architecture, built.folder),
         )
-
-    def _warn_if_too_small(self) -> None:
-        if self._too_small_to_write:
-            self._too_small_to_write = False
-            warnings.warn(
-                f"{self._name} is a small model: it scores given texts well enough on average, but is not fit to "
-                "rewrite or to judge. Use a larger model for that (openai:MODEL, http://HOST:PORT/v1#MODEL, "
-                "gguf:PATH, hf:NAME_OR_PATH).",
-                stacklevel=2,
-            )
 
 
 # --- the engine's files --------------------------------------------------------------------------------------------
@@ -162,18 +158,7 @@ def _write(checkpoint: Checkpoint, folder: Path, kernel: Kernel) -> None:
 def _load(folder: Path, sha256: str, kernel: Kernel) -> BuiltModel:
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
     tokenizer_text = (folder / "tokenizer.json").read_text(encoding="utf-8")
-    layout = ChatLayout(
-        tokenizer=FastTokenizer(Tokenizer.from_str(tokenizer_text)),
-        template=settings["template"],
-        begin=settings["begin"],
-        end=settings["end"],
-        add_begin=settings["add_begin"],
-    )
-    return BuiltModel(
-        folder=folder,
-        sha256=sha256,
-        architecture=Architecture(**settings["architecture"]),
-        layout=layout,
-        kernel=kernel,
-        tokenizer_hash=content_hash(tokenizer_text, settings["template"]),
-    )
+    architecture = Architecture(**settings.pop("architecture"))
+    layout = ChatLayout(FastTokenizer(Tokenizer.from_str(tokenizer_text)), **settings)
+    digest = content_hash(tokenizer_text, layout.template)
+    return BuiltModel(folder, sha256, architecture, layout, kernel, tokenizer_hash=digest)

@@ -12,7 +12,7 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,46 +70,38 @@ class Pace:
 class Limiter:
     """Lets at most as many callers through as the pace allows, in the order they came."""
 
-    __slots__ = ("_clock", "_in_flight", "_paused_until", "_waiting", "pace")
+    __slots__ = ("_clock", "_paused_until", "_waiting", "in_flight", "pace")
 
     def __init__(self, pace: Pace, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.pace = pace
+        self.in_flight = 0
+        """Slots given out."""
         self._clock = clock
-        self._in_flight = 0
         self._paused_until = 0.0
         self._waiting: deque[anyio.Event] = deque()
 
-    @property
-    def in_flight(self) -> int:
-        """Slots given out."""
-        return self._in_flight
-
     async def acquire(self) -> int:
-        """Wait for a slot and for the end of any pause; returns the epoch to hand to ``clean`` or ``overloaded``."""
-        if self._waiting or self._in_flight >= self.pace.limit:
+        """Wait for a slot and for the end of any pause; returns the epoch to hand to ``clean`` or to the pace."""
+        if self._waiting or self.in_flight >= self.pace.limit:
             await self._wait_for_turn()
         else:
-            self._in_flight += 1
+            self.in_flight += 1
         if self._paused_until:
             await self._wait_out_pause()
         return self.pace.epoch
 
     def release(self) -> None:
         """Give the slot back."""
-        self._in_flight -= 1
-        while self._waiting and self._in_flight < self.pace.limit:
-            self._in_flight += 1
+        self.in_flight -= 1
+        while self._waiting and self.in_flight < self.pace.limit:
+            self.in_flight += 1
             self._waiting.popleft().set()
 
     def clean(self, epoch: int) -> None:
         """A good reply came; call it before ``release``."""
         # A limit nobody uses must not grow: the first burst would then test it all at once.
-        if self._waiting or self._in_flight * 2 >= self.pace.limit:
+        if self._waiting or self.in_flight * 2 >= self.pace.limit:
             self.pace.clean(epoch)
-
-    def overloaded(self, epoch: int) -> None:
-        """The server said that there are too many calls."""
-        self.pace.overloaded(epoch)
 
     def pause(self, seconds: float) -> None:
         """Let nobody through for so long, as the server asked."""
@@ -179,9 +171,6 @@ class Answer:
     """Failed attempts that came before it."""
 
 
-Send = Callable[[], Awaitable[Any]]
-
-
 class Calls:
     """Calls with retries over one client and one limiter."""
 
@@ -192,18 +181,17 @@ class Calls:
 
     async def get(self, route: str) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
-        return await self._insist(lambda: self._client.get(route))
+        return await self._insist("GET", route, None)
 
     async def post(self, route: str, payload: Any) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
-        body = orjson.dumps(payload)
-        return await self._insist(lambda: self._client.post(route, body))
+        return await self._insist("POST", route, orjson.dumps(payload))
 
-    async def _insist(self, send: Send) -> Answer:
+    async def _insist(self, *request: Any) -> Answer:
         failed: list[CallFailure] = []
         while True:
             try:
-                return Answer(await self._attempt(send), tuple(failed))
+                return Answer(await self._attempt(*request), tuple(failed))
             except AttemptError as failure:
                 failed.append(failure.record())
                 failure.attempts = len(failed)
@@ -213,14 +201,14 @@ class Calls:
                 LOGGER.info("attempt %d of %d: %s", len(failed), self._policy.attempts, failure.message)
             await anyio.sleep(wait)
 
-    async def _attempt(self, send: Send) -> Any:
+    async def _attempt(self, *request: Any) -> Any:
         """One attempt in a slot of its own; the slot is free again while a retry waits."""
         epoch = await self._limiter.acquire()
         try:
-            data = await send()
+            data = await self._client.send(*request)
         except AttemptError as failure:
             if failure.overloaded:
-                self._limiter.overloaded(epoch)
+                self._limiter.pace.overloaded(epoch)
             if failure.retry_after_seconds and self._may_retry(failure):
                 self._limiter.pause(failure.retry_after_seconds)
             raise

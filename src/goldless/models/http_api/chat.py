@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
-from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.dialects import usage_of
 from goldless.models.http_api.tokenizing import first_choice
 from goldless.models.interface import ChatReply, ChatRequest
@@ -117,8 +117,7 @@ def read_reply(answer: Answer, request: ChatRequest) -> ChatReply:
 
 def written_steps(choice: dict[str, Any]) -> tuple[Step, ...]:
     """The written tokens with their alternatives; empty where the server gave no log-probabilities."""
-    logprobs = choice.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, dict) else None
+    content = part_of(choice, "logprobs", "content")
     return steps_of(content) if isinstance(content, list) else ()
 
 
@@ -172,11 +171,7 @@ def steps_of(content: Iterable[Any]) -> tuple[Step, ...]:
 
 
 def _is_token(entry: Any) -> bool:
-    return (
-        isinstance(entry, dict)
-        and isinstance(entry.get("token"), str)
-        and isinstance(entry.get("logprob"), int | float)
-    )
+    return isinstance(part_of(entry, "token"), str) and isinstance(part_of(entry, "logprob"), int | float)
 
 
 def written_answer(text: str, answers: Sequence[str]) -> tuple[str, int] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import urllib.request
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
@@ -64,21 +64,14 @@ class Client:
             known = self._addresses[route] = URL(base)
         return known
 
-    async def get(self, route: str) -> Any:
-        """The decoded reply. Raises AttemptError."""
-        return await self._send("GET", route, None)
-
-    async def post(self, route: str, body: bytes) -> Any:
-        """The decoded reply to a JSON body. Raises AttemptError."""
-        return await self._send("POST", route, body)
-
     async def aclose(self) -> None:
         """Close the connections; a later call opens new ones."""
         session, self._session = self._session, None
         if session is not None:
             await session.close()
 
-    async def _send(self, method: str, route: str, body: bytes | None) -> Any:
+    async def send(self, method: str, route: str, body: bytes | None = None) -> Any:
+        """The decoded reply, to a JSON body where there is one. Raises AttemptError."""
         session = self._session or self._open()
         url = self.address(route)
         try:
@@ -97,15 +90,12 @@ class Client:
             data = orjson.loads(content)
         except orjson.JSONDecodeError:
             raise invalid_json(content, url=str(url), key=self.key) from None
-        if isinstance(data, dict) and data.get("error") and "choices" not in data:
+        if part_of(data, "error") and "choices" not in data:
             # Some gateways answer 200 and put the failure of the model behind them into the body.
-            raise self._hidden_failure(data["error"], content, headers, url)
+            code = part_of(data, "error", "code")
+            status = code if isinstance(code, int) and 400 <= code < 600 else 400
+            raise status_failure(status, content, headers, url=str(url), key=self.key)
         return data
-
-    def _hidden_failure(self, error: Any, content: bytes, headers: Mapping[str, str], url: URL) -> AttemptError:
-        code = error.get("code") if isinstance(error, dict) else None
-        status = code if isinstance(code, int) and 400 <= code < 600 else 400
-        return status_failure(status, content, headers, url=str(url), key=self.key)
 
     def _open(self) -> aiohttp.ClientSession:
         self._session = aiohttp.ClientSession(
@@ -171,36 +161,34 @@ class ApiKey:
         return _CREDENTIALS.sub(r"\1 [redacted]", text)
 
 
+@dataclass(eq=False)
 class AttemptError(Exception):
-    """One attempt that gave nothing, or the last of several.
+    """One attempt that gave nothing, or the last of several: what the retry, the limiter and the record need.
 
     It stays inside this package: callers of a model get a :class:`CallFailure`.
     """
 
-    def __init__(
-        self,
-        kind: FailureKind,
-        message: str,
-        *,
-        status: int = 0,
-        param: str = "",
-        retryable: bool = False,
-        overloaded: bool = False,
-        retry_after_seconds: float | None = None,
-    ) -> None:
-        """Keep what the retry, the limiter and the record need."""
-        super().__init__(message)
-        self.kind = kind
-        self.message = message
-        self.status = status
-        """HTTP status; 0 where there was none."""
-        self.param = param
-        """The parameter the server says is wrong, where it says so."""
-        self.retryable = retryable
-        self.overloaded = overloaded
-        """Too many calls at once: the concurrency must fall."""
-        self.retry_after_seconds = retry_after_seconds
-        self.attempts = 1
+    kind: FailureKind
+    message: str
+    _: KW_ONLY
+    status: int = 0
+    """HTTP status; 0 where there was none."""
+    param: str = ""
+    """The parameter the server says is wrong, where it says so."""
+    retryable: bool = False
+    overloaded: bool = False
+    """Too many calls at once: the concurrency must fall."""
+    retry_after_seconds: float | None = None
+    attempts: int = 1
+
+    def __str__(self) -> str:
+        """What went wrong."""
+        return self.message
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the server says no, or says what cannot be used; one that is down may say otherwise later."""
+        return self.kind in {"rejected", "bad_reply"}
 
     def record(self) -> CallFailure:
         """The failure as it is stored."""
@@ -209,6 +197,13 @@ class AttemptError(Exception):
     def names(self, parameter: str) -> bool:
         """Whether the server objects to this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+
+
+def part_of(reply: Any, *place: str) -> Any:
+    """What stands at a place in a reply, key by key; None where there is no such place."""
+    for key in place:
+        reply = reply.get(key) if isinstance(reply, dict) else None
+    return reply
 
 
 def bad_reply(message: str) -> AttemptError:
@@ -281,14 +276,12 @@ def _error_text(body: bytes) -> tuple[str, str, str]:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
         return body.decode(errors="replace").strip(), "", ""
-    if isinstance(data, dict):
-        error = data.get("error", data)
-        if isinstance(error, dict):
-            said = error.get("message") or error.get("detail") or error
-            text = said if isinstance(said, str) else orjson.dumps(said).decode()
-            return text, str(error.get("param") or ""), str(error.get("code") or "")
+    error = data.get("error", data) if isinstance(data, dict) else data
+    if not isinstance(error, dict):
         return str(error), "", ""
-    return str(data), "", ""
+    said = error.get("message") or error.get("detail") or error
+    text = said if isinstance(said, str) else orjson.dumps(said).decode()
+    return text, str(error.get("param") or ""), str(error.get("code") or "")
 
 
 def _shortened(message: str) -> str:

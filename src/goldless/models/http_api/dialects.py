@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.tokenizing import Layout, ServerTokenizer, first_choice, plain_layout
 from goldless.models.interface import Message, ScoreRequest, TokenLogprobs, Usage
 
@@ -52,9 +52,7 @@ class Dialect(Protocol):
 
 def usage_of(counts: Any) -> Usage:
     """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
-    if not isinstance(counts, dict):
-        return Usage()
-    return Usage(int(counts.get("prompt_tokens") or 0), int(counts.get("completion_tokens") or 0))
+    return Usage(*(int(part_of(counts, kind) or 0) for kind in ("prompt_tokens", "completion_tokens")))
 
 
 def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
@@ -117,8 +115,8 @@ class SglangDialect(_IdsDialect):
             "logprob_start_len": len(context) - 1,
         }
         answer = await calls.post("/generate", question)
-        meta = answer.data.get("meta_info") if isinstance(answer.data, dict) else None
-        rows = meta.get("input_token_logprobs") if isinstance(meta, dict) else None
+        meta = part_of(answer.data, "meta_info")
+        rows = part_of(meta, "input_token_logprobs")
         if not isinstance(rows, list):
             raise bad_reply("/generate returned no input_token_logprobs")
         values = _values_after_start(rows, (context[-1], *target))

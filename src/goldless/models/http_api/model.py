@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TypedDict, Unpack
 
 import anyio
@@ -13,7 +14,7 @@ from goldless.models.http_api.chat import Wording, payload, read_reply, written_
 from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts
 from goldless.models.http_api.dialects import WORDINGS, Dialect
 from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models
-from goldless.models.http_api.tokenizing import count_tokens, first_choice
+from goldless.models.http_api.tokenizing import ServerTokenizer, first_choice
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -61,6 +62,9 @@ class HttpModel:
     counts as absent until ``probe``, ``encode`` or ``score`` has looked. ``identity`` is complete after ``prepare``.
     """
 
+    positions = "target"
+    """The end-of-turn token is not summed."""
+
     def __init__(
         self,
         *,
@@ -96,8 +100,10 @@ class HttpModel:
         self._scoring_probed = False
         self._counts_tokens = True
         self._revision = ""
-        self._capabilities = Capabilities()
-        self._findings: tuple[Finding, ...] = ()
+        self.capabilities = Capabilities()
+        """What was found so far."""
+        self.findings: tuple[Finding, ...] = ()
+        """What each probe found, in the order asked."""
 
     def __repr__(self) -> str:
         """Provider, address and name; never the key."""
@@ -113,25 +119,10 @@ class HttpModel:
         return ModelIdentity(self._provider, self._name, self._revision, settings=settings)
 
     @property
-    def capabilities(self) -> Capabilities:
-        """What was found so far."""
-        return self._capabilities
-
-    @property
     def context_length(self) -> int | None:
         """Most tokens of context and target together; one is left for the token a server insists on writing."""
         longest = self._listing.context_tokens(self._name) if self._listing else None
         return None if longest is None else longest - 1
-
-    @property
-    def positions(self) -> str:
-        """``target``: the end-of-turn token is not summed."""
-        return "target"
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        """What each probe found, in the order asked."""
-        return self._findings
 
     async def prepare(self) -> None:
         """Connect, and probe what the model is wanted for. Raises a UserError where it cannot be used."""
@@ -147,7 +138,7 @@ class HttpModel:
         await self._connect()
         await self._probe_chat()
         await self._probe_scoring()
-        return self._findings
+        return self.findings
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -232,9 +223,9 @@ class HttpModel:
         if self._listing is None or not self._listing.has_tokenizer(self._name) or not self._counts_tokens:
             return None
         try:
-            return await count_tokens(self._calls, self._name, messages)
+            return len(await ServerTokenizer(self._name).chat_ids(self._calls, tuple(messages)))
         except AttemptError as failure:
-            if failure.kind not in {"rejected", "bad_reply"}:
+            if not failure.is_answer:
                 raise CallError(failure.record()) from None
             self._counts_tokens = False
             return None
@@ -271,7 +262,7 @@ class HttpModel:
 
     async def _probe_chat(self) -> None:
         async with self._lock:
-            if any(finding.ability == "chat" for finding in self._findings):
+            if any(finding.ability == "chat" for finding in self.findings):
                 return
             tokens = choice = False
             try:
@@ -279,25 +270,24 @@ class HttpModel:
             except AttemptError as failure:
                 self._require_key(failure)
                 # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
-                works = failure.kind not in {"rejected", "bad_reply"} or "limit was reached" in failure.message
+                works = not failure.is_answer or "limit was reached" in failure.message
                 answer = failure.message
             else:
                 works, tokens = True, bool(steps)
                 choice = any(len(step.alternatives) > 1 for step in steps)
                 answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
-            self._findings += (Finding("chat", works=works, answer=answer),)
-            self._capabilities = Capabilities(self._capabilities.scoring, works, choice, tokens)
+            self.findings += (Finding("chat", works=works, answer=answer),)
+            self.capabilities = replace(self.capabilities, chat=works, choice=choice, token_logprobs=tokens)
 
     async def _probe_scoring(self) -> None:
         async with self._lock:
             if self._scoring_probed:
                 return
-            self._dialect, info, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
-            if self._dialect is not None and info is not None:
-                self._revision = info.revision(self._name)
-            self._findings += findings
-            found = self._capabilities
-            self._capabilities = Capabilities(self._dialect is not None, found.chat, found.choice, found.token_logprobs)
+            self._dialect, revision, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
+            if self._dialect is not None and revision is not None:
+                self._revision = revision
+            self.findings += findings
+            self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
             self._scoring_probed = True
 
     async def _scoring_dialect(self) -> Dialect:
@@ -309,7 +299,7 @@ class HttpModel:
         return self._dialect
 
     def _no_scoring(self) -> str:
-        asked = "\n".join(f"  {finding.ability}: {finding.answer}" for finding in self._findings if not finding.works)
+        asked = "\n".join(f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works)
         return (
             f"{self._client.base_url} gives no log-probabilities of a given text for {self._name}. It was asked:\n"
             f"{asked}\nScorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)."
@@ -322,10 +312,10 @@ class HttpModel:
     def _require_known_model(self) -> None:
         """A name that is not listed is an error only when the server does not take it either."""
         names = self._listing.names if self._listing else ()
-        works = self._capabilities.chat or self._capabilities.scoring
+        works = self.capabilities.chat or self.capabilities.scoring
         if works or not names or self._name in names:
             return
-        answers = "; ".join(finding.answer for finding in self._findings[:1])
+        answers = "; ".join(finding.answer for finding in self.findings[:1])
         raise ModelSpecError(
             f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
             f"It has: {', '.join(names[:20])}"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.dialects import WORDINGS, SglangDialect
 from goldless.models.interface import Message
 
@@ -84,9 +84,8 @@ async def list_models(calls: Calls, *, url: str, key_variable: str) -> Listing:
         if failure.kind in {"rate_limited", "server_error"}:
             raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready; try again later.") from None
         return Listing({})
-    rows = data.get("data") if isinstance(data, dict) else None
-    entries = {row["id"]: row for row in rows or () if isinstance(row, dict) and isinstance(row.get("id"), str)}
-    return Listing(entries)
+    rows = part_of(data, "data") or ()
+    return Listing({row["id"]: row for row in rows if isinstance(part_of(row, "id"), str)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,42 +99,29 @@ class Finding:
     """What the server answered, in words."""
 
 
-@dataclass(frozen=True, slots=True)
-class SglangInfo:
-    """What an SGLang server says of itself."""
-
-    model_path: str
-    weight_version: str
-
-    def revision(self, name: str) -> str:
-        """The weights behind a served name, and their version where somebody set one."""
-        path = "" if self.model_path == name else self.model_path
-        return path if self.weight_version in {"", "default"} else f"{path}@{self.weight_version}"
-
-
 async def find_dialect(
     calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS)
-) -> tuple[Dialect | None, SglangInfo | None, tuple[Finding, ...]]:
-    """The first of the named dialects that works, what SGLang says of itself, and what each probe found."""
+) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
+    """The first of the named dialects that works, the revision where it is an SGLang, and what each probe found."""
     findings: list[Finding] = []
-    info: SglangInfo | None = None
+    revision: str | None = None
     if SglangDialect.name in names:
         try:
-            info = await _sglang_info(calls)
+            revision = await _sglang_revision(calls, model)
         except AttemptError as failure:
             findings.append(Finding(f"scoring as {SglangDialect.name}", works=False, answer=failure.message))
     for name in names:
-        if name == SglangDialect.name and info is None:
+        if name == SglangDialect.name and revision is None:
             continue
         for wording in WORDINGS[name]:
             dialect = wording(model)
             finding, same_for_all = await _try(calls, dialect)
             findings.append(finding)
             if finding.works:
-                return dialect, info, tuple(findings)
+                return dialect, revision, tuple(findings)
             if same_for_all:
                 break  # another wording would fail for the same reason
-    return None, info, tuple(findings)
+    return None, revision, tuple(findings)
 
 
 async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
@@ -153,13 +139,17 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.layout} layout"), True
 
 
-async def _sglang_info(calls: Calls) -> SglangInfo:
-    """Raises AttemptError where the server is no SGLang."""
+async def _sglang_revision(calls: Calls, name: str) -> str:
+    """The weights behind a served name, and their version where somebody set one.
+
+    Raises AttemptError where the server is no SGLang.
+    """
     try:
         data = (await calls.get("/get_model_info")).data
     except AttemptError:
         data = (await calls.get("/model_info")).data
-    path = data.get("model_path") if isinstance(data, dict) else None
+    path = part_of(data, "model_path")
     if not isinstance(path, str):
         raise bad_reply("/model_info answers, but not as SGLang's does")
-    return SglangInfo(path, str(data.get("weight_version") or ""))
+    other, version = "" if path == name else path, str(data.get("weight_version") or "default")
+    return other if version == "default" else f"{other}@{version}"

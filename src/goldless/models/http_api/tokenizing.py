@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
-from goldless.models.http_api.client import AttemptError, bad_reply
+from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.interface import Message, ScoreRequest
 from goldless.models.tokens import KeptIds, pieces_of_prefixes
 
@@ -37,7 +37,7 @@ class ServerTokenizer:
     def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
         """``ask_chat_for_ids``: also try the chat endpoint's ``return_prompt_token_ids``."""
         self._model = model
-        self._ways = [self._chat_by_tokenize, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
+        self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
         self._found = False
         self._ids = KeptIds()
         self._under_way: dict[tuple[Message, ...] | str, _Asked] = {}
@@ -59,8 +59,7 @@ class ServerTokenizer:
         try:
             whole = await self._detokenize(calls, ids)
         except AttemptError as failure:
-            # A server that says no cannot tell; one that is down may tell later.
-            if failure.kind not in {"rejected", "bad_reply"}:
+            if not failure.is_answer:
                 raise
             return None
         return pieces_of_prefixes([*await self._prefixes(calls, ids), whole])
@@ -123,7 +122,7 @@ class ServerTokenizer:
                 ids = await way(calls, messages)
             except AttemptError as failure:
                 # Only a server that says no is asked in another way; one that is down is not.
-                if failure.kind not in {"rejected", "bad_reply"} or way == self._ways[-1]:
+                if not failure.is_answer or way == self._ways[-1]:
                     raise
             else:
                 self._ways = self._ways[position:]
@@ -131,7 +130,8 @@ class ServerTokenizer:
                 return ids
         raise AssertionError("the last way either returns or raises")  # pragma: no cover
 
-    async def _chat_by_tokenize(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+    async def chat_ids(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
+        """Ids of the messages in the server's chat template, as vLLM tells them. Raises AttemptError."""
         return await self._tokenize(calls, {"messages": messages, "add_generation_prompt": True})
 
     async def _chat_by_reply(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
@@ -144,7 +144,7 @@ class ServerTokenizer:
 
     async def _tokenize(self, calls: Calls, question: dict[str, Any]) -> tuple[int, ...]:
         data = (await calls.post("/tokenize", {"model": self._model, **question})).data
-        return _checked_ids(data.get("tokens") if isinstance(data, dict) else None)
+        return _checked_ids(part_of(data, "tokens"))
 
 
 def plain_layout(messages: Sequence[Message]) -> str:
@@ -161,13 +161,6 @@ def first_choice(data: Any) -> dict[str, Any]:
     if not isinstance(choice, dict):
         raise bad_reply("the reply's first choice is no object")
     return choice
-
-
-async def count_tokens(calls: Calls, model: str, messages: Sequence[Message]) -> int:
-    """Tokens of the messages in the server's chat template, as vLLM counts them. Raises AttemptError."""
-    question = {"model": model, "messages": tuple(messages), "add_generation_prompt": True}
-    data = (await calls.post("/tokenize", question)).data
-    return len(_checked_ids(data.get("tokens") if isinstance(data, dict) else None))
 
 
 def _checked_ids(ids: Any) -> tuple[int, ...]:

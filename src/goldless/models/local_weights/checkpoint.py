@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib
 import logging
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 import transformers
@@ -18,7 +21,6 @@ import transformers
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.interface import content_hash
 from goldless.models.local_weights.network import short_of_memory
-from goldless.models.local_weights.quantisation import Quantisation, quantisation
 from goldless.models.local_weights.specification import Weights, adapter_folder, written_folder
 from goldless.models.local_weights.tokenizer import chat_layout, tokenizer_hash
 
@@ -253,3 +255,91 @@ def _caps_attention(config: Any) -> bool:
 def _stop_tokens(model: Any) -> frozenset[int]:
     end = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
     return frozenset(end if isinstance(end, list) else [] if end is None else [end])
+
+
+# --- weights in few bits -----------------------------------------------------------------------------------------
+
+Way = Literal["nf4", "int4", "int8", "llm-int8"]
+"""Another way of keeping weights gives other numbers, so a model's name says which one it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Quantisation:
+    """One way to keep weights in few bits, ready to be handed to transformers."""
+
+    way: Way
+    description: str
+    """In words, with the package and its version."""
+    config: Any
+    """The quantisation config of transformers."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    package: str
+    words: str
+    on_processor: bool
+    """Whether it also computes without a CUDA device."""
+    config: Callable[[Any], Any]
+    """From the precision that is computed in."""
+
+
+def _nf4(precision: Any) -> Any:
+    # the paper's base was a file of this kind: NF4 with its scales quantised again
+    return transformers.BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=precision,
+    )
+
+
+def _llm_int8(_: Any) -> Any:
+    return transformers.BitsAndBytesConfig(load_in_8bit=True)
+
+
+def _torchao(name: str) -> Callable[[Any], Any]:
+    return lambda _: transformers.TorchAoConfig(getattr(importlib.import_module("torchao.quantization"), name)())
+
+
+KINDS: Mapping[Way, _Kind] = {
+    "nf4": _Kind("bitsandbytes", "4-bit NormalFloat", on_processor=True, config=_nf4),
+    "int4": _Kind("torchao", "4-bit integers", on_processor=False, config=_torchao("Int4WeightOnlyConfig")),
+    "int8": _Kind("torchao", "8-bit integers", on_processor=True, config=_torchao("Int8WeightOnlyConfig")),
+    "llm-int8": _Kind("bitsandbytes", "8-bit integers, activations too", on_processor=False, config=_llm_int8),
+}
+# LLM.int8() also rounds what flows through the model, by what else is in the batch: it comes second
+CHOICES: Mapping[str, tuple[Way, ...]] = {"4bit": ("nf4", "int4"), "8bit": ("int8", "llm-int8")}
+
+
+def quantisation(weights: Weights, *, device: Any, precision: Any) -> Quantisation:
+    """The way to keep weights that was asked for. Raises PrerequisiteError where its package or device is missing."""
+    asked: tuple[Way, ...] = CHOICES.get(weights) or (weights,)  # type: ignore[assignment]
+    usable = [way for way in asked if KINDS[way].on_processor or device.type == "cuda"]
+    if not usable:
+        raise PrerequisiteError(
+            f"weights={weights} ({KINDS[asked[0]].words}) is computed on CUDA devices only, and the model is on "
+            f"{device.type}. Elsewhere: weights=8bit with torchao, weights=4bit with bitsandbytes."
+        )
+    way = next((way for way in usable if find_spec(KINDS[way].package) is not None), None)
+    if way is None:
+        packages = " or ".join(dict.fromkeys(KINDS[way].package for way in usable))
+        raise PrerequisiteError(
+            f"weights={weights} needs {packages}, which is not installed: pip install {KINDS[usable[0]].package}"
+        )
+    kind = KINDS[way]
+    try:
+        config = kind.config(precision)
+    except (ImportError, AttributeError, RuntimeError) as error:
+        raise PrerequisiteError(
+            f"weights={weights}: the installed {kind.package} {_version(kind.package)} cannot be used with "
+            f"torch {torch.__version__} ({error}): pip install -U {kind.package}"
+        ) from error
+    return Quantisation(way, f"{kind.words} by {kind.package} {_version(kind.package)}", config)
+
+
+def _version(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "of unknown version"

@@ -1,4 +1,4 @@
-"""The engine: the walk over the prefix tree, and generation, on a torch network.
+"""The engine: the walk over the prefix tree, packed sequences of it, and generation, on a torch network.
 
 One call computes several nodes of the tree, each under the keys and values of its own path. So a shared part is
 computed once, calls are well filled, and no position attends to a token that is not its own past.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import bisect
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,13 +16,15 @@ from typing import TYPE_CHECKING, Any
 import numpy.typing as npt
 import torch
 
-from goldless.models.local_engine import Cancelled, FloatArray, LocalEngine, Pair, wanted_positions
-from goldless.models.local_weights.network import Network, Past, explained_memory
+from goldless.errors import PrerequisiteError
+from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, wanted_positions
+from goldless.models.local_weights.network import Network, Past, explained_memory, free_memory, total_memory
+from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
 from goldless.models.local_weights.specification import Sharing
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
-    from goldless.models.local_weights.packed_scoring import PackedScorer
+    from goldless.models.local_weights.packed_network import PackedNetwork
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ def limits_of(network: Network) -> Limits:
     """What fits the network's device; depends on the card, not on what else it does, so that numbers repeat."""
     limits = PROCESSOR
     if network.device.type == "cuda":
-        room = int(CACHE_SHARE * torch.cuda.get_device_properties(network.device).total_memory)
+        room = int(CACHE_SHARE * total_memory(network.device))
         cache = min(GRAPHICS_CARD.cache, room // max(1, network.position_bytes))
         limits = replace(GRAPHICS_CARD, cache=cache)
     most = network.longest_call
@@ -109,7 +111,6 @@ def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngin
     try:
         # FlexAttention is not in every release of torch that computes all the rest
         from goldless.models.local_weights.packed_network import PackedNetwork, open_packed  # noqa: PLC0415
-        from goldless.models.local_weights.packed_scoring import PackedScorer  # noqa: PLC0415
     except ImportError as error:
         reason, shown = "this torch has no block-sparse attention", f"torch {torch.__version__}: {error}"
     else:
@@ -134,32 +135,26 @@ class TorchEngine(LocalEngine):
         self.packed = packed
         self._weight_bytes = network.weight_bytes
 
-    def _score(
-        self, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool], *, share: bool
-    ) -> None:
+    def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
         if share and self.packed is not None:
-            self.packed.score(requests, results, cancelled)
+            self.packed.score(requests, results, check)
             return
         # the last token of a target is predicted, never read: it is computed only where the length of a text matters
         end = None if self._network.rotates_by_length else -1
         sequences = [context + target[:end] for context, target in requests]
         if share and self._network.shares:
-            self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, cancelled)
+            self._score_tree(build_tree(sequences, longest_node=self._limits.node), requests, results, check)
             return
         for i, sequence in enumerate(sequences):
-            if cancelled():
-                raise Cancelled
+            check()
             self._read([Node(0, sequence, [i])], self._network.run_alone(sequence), requests, results)
 
-    def _score_tree(
-        self, root: Node, requests: Sequence[Pair], results: list[FloatArray], cancelled: Callable[[], bool]
-    ) -> None:
+    def _score_tree(self, root: Node, requests: Sequence[Pair], results: list[FloatArray], check: Check) -> None:
         depths = [Ready(self._limits)]
         for node in root.children:
             depths[0].add(node, [])
         while any(depths):
-            if cancelled():
-                raise Cancelled
+            check()
             # the deepest that fill a call, so that little is held; where none does, the shallowest, to get more
             full = [depth for depth, ready in enumerate(depths) if ready.fills_a_call]
             depth = full[-1] if full else next(depth for depth, ready in enumerate(depths) if ready)
@@ -199,33 +194,147 @@ class TorchEngine(LocalEngine):
         with self._lock, explained_memory(self._weight_bytes):
             yield
 
-    def _follower(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
-        last = self._last_state_alone(cancelled) if not self._network.shares else self._last_state(cancelled)
+    def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
+        last = self._last_state(check) if self._network.shares else self._last_state_alone(check)
         return lambda tokens: self._network.logprobs(last(tokens))[0].cpu().numpy()
 
-    def _last_state_alone(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], Any]:
+    def _last_state_alone(self, check: Check) -> Callable[[tuple[int, ...]], Any]:
         whole: list[int] = []
 
         def from_scratch(tokens: tuple[int, ...]) -> Any:
-            if cancelled():
-                raise Cancelled
+            check()
             whole.extend(tokens)
             return self._network.run_alone(tuple(whole))[0, -1:]
 
         return from_scratch
 
-    def _last_state(self, cancelled: Callable[[], bool]) -> Callable[[tuple[int, ...]], Any]:
+    def _last_state(self, check: Check) -> Callable[[tuple[int, ...]], Any]:
         cache, position = self._network.cache([[]]), 0
 
         def behind(tokens: tuple[int, ...]) -> Any:
             nonlocal position
             states = None
             for begin in range(0, len(tokens), self._limits.node):
-                if cancelled():
-                    raise Cancelled
+                check()
                 piece = tokens[begin : begin + self._limits.node]
                 states = self._network.run([piece], [position], cache)[0, -1:]
                 position += len(piece)
             return states
 
         return behind
+
+
+# --- packed sequences --------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Tally:
+    """What went through the model since the engine was made."""
+
+    packs: int = 0
+    tokens: int = 0
+    """Tokens that were computed, padding left out."""
+    places: int = 0
+    """Tokens with padding."""
+    halvings: int = 0
+    """Times a sequence had to be halved because memory did not suffice."""
+
+    @property
+    def fill(self) -> float:
+        """Share of what was computed that is no padding."""
+        return self.tokens / self.places if self.places else 1.0
+
+
+class PackedScorer:
+    """Scores requests of any number of tasks in packed sequences."""
+
+    def __init__(self, network: PackedNetwork, lengths: Lengths | None = None) -> None:
+        self.network = network
+        self.tally = Tally()
+        self.lengths = network.lengths if lengths is None else lengths
+        """The lengths of its sequences: those of the network's plan, until memory does not suffice."""
+
+    def score(self, requests: Sequence[Pair], results: Sequence[FloatArray], check: Check = lambda: None) -> None:
+        """Fill in the log p of every target token of every request."""
+        left = list(range(len(requests)))
+        while left:
+            done: set[int] = set()
+            open_requests = [requests[i] for i in left]
+            packs: Iterable[Pack] = plan_packs(open_requests, self.lengths)
+            if longest_branch(open_requests) > self.lengths.longest:
+                # where a text beyond the plan does not fit, that is found out before the rest is computed
+                packs = sorted(packs, key=lambda pack: pack.length, reverse=True)
+            short_of_memory = None
+            for pack, values in self._computed(packs, check):
+                if values is None:
+                    short_of_memory = pack
+                    continue
+                _spread(values, [results[left[i]] for i in pack.requests])
+                done.update(left[i] for i in pack.requests)
+            left = [i for i in left if i not in done]
+            if short_of_memory is not None:
+                self._halve(short_of_memory, longest_branch([requests[i] for i in left]))
+
+    def _computed(self, packs: Iterable[Pack], check: Check) -> Iterator[tuple[Pack, FloatArray | None]]:
+        """Packs with their values; None for the values, and no more packs, where memory did not suffice.
+
+        Values are fetched one pack late, so that the next one is prepared while the device computes.
+        """
+        waiting: tuple[Pack, Any] | None = None
+        for pack in packs:
+            check()
+            values = self._tried(pack)
+            if values is None:
+                # only now, when the failed pass holds nothing any more
+                torch.cuda.empty_cache()
+                yield pack, None
+                break
+            self.tally.packs += 1
+            self.tally.tokens += len(pack.tokens)
+            self.tally.places += pack.length
+            if waiting is not None:
+                yield waiting[0], waiting[1].cpu().numpy()
+            waiting = pack, values
+        if waiting is not None:
+            yield waiting[0], waiting[1].cpu().numpy()
+
+    def _tried(self, pack: Pack) -> Any:
+        """The pack's values, or None where memory did not suffice."""
+        try:
+            return self.network.logprobs(pack)
+        except torch.OutOfMemoryError:
+            return None
+
+    def _halve(self, pack: Pack, longest: int) -> None:
+        """Go on with shorter sequences. Raises where the longest request alone does not fit one."""
+        half = pack.length // 2
+        if half < longest or (self.lengths.shortest or 1) > half:
+            raise PrerequisiteError(self._too_little(longest))
+        if not self.tally.halvings:
+            warnings.warn(
+                f"the graphics card's memory does not suffice for sequences of {pack.length} tokens, so they are "
+                "halved. Something else may hold part of it. In half precision, numbers may differ in their last "
+                "digits from those of a run that has all of it.",
+                stacklevel=2,
+            )
+        self.tally.halvings += 1
+        self.lengths = replace(self.lengths, longest=half)
+
+    def _too_little(self, tokens: int) -> str:
+        length = self.lengths.holding(tokens)
+        needed = self.network.needed_bytes(length) / 1e9
+        free = free_memory(self.network.network.device) / 1e9
+        return (
+            f"the graphics card's memory does not suffice: a text of {tokens} tokens with its context needs about "
+            f"{needed:.1f} GB beside the model's weights, and {free:.1f} GB are free. Use a smaller model or one with "
+            "quantised weights (hf:NAME?weights=4bit), free memory that other programs hold, or use the processor "
+            "(hf:NAME?device=cpu)."
+        )
+
+
+def _spread(values: FloatArray, targets: Sequence[FloatArray]) -> None:
+    """Put values that stand one after the other where they belong."""
+    begin = 0
+    for target in targets:
+        target[:] = values[begin : begin + len(target)]
+        begin += len(target)

@@ -28,7 +28,6 @@ CARD_HEAD_ELEMENTS = 1 << 28
 """Most logits at once on a graphics card: with fewer rows it would do little but read the head's weights."""
 NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE_NOISE_NATS = 0.5
-"""How far a log p may move when the same tokens are computed in another batch: wrong sharing moves it further."""
 
 ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
 """Rotations of positions that depend on the length of a text: one set of angles is taken for a whole call, by the
@@ -53,21 +52,26 @@ class Network:
     def __init__(self, model: Any, probe: tuple[int, ...]) -> None:
         """``probe`` are a few ordinary tokens, to try the model with."""
         self.device = model.device
+        self.dtype = model.dtype
+        """The precision it computes in."""
+        self.noise_nats = NOISE_NATS.get(model.dtype, COARSE_NOISE_NATS)
+        """How far a log p may move when tokens are computed in another batch: wrong sharing moves it further."""
+        self.config = model.config.get_text_config()
+        """The settings of the model's text part."""
         self._model = model
-        self._body = _body(model)
+        self.body = _body(model)
+        """The part of the model below its head; the whole model where the two cannot be told apart."""
         self._head = model.get_output_embeddings()
-        text_config = model.config.get_text_config()
-        self.vocabulary = int(text_config.vocab_size if self._head is None else self._head.weight.shape[0])
-        self._rule: Callable[[Any], Any] | None = None
+        self.vocabulary = int(self.config.vocab_size if self._head is None else self._head.weight.shape[0])
         self.probe = tokens = tuple(itertools.islice(itertools.cycle(probe), 24))
         """Tokens to try the model with."""
         self._rule = self._find_rule(tokens)
         if self._rule is None:
-            self._body = model
-        self._accepted = frozenset(inspect.signature(self._body.forward).parameters)
+            self.body = model
+        self._accepted = frozenset(inspect.signature(self.body.forward).parameters)
         self.position_bytes = 0
         """Memory of one position's keys and values; 0 where they cannot be shared."""
-        self.rotates_by_length = rotates_by_length(text_config)
+        self.rotates_by_length = rotates_by_length(self.config)
         """Whether the same beginning is computed otherwise in a long text than in a short one."""
         self.shares = not self.rotates_by_length and self._can_share(tokens)
 
@@ -75,33 +79,14 @@ class Network:
     def settings(self) -> dict[str, str]:
         """How it computes, for the identity."""
         return {
-            "head": "scored positions" if self._rule is not None else "all positions",
+            "head": "scored positions" if self.has_apart_head else "all positions",
             "sharing": "prefix tree" if self.shares else "none: one by one",
         }
-
-    @property
-    def body(self) -> Any:
-        """The part of the model below its head."""
-        return self._body
-
-    @property
-    def config(self) -> Any:
-        """The settings of the model's text part."""
-        return self._model.config.get_text_config()
-
-    @property
-    def dtype(self) -> Any:
-        """The precision it computes in."""
-        return self._model.dtype
 
     @property
     def has_apart_head(self) -> bool:
         """Whether the head can be run on some positions alone."""
         return self._rule is not None
-
-    def logits(self, states: Any) -> Any:
-        """Scores of every token of the vocabulary after each state, in the model's own precision."""
-        return self._logits(states)
 
     @property
     def weight_bytes(self) -> int:
@@ -140,7 +125,7 @@ class Network:
     @without_gradients
     def logprobs(self, states: Any) -> Any:
         """Log p of every token of the vocabulary after each state, in float32: [states, vocabulary]."""
-        return torch.log_softmax(self._logits(states).float(), dim=-1)
+        return torch.log_softmax(self.logits(states).float(), dim=-1)
 
     @without_gradients
     def chosen_logprobs(self, states: Any, tokens: Sequence[int]) -> list[float]:
@@ -173,33 +158,32 @@ class Network:
         return [(k[row : row + 1, :, begin:end].clone(), v[row : row + 1, :, begin:end].clone()) for k, v in layers]
 
     def _states(self, **inputs: Any) -> Any:
-        accepted = {name: self._here(value) for name, value in inputs.items() if name in self._accepted}
+        here = {name: v.to(self.device) if isinstance(v, torch.Tensor) else v for name, v in inputs.items()}
+        accepted = {name: value for name, value in here.items() if name in self._accepted}
         if "use_cache" in self._accepted:
             accepted["use_cache"] = "past_key_values" in inputs
-        output = self._body(**accepted)
+        output = self.body(**accepted)
         return output.logits if self._rule is None else output.last_hidden_state
 
-    def _here(self, value: Any) -> Any:
-        return value.to(self.device) if isinstance(value, torch.Tensor) else value
-
-    def _logits(self, states: Any) -> Any:
+    def logits(self, states: Any) -> Any:
+        """Scores of every token of the vocabulary after each state, in the model's own precision."""
         return states if self._rule is None else self._rule(self._head(states))
 
     @without_gradients
     def _find_rule(self, tokens: tuple[int, ...]) -> Callable[[Any], Any] | None:
         """What the model does to its head's output, or None where body and head apart do not give its logits."""
-        if self._body is None or self._head is None:
+        if self.body is None or self._head is None:
             return None
         ids = torch.tensor([tokens], device=self.device)
         expected = self._model(input_ids=ids).logits.float()
         try:
-            raw = self._head(self._body(input_ids=ids).last_hidden_state)
+            raw = self._head(self.body(input_ids=ids).last_hidden_state)
         except Exception:  # noqa: BLE001 - whatever an architecture does differently, its own forward still works
             return None
-        for rule in _rules(self._model.config.get_text_config()):
+        for rule in _rules(self.config):
             found = rule(raw).float()
             # half precision is rounded differently by different kernels
-            near = 1e-4 if self._model.dtype in NOISE_NATS else 1e-2
+            near = 1e-4 if self.dtype in NOISE_NATS else 1e-2
             if found.shape == expected.shape and torch.allclose(found, expected, rtol=near, atol=near):
                 return rule
         return None
@@ -221,9 +205,8 @@ class Network:
             return False
         last = self.path(shared, 0, 0, 1)
         self.position_bytes = sum(part.numel() * part.element_size() for layer in last for part in layer)
-        noise = NOISE_NATS.get(self._model.dtype, COARSE_NOISE_NATS)
         return all(
-            self._differ(together[i, : len(branch)], alone[0, -len(branch) :], branch) < noise
+            self._differ(together[i, : len(branch)], alone[0, -len(branch) :], branch) < self.noise_nats
             for i, (branch, alone) in enumerate(zip(branches, apart, strict=True))
         )
 
@@ -244,6 +227,17 @@ def _filled(part: Any, length: int) -> Any:
     """Keys or values with blanks before them, up to a length."""
     missing = length - part.shape[-2]
     return pad(part, (0, 0, missing, 0)) if missing else part
+
+
+def total_memory(device: Any) -> int:
+    """Bytes of a graphics card, whatever else it does."""
+    return int(torch.cuda.get_device_properties(device).total_memory)
+
+
+def free_memory(device: Any) -> int:
+    """Bytes that can still be had on a graphics card, those that torch holds unused included."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 @contextlib.contextmanager

@@ -19,7 +19,12 @@ import torch
 
 from goldless.models.cache import compiled_folder
 from goldless.models.local_engine import HEAD_ELEMENTS
-from goldless.models.local_weights.network import COARSE_NOISE_NATS, NOISE_NATS, Network, without_gradients
+from goldless.models.local_weights.network import (
+    Network,
+    free_memory,
+    total_memory,
+    without_gradients,
+)
 from goldless.models.local_weights.packing import Lengths, Pack, plan_packs
 from goldless.models.local_weights.tree_attention import (
     NAME,
@@ -88,12 +93,8 @@ class PackedNetwork:
 
     def needed_bytes(self, length: int) -> int:
         """Memory beside the weights for a sequence of a length."""
-        return length * self.token_bytes + self.head_bytes
-
-    @property
-    def head_bytes(self) -> int:
-        """Memory of the logits that are there at once, in half precision and in float32."""
-        return HEAD_ROWS * self.network.vocabulary * 6
+        # the logits that are there at once take 6 bytes each, in half precision and in float32
+        return length * self.token_bytes + HEAD_ROWS * self.network.vocabulary * 6
 
     @without_gradients
     def logprobs(self, pack: Pack) -> Any:
@@ -227,8 +228,7 @@ def open_packed(network: Network) -> PackedNetwork | Refusal:
         detail = next(iter(str(error).strip().splitlines()), "")
         return Refusal(f"tree attention failed: {type(error).__name__}", detail)
     alone = [p for i in pack.requests for p in _alone(network, requests[i])]
-    noise = NOISE_NATS.get(network.dtype, COARSE_NOISE_NATS)
-    same = all(abs(a - b) < noise for a, b in zip(found, alone, strict=True))
+    same = all(abs(a - b) < network.noise_nats for a, b in zip(found, alone, strict=True))
     return packed if same else Refusal("tree attention gives other values")
 
 
@@ -273,17 +273,6 @@ def _token_bytes(packed: PackedNetwork, pack: Pack) -> int:
     packed.states(pack)
     torch.cuda.synchronize(device)
     return max(1, int((torch.cuda.max_memory_allocated(device) - before) / pack.length))
-
-
-def total_memory(device: Any) -> int:
-    """Bytes of a graphics card, whatever else it does."""
-    return int(torch.cuda.get_device_properties(device).total_memory)
-
-
-def free_memory(device: Any) -> int:
-    """Bytes that can still be had on a graphics card, those that torch holds unused included."""
-    free, _ = torch.cuda.mem_get_info(device)
-    return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 @contextlib.contextmanager

@@ -68,11 +68,6 @@ class Pack:
     chosen: IntArray
     """The scored tokens, in the same order."""
 
-    @property
-    def fill(self) -> float:
-        """Share of the sequence that is no padding."""
-        return len(self.tokens) / self.length
-
 
 @dataclass(frozen=True, slots=True)
 class Branch:
@@ -151,7 +146,7 @@ def _pack(branches: Sequence[Branch], requests: Sequence[Pair], holding: Callabl
     """The branches as one sequence."""
     tokens: list[int] = []
     starts: dict[int, int] = {}
-    spans: list[tuple[int, int, int]] = []
+    positions: list[IntArray] = []
     ends: list[int] = []
     rows: list[IntArray] = []
     chosen: list[tuple[int, ...]] = []
@@ -167,7 +162,7 @@ def _pack(branches: Sequence[Branch], requests: Sequence[Pair], holding: Callabl
         close(kept)
         for node in branch.path[kept:]:
             starts[id(node)] = len(tokens)
-            spans.append((len(tokens), node.start, len(node.tokens)))
+            positions.append(np.arange(node.start, node.end, dtype=np.int64))
             tokens.extend(node.tokens)
             ends.extend([0] * len(node.tokens))
             open_nodes.append(node)
@@ -176,12 +171,11 @@ def _pack(branches: Sequence[Branch], requests: Sequence[Pair], holding: Callabl
             rows.append(_rows(branch.path, starts, len(context) - 1, len(context) + len(target) - 1))
             chosen.append(target)
     close(0)
-    positions = [np.arange(start, start + size) for _, start, size in spans]
     # the plan may have left room: a shorter sequence is taken where one holds the same
     return Pack(
         length=min(length, holding(len(tokens))),
         tokens=np.array(tokens, np.int64),
-        positions=np.concatenate(positions).astype(np.int64),
+        positions=np.concatenate(positions),
         ends=np.array(ends, np.int64),
         requests=tuple(request for branch in branches for request in branch.requests),
         rows=np.concatenate(rows),

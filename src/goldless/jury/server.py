@@ -137,8 +137,7 @@ class _Server:
         return _json({"object": "list", "data": [model_entry()]})
 
     async def model(self, request: web.Request) -> web.Response:
-        name = request.match_info["model"]
-        if name != MODEL:
+        if request.match_info["model"] != MODEL:
             raise RequestError(f"there is one model here, {MODEL}", status=404, code="model_not_found")
         return _json(model_entry())
 

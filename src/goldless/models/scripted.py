@@ -131,12 +131,10 @@ class ScriptedModel:
     def _score_one(self, context: str, target: str) -> ScoreReply:
         if self._logprobs is None:
             raise CapabilityError("this scripted model has no log-probabilities")
-        if callable(self._logprobs):
-            values = self._logprobs(context, target)
-        elif (context, target) in self._logprobs:
-            values = self._logprobs[context, target]
-        else:
-            values = CallFailure("rejected", f"the script has no log-probabilities of {target[:60]!r} in this context")
+        known = self._logprobs
+        values = known(context, target) if callable(known) else known.get((context, target))
+        if values is None:
+            return CallFailure("rejected", f"the script has no log-probabilities of {target[:60]!r} in this context")
         if isinstance(values, CallFailure):
             return values
         return TokenLogprobs(tuple(map(float, values)), Usage(input_tokens=len(context.split()) + len(values)))
@@ -151,11 +149,8 @@ class ScriptedModel:
         if self._answers is None:
             raise CapabilityError("this scripted model has no answers")
         prompt = request.messages[-1].content
-        if callable(self._answers):
-            answer = self._answers(request)
-        elif prompt in self._answers:
-            answer = self._answers[prompt]
-        else:
+        answer = self._answers(request) if callable(self._answers) else self._answers.get(prompt)
+        if answer is None:
             return CallFailure("rejected", f"the script has no answer to {prompt[:60]!r}")
         if isinstance(answer, str):
             chosen = answer in request.choices

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.tokenizing import Layout, ServerTokenizer, first_choice, plain_layout
@@ -20,6 +20,8 @@ from goldless.models.interface import Message, ScoreRequest, TokenLogprobs, Usag
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
+
+Form = TypeVar("Form", tuple[int, ...], str)
 
 SCORING_TEMPERATURE = 1.0
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
@@ -88,7 +90,7 @@ class _IdsDialect:
 
     async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text, as ``/detokenize`` spells them."""
-        _, target = _ids_of(request)
+        _, target = _sides(request, tuple)
         return await self._tokenizer.pieces(calls, target)
 
 
@@ -107,7 +109,7 @@ class SglangDialect(_IdsDialect):
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities; the ids in the reply must be those sent, from the start index on."""
-        context, target = _ids_of(request)
+        context, target = _sides(request, tuple)
         question = {
             "input_ids": context + target,
             "sampling_params": {"max_new_tokens": 0, "temperature": SCORING_TEMPERATURE},
@@ -139,7 +141,7 @@ class VllmDialect(_IdsDialect):
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities; each position of the reply must name the id sent."""
-        context, target = _ids_of(request)
+        context, target = _sides(request, tuple)
         question = {
             "model": self._model,
             "prompt": context + target,
@@ -157,18 +159,15 @@ class VllmDialect(_IdsDialect):
         return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(answer.data.get("usage")), answer.retries)
 
 
-def _ids_of(request: ScoreRequest) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Context and target as ids. Raises AttemptError for a request made for another dialect."""
+def _sides(request: ScoreRequest, form: type[Form]) -> tuple[Form, Form]:
+    """Context and target, both as ids or both as text. Raises AttemptError for a request made for another dialect."""
     context, target = request.context, request.target
-    if isinstance(context, str) or isinstance(target, str):
-        raise AttemptError("rejected", "this server is asked with token ids, and the request holds text")
-    _refuse_empty(context)
-    return context, target
-
-
-def _refuse_empty(context: tuple[int, ...] | str) -> None:
+    if not isinstance(context, form) or not isinstance(target, form):
+        wanted, held = ("text", "token ids") if form is str else ("token ids", "text")
+        raise AttemptError("rejected", f"this server is asked with {wanted}, and the request holds {held}")
     if not context:
         raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
+    return context, target
 
 
 def _values_after_start(rows: list[Any], sent: tuple[int, ...]) -> list[Any]:
@@ -216,7 +215,7 @@ class EchoDialect:
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the tokens that begin within the target."""
-        context, target = _texts_of(request)
+        context, target = _sides(request, str)
         question = {
             "model": self._model,
             "prompt": context + target,
@@ -233,15 +232,6 @@ class EchoDialect:
         first, end = _target_span(tokens, offsets, context, target)
         logprobs = _checked_logprobs(values[first:end], end - first)
         return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
-
-
-def _texts_of(request: ScoreRequest) -> tuple[str, str]:
-    """Context and target as text. Raises AttemptError for a request made for another dialect."""
-    context, target = request.context, request.target
-    if not isinstance(context, str) or not isinstance(target, str):
-        raise AttemptError("rejected", "this server is asked with text, and the request holds token ids")
-    _refuse_empty(context)
-    return context, target
 
 
 def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:

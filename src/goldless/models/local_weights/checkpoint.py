@@ -172,11 +172,8 @@ def _source(name_or_path: str) -> tuple[str, Path | None]:
     path = written_folder(name_or_path)
     if path.is_dir():
         if not (path / "config.json").is_file():
-            hint = (
-                ""
-                if adapter_folder(name_or_path) is None
-                else f". It holds an adapter, which needs its base: hf:BASE+{name_or_path}"
-            )
+            adapter = f". It holds an adapter, which needs its base: hf:BASE+{name_or_path}"
+            hint = "" if adapter_folder(name_or_path) is None else adapter
             raise PrerequisiteError(
                 f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model{hint}"
             )

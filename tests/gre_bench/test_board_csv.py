@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from goldless.errors import StudyError
-from goldless.gre_bench.boards import read_benchmark_rows, read_board_rows
+from goldless.gre_bench.boards import read_rows
+
+read_benchmarks = partial(read_rows, about=("agent",), what="benchmark")
 
 
-def problems(tmp_path, text, read=read_board_rows):
+def problems(tmp_path, text, read=read_rows):
     file = tmp_path / "scores.csv"
     file.write_text(text)
     with pytest.raises(StudyError) as error:
@@ -21,9 +25,9 @@ def test_all_bad_cells_are_told_at_once(tmp_path):
     text = header + "a,high,0,maybe,soon\n,1,,,\na,inf,1e9,no,2023\na,1,1e9,no,2023\n"
     assert problems(tmp_path, text) == [
         "scores.csv:2: gem is str 'high'; a finite number is needed",
+        "scores.csv:2: cutoff_date is 'soon'; a date such as 2023-09-30, 2023-09 or 2023 is needed",
         "scores.csv:2: parameters is 0; a number of parameters such as 7e9 is needed",
         "scores.csv:2: size_estimated is 'maybe'; yes or no is needed",
-        "scores.csv:2: cutoff_date is 'soon'; a date such as 2023-09-30, 2023-09 or 2023 is needed",
         "scores.csv:3: agent is empty; a name is needed",
         "scores.csv:4: gem is str 'inf'; a finite number is needed",
         "scores.csv:4: agent 'a' stands here again; it is on line 2",
@@ -34,7 +38,7 @@ def test_all_bad_cells_are_told_at_once(tmp_path):
 def test_a_table_without_agents_or_without_metrics_says_what_is_lacking(tmp_path):
     assert "no column 'agent'; the columns are 'model', 'gem'" in problems(tmp_path, "model,gem\na,1\n")[0]
     assert "no metric among them" in problems(tmp_path, "agent,family\na,f\n")[0]
-    assert "no benchmark among them" in problems(tmp_path, "agent\na\n", read_benchmark_rows)[0]
+    assert "no benchmark among them" in problems(tmp_path, "agent\na\n", read_benchmarks)[0]
     assert "no rows" in problems(tmp_path, "agent,gem\n")[0]
     assert "has no name" in problems(tmp_path, "agent,gem,\na,1,2\n")[0]
 
@@ -42,5 +46,5 @@ def test_a_table_without_agents_or_without_metrics_says_what_is_lacking(tmp_path
 def test_of_benchmarks_every_column_but_the_agent_is_one(tmp_path):
     file = tmp_path / "scores.csv"
     file.write_text("agent,parameters,MMLU\na,3, \n")
-    (row,) = read_benchmark_rows(file)
+    (row,) = read_benchmarks(file)
     assert row.scores == {"parameters": 3.0, "MMLU": None}

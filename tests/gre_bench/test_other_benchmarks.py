@@ -9,7 +9,7 @@ from scipy import stats
 
 from goldless.errors import UserError
 from goldless.gre_bench.agent_correlation import Inference
-from goldless.gre_bench.board_comparison import BenchmarkScores, correlate, read_benchmark_scores
+from goldless.gre_bench.board_comparison import correlate, read_benchmark_scores
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.records import Agent
 
@@ -41,7 +41,7 @@ def test_all_21_cells_of_table_3_come_out_as_pearsons_coefficient(found):
 def test_rank_correlations_beside_them_are_scipys(found):
     board, scores = read_board("published:70b"), read_benchmark_scores("published")
     for row in found.rows:
-        pairs = [(s, scores.benchmarks[row.benchmark].get(a)) for a, s in board.models(row.metric).items()]
+        pairs = [(s, scores.models(row.benchmark).get(a)) for a, s in board.models(row.metric).items()]
         x, y = zip(*[pair for pair in pairs if pair[1] is not None], strict=True)
         assert row.n == len(x)
         assert row.coefficients[1].value == pytest.approx(stats.spearmanr(x, y).statistic)
@@ -77,7 +77,7 @@ def test_the_signature_tells_the_board_the_benchmarks_and_how_interval_and_p_wer
     assert {"interval:fisher-z-0.95", "test:pairings-holm-over-21", "permutations:200", "seed:0"} < set(parts)
     assert found.table().signature.split(" || ") == list(found.signatures.values())
     scores = read_benchmark_scores("published")
-    fewer = BenchmarkScores("published", {"MMLU": scores.benchmarks["MMLU"]}, scores.agents)
+    fewer = Board("published", {"MMLU": scores.metrics["MMLU"]}, scores.agents)
     told = [
         next(part for part in one.signatures["gem"].split("|") if part.startswith("benchmarks:published-"))
         for one in (found, correlate(read_board("published:70b"), fewer, **FAST))
@@ -89,15 +89,20 @@ def board(**scores):
     return Board("b", {"m": {a: BoardScore(s) for a, s in scores.items()}}, {a: Agent(a) for a in scores})
 
 
+def benchmarks(**scores):
+    found = {name: {agent: BoardScore(s) for agent, s in row.items()} for name, row in scores.items()}
+    return Board("s", found, {agent: Agent(agent) for row in scores.values() for agent in row})
+
+
 def test_the_human_baseline_takes_no_part():
-    scores = BenchmarkScores("s", {"X": {"a": 1, "b": 2, "c": 3, "human": -99}}, ("a", "b", "c", "human"))
+    scores = benchmarks(X={"a": 1, "b": 2, "c": 3, "human": -99})
     found = correlate(board(a=1.0, b=2.0, c=3.0, human=50.0), scores, **FAST)
     assert (found.rows[0].n, found.rows[0].coefficients[0].value) == (3, pytest.approx(1))
     assert found.only_on_board == found.only_in_scores == {}
 
 
 def test_a_benchmark_with_too_few_agents_has_no_value_and_says_why():
-    scores = BenchmarkScores("s", {"X": {"a": 1, "b": 2, "c": 4}, "Y": {"a": 1}}, ("a", "b", "c"))
+    scores = benchmarks(X={"a": 1, "b": 2, "c": 4}, Y={"a": 1})
     rows = correlate(board(a=1.0, b=2.0, c=3.0), scores, **FAST).rows
     assert rows[0].coefficients[0].value is not None
     assert rows[1].coefficients[0].value is None
@@ -105,7 +110,7 @@ def test_a_benchmark_with_too_few_agents_has_no_value_and_says_why():
 
 
 def test_too_few_agents_in_common_is_an_error_that_names_the_nearest():
-    scores = BenchmarkScores("s", {"X": {"claude-3-opus": 1, "b": 2}}, ("claude-3-opus", "b"))
+    scores = benchmarks(X={"claude-3-opus": 1, "b": 2})
     given = Board("b", {"m": {"claude-opus-3": BoardScore(1.0)}}, {"claude-opus-3": Agent("claude-opus-3")})
     with pytest.raises(UserError, match=r"needs at least 3.*claude-opus-3 \(near: claude-3-opus\)"):
         correlate(given, scores, **FAST)

@@ -11,9 +11,6 @@ import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
-
-from pydantic_core import to_jsonable_python
 
 from goldless.errors import UserError
 from goldless.gre_bench.agent_correlation import (
@@ -24,7 +21,7 @@ from goldless.gre_bench.agent_correlation import (
     agent_correlations,
     corrected,
 )
-from goldless.gre_bench.boards import PUBLISHED_FOLDER, Board, read_benchmark_rows, settings_of
+from goldless.gre_bench.boards import PUBLISHED_FOLDER, AsJson, Board, settings_of, table_board
 from goldless.gre_bench.papers import HUMAN
 from goldless.meta_evaluation.consistency import FEWEST_AGENTS
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -81,7 +78,7 @@ class OnlyOnOne:
 
 
 @dataclass(frozen=True, slots=True)
-class BoardComparison:
+class BoardComparison(AsJson):
     """Two boards, metric by metric."""
 
     first: str
@@ -131,10 +128,6 @@ class BoardComparison:
             columns += [Column(name, "to human", "signed", decimals=2) for name in to_human]
         title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
 def compare_boards(first: Board, second: Board, inference: Inference = DEFAULT) -> BoardComparison:
@@ -276,16 +269,6 @@ def _by_metrics(told: Mapping[str, list[str]]) -> list[str]:
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkScores:
-    """Agents' scores in other benchmarks."""
-
-    name: str
-    benchmarks: Mapping[str, Mapping[str, float]]
-    """By benchmark, then by agent; an agent whose score is not given is absent."""
-    agents: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class BenchmarkCorrelation(MetricAgreement):
     """One metric of a board against one benchmark."""
 
@@ -301,7 +284,7 @@ class BenchmarkCorrelation(MetricAgreement):
 
 
 @dataclass(frozen=True, slots=True)
-class BenchmarkCorrelations:
+class BenchmarkCorrelations(AsJson):
     """A board against other benchmarks."""
 
     board: str
@@ -330,13 +313,9 @@ class BenchmarkCorrelations:
         title = f"{self.board} and other benchmarks ({self.scores}): correlations over agents"
         return ReportTable(title, tuple(columns), rows, " || ".join(self.signatures.values()), self.notes)
 
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
-
-def read_benchmark_scores(source: str | Path) -> BenchmarkScores:
-    """The scores of a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: those of the GEM paper."""
+def read_benchmark_scores(source: str | Path) -> Board:
+    """Scores in other benchmarks: a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: GEM's own."""
     path = PUBLISHED_FOLDER / "benchmark_scores.csv" if source == PUBLISHED_SCORES else Path(source)
     if not path.is_file() or path.suffix.lower() != ".csv":
         came = "no such file" if not path.is_file() else f"ends in {path.suffix or 'nothing'!r}"
@@ -344,16 +323,11 @@ def read_benchmark_scores(source: str | Path) -> BenchmarkScores:
             f"{source}: {came}; scores in other benchmarks are a .csv file with the columns agent and one for each "
             f"benchmark, or {PUBLISHED_SCORES!r} for those of the GEM paper"
         )
-    rows = read_benchmark_rows(path)
-    benchmarks = {
-        benchmark: {row.agent.agent: score for row in rows if (score := row.scores[benchmark]) is not None}
-        for benchmark in rows[0].scores
-    }
     name = PUBLISHED_SCORES if source == PUBLISHED_SCORES else path.stem
-    return BenchmarkScores(name, benchmarks, tuple(row.agent.agent for row in rows))
+    return table_board(path, name=name, about=("agent",), what="benchmark")
 
 
-def correlate(board: Board, scores: BenchmarkScores, inference: Inference = DEFAULT) -> BenchmarkCorrelations:
+def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> BenchmarkCorrelations:
     """Every metric of the board against every benchmark. The human baseline is no model and does not take part.
 
     A benchmark with fewer than three agents on the board is shown without a value; where that is so of all, it is an
@@ -361,8 +335,8 @@ def correlate(board: Board, scores: BenchmarkScores, inference: Inference = DEFA
     """
     on_board = _unmatched([agent for agent in board.agents if agent != HUMAN], scores.agents)
     in_scores = _unmatched(scores.agents, board.agents)
-    asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.benchmarks]
-    found = [agent_correlations(board.models(m), scores.benchmarks[b], inference) for m, b in asked]
+    asked = [(metric, benchmark) for metric in board.metrics for benchmark in scores.metrics]
+    found = [agent_correlations(board.models(m), scores.models(b), inference) for m, b in asked]
     if all(group[0].n < FEWEST_AGENTS for group in found):
         raise UserError(_too_few(board, scores, on_board))
     told = {
@@ -390,9 +364,9 @@ def correlate(board: Board, scores: BenchmarkScores, inference: Inference = DEFA
     )
 
 
-def _hash(scores: BenchmarkScores) -> str:
+def _hash(scores: Board) -> str:
     return evidence_hash(
-        (benchmark, agent, score) for benchmark, row in scores.benchmarks.items() for agent, score in row.items()
+        (benchmark, agent, one.score) for benchmark, row in scores.metrics.items() for agent, one in row.items()
     )
 
 
@@ -406,7 +380,7 @@ def _near(unmatched: Mapping[str, tuple[str, ...]]) -> str:
     return ", ".join(f"{agent} (near: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
 
 
-def _too_few(board: Board, scores: BenchmarkScores, on_board: Mapping[str, tuple[str, ...]]) -> str:
+def _too_few(board: Board, scores: Board, on_board: Mapping[str, tuple[str, ...]]) -> str:
     common = len([agent for agent in scores.agents if agent in board.agents and agent != HUMAN])
     return (
         f"{common} agents have the same name on {board.name} and in {scores.name}, and no benchmark has "

@@ -15,7 +15,6 @@ from typing import Any
 from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 
-from goldless.dates import last_day
 from goldless.errors import UserError, nearest
 from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
@@ -24,7 +23,7 @@ from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.studies.checking import Checking, Problems, Row, all_at_once, is_empty
 from goldless.studies.tables import Source
-from goldless.studies.task_table import read_agents
+from goldless.studies.task_table import checked_agent, read_agents
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
 """Columns that are no scores."""
@@ -42,17 +41,11 @@ class BoardRow:
     """Whether its number of parameters is an estimate."""
 
 
-def read_board_rows(path: Path) -> list[BoardRow]:
-    """The rows of ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``, at least one."""
-    return _read(path, about=ABOUT_AGENTS, what="metric")
+def read_rows(path: Path, *, about: Sequence[str] = ABOUT_AGENTS, what: str = "metric") -> list[BoardRow]:
+    """The rows of ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``, at least one.
 
-
-def read_benchmark_rows(path: Path) -> list[BoardRow]:
-    """The rows of ``agent, BENCHMARK…``, at least one. Every other column is a benchmark."""
-    return _read(path, about=("agent",), what="benchmark")
-
-
-def _read(path: Path, *, about: Sequence[str], what: str) -> list[BoardRow]:
+    ``about``: the columns that are no scores. ``what``: what messages call the others.
+    """
     rows: list[BoardRow] = []
     with all_at_once(str(path)) as problems:
         check = Checking(path.name, problems)
@@ -65,10 +58,8 @@ def _read(path: Path, *, about: Sequence[str], what: str) -> list[BoardRow]:
             found = _row(row, columns, line, check, about)
             if found is None:
                 continue
-            if found.agent.agent in first:
-                there = first[found.agent.agent]
+            if (there := first.setdefault(found.agent.agent, line)) != line:
                 check.duplicate(f"agent {found.agent.agent!r} stands here again; it is on line {there}", line)
-            first.setdefault(found.agent.agent, line)
             rows.append(found)
         check.finish()
         if not check.rows and not check.broken:
@@ -90,28 +81,30 @@ def _check_header(row: Row, columns: Sequence[str], check: Checking, what: str) 
 
 
 def _row(row: Row, columns: Sequence[str], line: int, check: Checking, about: Sequence[str]) -> BoardRow | None:
-    name = check.name(row, "agent", line)
     scores = {column: _score(row, column, line, check) for column in columns}
     if "parameters" not in about:
+        name = check.name(row, "agent", line)
         return None if name is None else BoardRow(Agent(name), scores)
-    parameters = check.optional_number(row, "parameters", line)
-    if parameters is not None and parameters <= 0:
-        check.add(f"parameters is {parameters:g}; a number of parameters such as 7e9 is needed", line)
+    name, agent = checked_agent(row, line, check)
     said = str(row.get("size_estimated") or "").strip().lower()
     if said not in SAID:
         check.add(f"size_estimated is {said!r}; yes or no is needed", line)
-    cutoff = check.optional_text(row, "cutoff_date", line)
-    if cutoff is not None and last_day(cutoff) is None:
-        check.add(f"cutoff_date is {cutoff!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
-    group, family = check.optional_name(row, "group", line), check.optional_name(row, "family", line)
-    if name is None:
-        return None
-    return BoardRow(Agent(name, group, parameters, family, cutoff), scores, SAID.get(said, False))
+    return None if name is None else BoardRow(agent, scores, SAID.get(said, False))
 
 
 def _score(row: Row, column: str, line: int, check: Checking) -> float | None:
     value = row.get(column)
     return None if is_empty(value) or str(value).isspace() else check.number(row, column, line)
+
+
+class AsJson:
+    """A result that can be written as plain data."""
+
+    __slots__ = ()
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
 EDITION = "edition.toml"
@@ -211,14 +204,14 @@ def read_board(source: str | Path) -> Board:
     name = str(source)
     if name in PUBLISHED:
         file, told = PUBLISHED[name]
-        return _csv_board(PUBLISHED_FOLDER / file, name=name, notes=(told,))
+        return table_board(PUBLISHED_FOLDER / file, name=name, notes=(told,))
     if name.startswith("published:"):
         raise UserError(f"{name!r} was not published{nearest(name, PUBLISHED)}; {ALLOWED}")
     path = Path(source)
     if path.is_dir():
         return _edition_board(path) if (path / EDITION).is_file() else _run_board(path, name=path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
-        return _csv_board(path, name=path.stem)
+        return table_board(path, name=path.stem)
     came = "no such file or folder" if not path.exists() else f"a file that ends in {path.suffix or 'nothing'!r}"
     raise UserError(f"{source}: {came}; {ALLOWED}")
 
@@ -329,8 +322,9 @@ def _agents(folder: Path, metrics: Mapping[str, Mapping[str, BoardScore]]) -> di
 # --- from a table --------------------------------------------------------------------------------------------------
 
 
-def _csv_board(path: Path, *, name: str, notes: tuple[str, ...] = ()) -> Board:
-    rows = [row for row in read_board_rows(path) if not is_reference(row.agent.agent)]
+def table_board(path: Path, *, name: str, notes: tuple[str, ...] = (), **columns: Any) -> Board:
+    """The board in a CSV file; ``columns``: which are scores and what they are called, for ``read_rows``."""
+    rows = [row for row in read_rows(path, **columns) if not is_reference(row.agent.agent)]
     if not rows:
         raise UserError(f"{path}: holds references only, which do not stand on a board; give the agents' scores")
     metrics = {

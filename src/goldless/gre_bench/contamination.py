@@ -14,12 +14,11 @@ from typing import Any, Literal
 
 import numpy as np
 import polars as pl
-from pydantic_core import to_jsonable_python
 
 from goldless.arrays import FloatArray
 from goldless.dates import first_day, last_day
 from goldless.errors import UserError
-from goldless.gre_bench.boards import changed_signature
+from goldless.gre_bench.boards import AsJson, changed_signature
 from goldless.gre_bench.papers import HUMAN, is_person
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
@@ -90,7 +89,7 @@ class CleanScore:
 
 
 @dataclass(frozen=True, slots=True)
-class Clock:
+class Clock(AsJson):
     """Cut-offs of agents against dates of papers, and scores on clean papers."""
 
     agents: tuple[AgentClock, ...]
@@ -161,10 +160,6 @@ class Clock:
             return (OWN,) if rows else (_none_common(self),)
         notes = () if self.common else (_none_common(self),)
         return (*notes, MISSING) if any(row.missing for row in rows) else notes
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
 def contamination_clock(

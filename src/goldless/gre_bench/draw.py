@@ -45,11 +45,8 @@ class Draw:
     """In the order they were drawn in: a larger draw with the same seed begins with these."""
     left_out: tuple[LeftOut, ...]
     """Papers that came up and could not be used, in the order they came up in."""
-    seed: int
-    asked: int | None
-    """How many papers were asked for; none: all."""
-    reviews: int
-    """How many reviews of each paper were asked for."""
+    asked: CollectConfig
+    """How many papers, and reviews of each, and the seed."""
     listed: int
     """How many papers the source has."""
 
@@ -83,7 +80,7 @@ def draw_papers(
             drawn.append(found)
         done = len(drawn) if asked.papers is not None else len(drawn) + len(left_out)
         progress(Progress(STAGE, done, total, 0, 0.0))
-    draw = Draw(source.name, tuple(drawn), tuple(left_out), asked.seed, asked.papers, asked.reviews, len(names))
+    draw = Draw(source.name, tuple(drawn), tuple(left_out), asked, len(names))
     if not drawn or (asked.papers is not None and len(drawn) < asked.papers and not asked.fewer_ok):
         raise TooFewPapersError(_too_few(draw))
     return draw
@@ -121,7 +118,7 @@ def _too_few(draw: Draw) -> str:
     reasons = Counter(paper.reason for paper in draw.left_out)
     counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
     usable = f"{len(draw.papers):,} of {draw.listed:,} papers can be used"
-    asked = "" if draw.asked is None else f"; {draw.asked:,} were asked for"
+    asked = "" if draw.asked.papers is None else f"; {draw.asked.papers:,} were asked for"
     if not counted:
         fewer = "Ask for fewer papers, or take what there is with --fewer-ok."
         return f"{draw.source}: {usable}{asked}. None was left out. {fewer}"

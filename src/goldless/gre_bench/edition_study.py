@@ -6,13 +6,13 @@ It is written whole, after it was read and checked, or not at all.
 from __future__ import annotations
 
 import tempfile
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
 import orjson
+import polars as pl
 
 from goldless.errors import UserError
 from goldless.gre_bench.config import CollectConfig
@@ -71,7 +71,7 @@ def collected_study(draw: Draw) -> dict[str, list[Row]]:
         "tasks": [_task(drawn, draw.source) for drawn in draw.papers],
         "agents": [
             {"agent": HUMAN, "group": HUMAN},
-            *({"agent": agent, "group": REFERENCE} for agent in reference_agents(draw.reviews)),
+            *({"agent": agent, "group": REFERENCE} for agent in reference_agents(draw.asked.reviews)),
         ],
         "responses": [
             {"task": drawn.paper.paper, "agent": agent, "text": review.text} for drawn, agent, review in _reviews(draw)
@@ -149,7 +149,7 @@ def _rewrites(draw: Draw) -> Iterator[Row]:
 
 def _reviews(draw: Draw) -> Iterator[tuple[DrawnPaper, str, HumanReview]]:
     """Every drawn review with the agent that stands for who wrote it."""
-    agents = (HUMAN, *reference_agents(draw.reviews))
+    agents = (HUMAN, *reference_agents(draw.asked.reviews))
     for drawn in draw.papers:
         for agent, review in zip(agents, (drawn.candidate, *drawn.references), strict=True):
             yield drawn, agent, review
@@ -161,9 +161,9 @@ def _reviews(draw: Draw) -> Iterator[tuple[DrawnPaper, str, HumanReview]]:
 def _description(draw: Draw) -> Row:
     return {
         "source": draw.source,
-        "seed": draw.seed,
-        "papers_asked": draw.asked,
-        "reviews_asked": draw.reviews,
+        "seed": draw.asked.seed,
+        "papers_asked": draw.asked.papers,
+        "reviews_asked": draw.asked.reviews,
         "papers_listed": draw.listed,
         "papers_drawn": len(draw.papers),
         "papers_left_out": len(draw.left_out),
@@ -281,20 +281,24 @@ def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
     """How many labels and rows of recorded evidence are about these responses, by table."""
     if not pairs:
         return {}
-    found: Counter[str] = Counter()
+    found = {"labels": 0}
     for label in study.labels():
         agents = (label.agent,) if isinstance(label, Rating) else (label.first, label.second)
         found["labels"] += any((label.task, agent) in pairs for agent in agents)
+    meant = [{"task": task, "agent": agent} for task, agent in pairs]
     for table in study.recorded:
         frame = None if table in OWN_ITEMS else study.table(table)
         if frame is None or "task" not in frame.columns:
             continue
+        tasks = [column for column in ("task", "second_task") if column in frame.columns]
         columns = [column for column in AGENTS if column in frame.columns]
-        tasks_of = [column for column in ("task", "second_task") if column in frame.columns]
-        for row in frame.select(*tasks_of, *columns).iter_rows(named=True):
-            tasks = {row[column] for column in tasks_of}
-            found[table] += any((task, row[column]) in pairs for task in tasks for column in columns)
+        said = [_pair(task, agent).is_in(meant) for task in tasks for agent in columns]
+        found[table] = frame.filter(pl.any_horizontal(said)).height if said else 0
     return {table: rows for table, rows in found.items() if rows}
+
+
+def _pair(task: str, agent: str) -> pl.Expr:
+    return pl.struct(task=pl.col(task).cast(pl.String), agent=pl.col(agent).cast(pl.String))
 
 
 def _format(folder: Path) -> Format:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from goldless.evidence import OPEN_KINDS, GenerationEvidence
@@ -45,10 +45,15 @@ class GeneratedReview:
     evidence: GenerationEvidence
     settings: str
     """How it was made, as one line."""
-    parsed: ParsedReview | None = None
-    """None: nothing came that can be used."""
     asked: str | None = None
     """In which way, as it is known before a model is reached; None: a model itself was given."""
+    parsed: ParsedReview | None = field(init=False)
+    """None: nothing came that can be used."""
+
+    def __post_init__(self) -> None:
+        """Read the reply."""
+        parsed = None if self.evidence.text is None else parse_review(self.evidence.text)
+        object.__setattr__(self, "parsed", parsed)
 
     @property
     def task(self) -> str:
@@ -95,14 +100,6 @@ class GeneratedReview:
             "settings": self.settings,
             "asked": self.asked,
         }
-
-
-def generated_review(
-    agent: str, evidence: GenerationEvidence, settings: str, *, asked: str | None = None
-) -> GeneratedReview:
-    """The review that a reply holds."""
-    parsed = None if evidence.text is None else parse_review(evidence.text)
-    return GeneratedReview(agent, evidence, settings, parsed, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,4 +286,4 @@ def _review(row: Mapping[str, Any]) -> GeneratedReview:
         output_tokens=row["output_tokens"],
         characters_cut=row["characters_cut"],
     )
-    return generated_review(row["agent"], evidence, row["settings"], asked=row["asked"])
+    return GeneratedReview(row["agent"], evidence, row["settings"], row["asked"])

@@ -13,9 +13,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import io
-import logging
 import math
-import random
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -27,14 +25,11 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import orjson
-import stamina
 
 from goldless.errors import UserError
 from goldless.files import write_whole
+from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.client import retry_after_seconds
-
-# stamina logs every retry as a warning, which Python prints where nobody takes it; ``say`` tells the user instead.
-logging.getLogger("stamina").addHandler(logging.NullHandler())
 
 Say = Callable[[str], None]
 LogIn = Callable[[], Mapping[str, str]]
@@ -119,19 +114,13 @@ class RefusedError(UserError):
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class Patience(RetryPolicy):
     """How often and how long a busy server is waited for."""
 
-    attempts: int = 6
-    """Attempts in all, the first included."""
+    wait_initial_seconds: float = 1.0
+    wait_max_seconds: float = 60.0
     timeout_seconds: float = 60.0
     """Longest silence of the server during one attempt."""
-    wait_initial_seconds: float = 1.0
-    """Wait before the second attempt; it doubles from there."""
-    wait_max_seconds: float = 60.0
-    wait_jitter_seconds: float = 1.0
-    longest_retry_after_seconds: float = 300.0
-    """A server that asks for a longer pause than this is left alone: another run goes on."""
 
 
 class Pace:
@@ -202,7 +191,11 @@ class PoliteSession:
             response = self._with_login(address, headers or {})
             content_type = response.headers.get("Content-Type", "")
             kept = KeptAnswer(address, response.status_code, content_type, response.content)
-            if self._worth_keeping(address, kept.status, kept.body) and not self._shows_token(kept.body):
+            if self._worth_keeping(address, kept.status, kept.body) and not any(
+                # a server may repeat the token that it was shown
+                token.encode() in kept.body
+                for token in self._tokens()
+            ):
                 self._answers.keep(kept)
         if kept.status >= 400:
             raise self._refusal(kept)
@@ -231,28 +224,22 @@ class PoliteSession:
         return response
 
     def _insist(self, method: str, address: str, **options: Any) -> Any:
-        """The answer, as often as it takes to get one."""
-        patience = self._patience
-        tried: list[str] = []
-        try:
-            for attempt in stamina.retry_context(
-                on=lambda error: self._wait(error, len(tried)),
-                attempts=patience.attempts,
-                timeout=None,
-                wait_initial=patience.wait_initial_seconds,
-                wait_max=patience.wait_max_seconds,
-                wait_jitter=patience.wait_jitter_seconds,
-            ):
-                with attempt:
-                    tried.append(method)
-                    return self._once(method, address, **options)
-        except _BusyError as last:
-            made = f"{len(tried)} attempt{'s' * (len(tried) != 1)}"
-            raise UnansweredError(
-                f"{_shown(address)} gave no answer in {made}: {last}. "
-                f"What came before is kept: run the same again {_when(last.retry_after)}, and it goes on from there."
-            ) from last
-        raise AssertionError("stamina neither returned nor raised")  # pragma: no cover
+        """The answer, asked for as often as it takes to get one."""
+        patience, made = self._patience, 0
+        while True:
+            made += 1
+            try:
+                return self._once(method, address, **options)
+            except _BusyError as busy:
+                asks_too_much = (busy.retry_after or 0.0) > patience.longest_retry_after_seconds
+                if made >= patience.attempts or asks_too_much:
+                    raise UnansweredError(
+                        f"{_shown(address)} gave no answer in {made} attempt{'s' * (made != 1)}: {busy}. What came "
+                        f"before is kept: run the same again {_when(busy.retry_after)}, and it goes on from there."
+                    ) from busy
+                wait = patience.wait_seconds(made, busy.retry_after)
+                self._say(f"{busy}; waiting before attempt {made + 1} of {patience.attempts}")
+            time.sleep(wait)
 
     def _once(self, method: str, address: str, *, headers: Mapping[str, str], **options: Any) -> Any:
         self._pace.wait()
@@ -274,29 +261,14 @@ class PoliteSession:
         except errors.RequestException as error:
             raise UserError(f"{_shown(address)} cannot be asked: {error}") from error
         if response.status_code in BUSY:
-            after = retry_after_seconds(response.headers.get("Retry-After"))
-            if after is None:
-                after = _until_reset(response.content)
+            told = retry_after_seconds(response.headers.get("Retry-After"))
+            after = _until_reset(response.content) if told is None else told
             # What answers a login may repeat the password.
             said = self._message(response.content)[1] if method == "GET" else ""
             raise _BusyError(
                 f"status {response.status_code}{_pause(after)}{f' ({said})' if said else ''}", retry_after=after
             )
         return response
-
-    def _wait(self, error: Exception, made: int) -> bool | float:
-        """For stamina: no more attempt, one after its usual wait, or one after so many seconds."""
-        patience = self._patience
-        if not isinstance(error, _BusyError) or (error.retry_after or 0.0) > patience.longest_retry_after_seconds:
-            return False
-        if made < patience.attempts:
-            self._say(f"{error}; waiting before attempt {made + 1} of {patience.attempts}")
-        if error.retry_after is None:
-            return True
-        # What the server asks for is the least: one that always says "at once" must not use up all attempts at once.
-        usual = min(patience.wait_max_seconds, patience.wait_initial_seconds * 2.0 ** (made - 1))
-        jitter = random.uniform(0.0, patience.wait_jitter_seconds)  # noqa: S311 not secret
-        return max(error.retry_after, usual) + jitter
 
     def _response(self, kept: KeptAnswer) -> Any:
         """A kept answer in the form the client library expects."""
@@ -305,10 +277,6 @@ class PoliteSession:
         response.headers["Content-Type"] = kept.content_type
         response.raw = io.BytesIO(kept.body)
         return response
-
-    def _shows_token(self, body: bytes) -> bool:
-        """Whether a server repeats the token that it was shown."""
-        return any(token.encode() in body for token in self._tokens())
 
     def _tokens(self) -> list[str]:
         shown = (value.removeprefix("Bearer ").strip() for value in (self._authorization or {}).values())

@@ -18,7 +18,6 @@ from goldless.gre_bench.generated_reviews import (
     GeneratedReview,
     asked_about,
     finished_models,
-    generated_review,
     settled_reviews,
     way_of_asking,
 )
@@ -131,18 +130,9 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
 
 def _stage(model: OpenModel, name: str, request: ReviewRequest) -> GenerationStage:
     refuse_without_chat(model, "review papers")
-    review = request.review
-    return GenerationStage(
-        model.chat,
-        REVIEW_PROMPT,
-        what="review",
-        max_tokens=review.max_tokens,
-        temperature=review.temperature,
-        seed=review.seed,
-        context_length=request.models[name].context_length,
-        truncate=review.truncate,
-        cut=review.cut,
-    )
+    context = request.models[name].context_length
+    asked = request.review.model_dump()
+    return GenerationStage(model.chat, REVIEW_PROMPT, what="review", context_length=context, **asked)
 
 
 def _lost_reviews(
@@ -215,7 +205,7 @@ async def _written(
             paper = study.task(task)
             evidence = await stages[name].write(paper)
             asked = asked_about(ways[name], paper.prompt) if name in ways else None
-            found[name, task] = generated_review(name, evidence, settings, asked=asked)
+            found[name, task] = GeneratedReview(name, evidence, settings, asked)
             request.asking.progress(_progress(len(found), total, models))
 
         await side_by_side(one, study.tasks, 1 if models[name].local else CALLS_AT_ONCE)

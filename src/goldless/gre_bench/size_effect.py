@@ -12,14 +12,12 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
-from pydantic_core import to_jsonable_python
 
 from goldless.arrays import FloatArray
 from goldless.gre_bench.agent_correlation import DEFAULT, Inference
-from goldless.gre_bench.boards import Board
+from goldless.gre_bench.boards import AsJson, Board
 from goldless.gre_bench.papers import HUMAN
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
@@ -58,7 +56,7 @@ class MetricSizeEffect:
 
 
 @dataclass(frozen=True, slots=True)
-class SizeEffect:
+class SizeEffect(AsJson):
     """The size effect under each metric of a board."""
 
     board: str
@@ -85,10 +83,6 @@ class SizeEffect:
         rows = tuple({**asdict(row), "n_families": len(row.families), "families": None} for row in self.metrics)
         title = f"{self.board}: size effect within families"
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
-
-    def as_json(self) -> dict[str, Any]:
-        """Everything as plain data."""
-        return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
 def size_effect(board: Board, inference: Inference = DEFAULT, *, estimated_sizes: bool = True) -> SizeEffect:

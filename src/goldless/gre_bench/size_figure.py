@@ -90,9 +90,9 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
             element("g", panel.drawn, transform=f"translate({EDGE + place * (PANEL + GAP):g} {LINE + 4 + down:g})")
         )
     has_human = any(board.human(metric) for metric in chosen)
-    below = _legend(sized, wide, has_human=has_human, top=HEIGHT + down + LINE + 12)
+    legend, lines = _legend(sized, wide, has_human=has_human, top=HEIGHT + down + LINE + 12)
     captions = _wrapped(_caption(board, chosen, sized, unsized, unnamed), wide - 2 * EDGE)
-    top = HEIGHT + down + LINE * (1 + below.lines) + 22
+    top = HEIGHT + down + LINE * (1 + lines) + 22
     told = [words(text, EDGE, top + 18 * place, class_="caption") for place, text in enumerate(captions)]
     tall = top + 18 * len(captions)
     drawn = picture(
@@ -100,7 +100,7 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
         element("rect", x=0.5, y=0.5, width=wide - 1, height=tall - 1, rx=6.0, class_="ground"),
         *(words(text, EDGE, 34 + LINE * place, class_="heading") for place, text in enumerate(headings)),
         *panels,
-        below.drawn,
+        legend,
         *told,
         width=wide,
         height=tall,
@@ -257,14 +257,8 @@ def _told(board: Board, one: _Sized, score: BoardScore, decimals: int) -> str:
 # --- below the panels ----------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Legend:
-    drawn: Markup
-    lines: int
-
-
-def _legend(sized: Sequence[_Sized], wide: float, *, has_human: bool, top: float) -> _Legend:
-    """Families with their marks, in as many lines as they need."""
+def _legend(sized: Sequence[_Sized], wide: float, *, has_human: bool, top: float) -> tuple[Markup, int]:
+    """Families with their marks, and how many lines they need."""
     parts: list[Markup] = []
     x, row = EDGE + LEFT, 0
     looks: Mapping[str, _Look | None] = {one.family: one.look for one in sized}
@@ -283,7 +277,7 @@ def _legend(sized: Sequence[_Sized], wide: float, *, has_human: bool, top: float
             parts.append(mark(look.shape, x + 5, y, look.tone, size=_size(look.shape) + 0.4))
         parts.append(words(text, x + 17, y + 4.5, class_="key"))
         x += needed + 20
-    return _Legend(Markup("").join(parts), row + 1)
+    return Markup("").join(parts), row + 1
 
 
 def _caption(

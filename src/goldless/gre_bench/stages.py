@@ -234,18 +234,11 @@ async def score_edition(
 def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:
     config = edition.config.score
     return asking.options(
-        metrics=config.metrics,
-        scorer=config.scorer,
         rewriters=config.rewriter,
-        rewrite_max_tokens=config.rewrite_max_tokens,
-        synopsis_writer=config.synopsis_writer,
         templates=config.template,
         pairing=edition_pairing(study),
         told=reviews_told(study, demonstration=edition.config.demonstration),
-        level=config.level,
-        seed=config.seed,
-        resamples=config.resamples,
-        on_too_long=config.on_too_long,
+        **config.model_dump(exclude={"rewriter", "template"}),
     )
 
 

@@ -159,11 +159,12 @@ def read_agents(source: Source, problems: Problems) -> AgentTable:
     """The agents in the order of the table."""
     agents: dict[str, Agent] = {}
 
-    listed_in = read_listed(source, problems, "agent", _agent, agents.__setitem__)
+    listed_in = read_listed(source, problems, "agent", checked_agent, agents.__setitem__)
     return AgentTable(agents, listed_in)
 
 
-def _agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:
+def checked_agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:
+    """The name of a row's agent, None, reported, where it has none; and the agent."""
     name = check.name(row, "agent", line)
     group = check.optional_name(row, "group", line)
     parameters = check.optional_number(row, "parameters", line)

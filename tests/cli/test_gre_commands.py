@@ -15,8 +15,7 @@ from edition_folders import papers_folder, write_rows
 from loopback import Behaviour, LoopbackServer, chat_reply
 from openreview_server import OpenReviewServer, Submitted
 
-from goldless.gre_bench.config import METRICS
-from goldless.gre_bench.edition import open_edition
+from goldless.gre_bench.edition import METRICS, open_edition
 from goldless.gre_bench.stages import Asking, score_edition
 from goldless.models.scripted import ScriptedModel
 from goldless.studies import read_study

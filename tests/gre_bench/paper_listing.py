@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from goldless.gre_bench.config import CollectConfig
-from goldless.gre_bench.draw import Draw, draw_papers
-from goldless.gre_bench.papers import LeftOut, Paper
+from goldless.gre_bench.papers import CollectConfig, Draw, LeftOut, Paper, draw_papers
 
 
 @dataclass

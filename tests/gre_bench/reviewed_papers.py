@@ -7,7 +7,7 @@ import json
 import pytest
 
 import goldless
-from goldless.gre_bench.config import ModelConfig, ReviewConfig
+from goldless.gre_bench.edition import ModelConfig, ReviewConfig
 from goldless.gre_bench.review_forms import REVIEW_PROMPT
 from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
 from goldless.models.scripted import ScriptedModel

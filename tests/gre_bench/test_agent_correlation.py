@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import Inference, agent_correlations, corrected, fisher_interval
+from goldless.gre_bench.agent_statistics import Inference, agent_correlations, corrected, fisher_interval
 
 FAST = {"inference": Inference(permutations=500)}
 

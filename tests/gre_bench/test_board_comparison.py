@@ -7,7 +7,7 @@ import json
 import pytest
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import Inference
+from goldless.gre_bench.agent_statistics import Inference
 from goldless.gre_bench.board_comparison import compare_boards
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.records import Agent

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import UserError
-from goldless.gre_bench.config import METRICS, checked, read_config, write_settings
+from goldless.gre_bench.edition import METRICS, checked, read_config, write_settings
 
 
 def test_an_empty_config_has_the_paper_s_metrics_and_level(tmp_path):

@@ -9,10 +9,9 @@ from paper_listing import drawn as draw_papers
 
 from goldless import read_study
 from goldless.errors import UserError
-from goldless.gre_bench.draw import Draw
 from goldless.gre_bench.edition_study import collected_study, fields_beside_reviews, write_collected
 from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import HumanReview, LeftOut, Paper, reference_agents
+from goldless.gre_bench.papers import Draw, HumanReview, LeftOut, Paper, reference_agents
 
 
 def a_paper(name: str, **others) -> Paper:

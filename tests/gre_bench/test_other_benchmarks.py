@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import Inference
+from goldless.gre_bench.agent_statistics import Inference
 from goldless.gre_bench.board_comparison import correlate, read_benchmark_scores
 from goldless.gre_bench.boards import Board, BoardScore, read_board
 from goldless.records import Agent

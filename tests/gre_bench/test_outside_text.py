@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.gre_bench.outside_text import outside_text
+from goldless.gre_bench.review_sections import outside_text
 
 
 @pytest.mark.parametrize(

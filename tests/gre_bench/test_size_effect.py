@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goldless.gre_bench.agent_correlation import Inference
+from goldless.gre_bench.agent_statistics import Inference, size_effect
 from goldless.gre_bench.boards import Board, BoardScore, read_board
-from goldless.gre_bench.size_effect import size_effect
 from goldless.records import Agent
 
 

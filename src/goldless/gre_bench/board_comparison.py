@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from goldless.errors import UserError
-from goldless.gre_bench.agent_correlation import (
+from goldless.gre_bench.agent_statistics import (
     DEFAULT,
     INTERVALS,
     AgentCorrelation,

@@ -15,11 +15,20 @@ import orjson
 import polars as pl
 
 from goldless.errors import UserError
-from goldless.gre_bench.config import CollectConfig
-from goldless.gre_bench.draw import Draw, DrawnPaper
 from goldless.gre_bench.extracted_text import storable_value
 from goldless.gre_bench.generated_reviews import GENERATIONS, Generated, Pairs
-from goldless.gre_bench.papers import HUMAN, PEOPLE, REFERENCE, HumanReview, LeftOut, reads_as_person, reference_agents
+from goldless.gre_bench.papers import (
+    HUMAN,
+    PEOPLE,
+    REFERENCE,
+    CollectConfig,
+    Draw,
+    DrawnPaper,
+    HumanReview,
+    LeftOut,
+    reads_as_person,
+    reference_agents,
+)
 from goldless.gre_bench.review_forms import reads_as_text
 from goldless.records import Agent, Rating
 from goldless.runs.store import try_writing

@@ -11,7 +11,7 @@ from goldless.concurrency import side_by_side
 from goldless.errors import CallError, GoldlessError, UserError
 from goldless.evidence import OPEN_KINDS, GenerationEvidence
 from goldless.generation import GenerationStage
-from goldless.gre_bench.config import ModelConfig, ReviewConfig
+from goldless.gre_bench.edition import ModelConfig, ReviewConfig
 from goldless.gre_bench.edition_study import refused_names
 from goldless.gre_bench.generated_reviews import (
     Generated,

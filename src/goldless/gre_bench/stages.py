@@ -12,9 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError
-from goldless.gre_bench.config import METRICS, CollectConfig, ModelConfig
-from goldless.gre_bench.draw import TooFewPapersError, draw_papers
-from goldless.gre_bench.edition import CONFIG, RUN, Edition
+from goldless.gre_bench.edition import CONFIG, METRICS, RUN, Edition, ModelConfig
 from goldless.gre_bench.edition_scores import (
     EditionScores,
     edition_scores,
@@ -33,7 +31,7 @@ from goldless.gre_bench.edition_study import (
 from goldless.gre_bench.generated_reviews import Generated, finished_models, replaced_reviews, settled_reviews
 from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.paper_folder import PaperFolder
-from goldless.gre_bench.papers import REFERENCE, LeftOut, PaperSource
+from goldless.gre_bench.papers import REFERENCE, CollectConfig, LeftOut, PaperSource, TooFewPapersError, draw_papers
 from goldless.gre_bench.review_generation import Asking, ReviewRequest, generate_reviews
 from goldless.models.catalogue import open_model
 from goldless.models.interface import ChatModel

@@ -29,9 +29,8 @@ def show(board: BoardName, *, options: Options, output: Output) -> None:
 
     Example: goldless gre show published:70b
     """
-    from goldless.gre_bench.agent_correlation import Inference
+    from goldless.gre_bench.agent_statistics import Inference, size_effect
     from goldless.gre_bench.boards import read_board
-    from goldless.gre_bench.size_effect import size_effect
 
     found = read_board(board)
     effect = size_effect(found, Inference(seed=options.seed))
@@ -45,7 +44,7 @@ def compare(first: BoardName, second: BoardName, *, options: Options, output: Ou
 
     Example: goldless gre compare 2023/ 2024/, or goldless gre compare published:70b published:8b
     """
-    from goldless.gre_bench.agent_correlation import Inference
+    from goldless.gre_bench.agent_statistics import Inference
     from goldless.gre_bench.board_comparison import compare_boards
     from goldless.gre_bench.boards import read_board
 
@@ -69,7 +68,7 @@ def correlate(
 
     Example: goldless gre correlate published:70b --benchmarks published
     """
-    from goldless.gre_bench.agent_correlation import Inference
+    from goldless.gre_bench.agent_statistics import Inference
     from goldless.gre_bench.board_comparison import correlate as correlate_board
     from goldless.gre_bench.board_comparison import read_benchmark_scores
     from goldless.gre_bench.boards import read_board

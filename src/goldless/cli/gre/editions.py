@@ -196,8 +196,7 @@ def review(
     """
     import anyio
 
-    from goldless.gre_bench.config import read_agent_facts
-    from goldless.gre_bench.edition import open_edition
+    from goldless.gre_bench.edition import open_edition, read_agent_facts
     from goldless.gre_bench.stages import review_edition
     from goldless.runs.reviewers import named_reviewers
 

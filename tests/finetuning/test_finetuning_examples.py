@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from goldless.finetuning.examples import build_examples, scoring_stages, task_questions
-from goldless.finetuning.material import TaskTexts
+from goldless.finetuning.material import TaskTexts, build_examples, scoring_stages, task_questions
 from goldless.models.local_weights import HfModel
 from goldless.scoring import ScoringJob, score_together
 from goldless.templates import NOT_AVAILABLE, find_template

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from goldless.finetuning.training_folder import optimizer_for
 
 def test_the_default_recipe_is_that_of_the_papers_appendix():
     # GEM, appendix E.1, the listing of settings
-    assert Recipe().as_dict() == {
+    assert asdict(Recipe()) == {
         "rank": 16,
         "alpha": 16,
         "dropout": 0.0,

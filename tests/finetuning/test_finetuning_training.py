@@ -12,8 +12,7 @@ import anyio
 import pytest
 
 from goldless.errors import CapabilityError, ModelError, UserError
-from goldless.finetuning.examples import Example, build_examples, scoring_stages
-from goldless.finetuning.material import TaskTexts
+from goldless.finetuning.material import Example, TaskTexts, build_examples, scoring_stages
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_folder import finished_training, last_checkpoint, remove_checkpoints
 from goldless.models.local_engine import Cancelled

@@ -232,6 +232,15 @@ def test_a_rewrite_of_a_review_that_is_not_there_or_a_second_one_is_a_problem(ma
     ]
 
 
+def test_what_is_wrong_with_the_papers_does_not_keep_rewrites_from_being_checked(make):
+    papers = [{**PAPERS[0], "title": ""}, *PAPERS[1:]]
+    row = {"rewriter": "gpt", "paper": "a", "review": "r7", "text": "T."}
+    assert problems(make(papers, rewrites=[row])) == [
+        "papers.jsonl:1: title is empty; every paper has one",
+        "rewrites.jsonl:1: no review 'r7' of paper 'a' with a text; a rewrite is of a review",
+    ]
+
+
 @pytest.mark.parametrize("column", ["paper", "title", "abstract"])
 def test_a_missing_column_of_the_papers_is_named_once(make, column):
     papers = [{c: v for c, v in row.items() if c != column} for row in PAPERS]

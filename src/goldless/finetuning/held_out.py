@@ -10,8 +10,7 @@ import numpy as np
 import polars as pl
 
 from goldless.evidence import LOGPROBS, empty
-from goldless.finetuning.examples import task_questions
-from goldless.finetuning.material import TaskTexts
+from goldless.finetuning.material import TaskTexts, task_questions
 from goldless.runs.collection import QUESTIONS_TOGETHER, task_groups
 from goldless.scoring import ScoringJob, ScoringStage, score_together
 from goldless.statistics.bootstrap import task_intervals
@@ -77,7 +76,7 @@ def compare_held_out(
     seed: int = 42,
     resamples: int = 10_000,
     level: float = 0.95,
-) -> list[HeldOutRow]:
+) -> tuple[HeldOutRow, ...]:
     """What the training changed, row by row. A text that one of the two could not predict is missing in both."""
     tokens = pl.col("tokens").fill_null(0)
     both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
@@ -93,7 +92,7 @@ def compare_held_out(
             _row(metric, "marginal", marginal, intervals),
             _row(metric, "difference", _added(conditional, marginal), intervals),
         ]
-    return rows
+    return tuple(rows)
 
 
 def _added(conditional: pl.DataFrame, marginal: pl.DataFrame) -> pl.DataFrame:

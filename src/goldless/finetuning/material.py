@@ -1,19 +1,25 @@
-"""The material of a training: which tasks are trained on and which are held out, and the three texts of each.
+"""The material of a training: which tasks are trained on and which are held out, three texts of each, and the examples.
 
-Draws go by hashes of names, so that a task more or less in the study changes little else.
+Draws go by hashes of names, so that a task more or less in the study changes little else. What a scorer is trained on
+is, for every question it will be asked, the very token ids it will be asked with. Of three responses r1, r2, r3 of a
+task these are gen(x, y) for the six ordered pairs and gen(Null, y) for each, once without synopsis (GEM) and once with
+it (GEM-S): 9 + 9 (GEM, appendix E.1). They are made by the code that scores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from array import array
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
-from goldless.errors import UserError, nearest
+from goldless.errors import CapabilityError, UserError, nearest
 from goldless.finetuning.options import FinetuneOptions
-from goldless.models.interface import content_hash
+from goldless.models.interface import Scorer, content_hash
 from goldless.records import CallFailure, Task
 from goldless.runs.collection import preprocessors
 from goldless.runs.recorded import recorded_rewrites
+from goldless.scoring import Question, ScoringStage, questions
 from goldless.studies import Study
 from goldless.templates import Template, find_template
 
@@ -145,13 +151,13 @@ class Material:
 
 def choose_material(study: Study, options: FinetuneOptions) -> Material:
     """The tasks and texts that the options ask for."""
-    rewrites = None if options.raw else _rewrites(study, options)
+    rewriter, rewrites = (None, None) if options.raw else _rewrites(study, options)
     seed = options.recipe.seed
-    usable = usable_tasks(study, rewrites=None if rewrites is None else rewrites[1], agents=options.agents, seed=seed)
+    usable = usable_tasks(study, rewrites=rewrites, agents=options.agents, seed=seed)
     return Material(
         study=study,
         template=find_template(options.template),
-        rewriter=None if rewrites is None else rewrites[0],
+        rewriter=rewriter,
         synopsis=_synopsis(study, options),
         usable=usable,
         split=split_tasks(usable.tasks, held_out=options.held_out, seed=seed),
@@ -196,3 +202,103 @@ def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
     metric = "gem-raw" if options.raw else "gem"
     options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for {metric} but not for gem-s")
     return None
+
+
+# --- examples ------------------------------------------------------------------------------------------------------
+
+IGNORED = -100
+"""The label of a position that is not predicted, for transformers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """One text to be predicted, as token ids."""
+
+    task: str
+    question: Question
+    synopsis: str | None
+    """Name of the synopsis that is shown."""
+    ids: array[int]
+    """Context and target, joined."""
+    target_tokens: int
+    """How many of them, at the end, are the target: the positions that are scored, and those that count here."""
+
+    @property
+    def labels(self) -> list[int]:
+        """The ids of the target, and nothing before it."""
+        context = len(self.ids) - self.target_tokens
+        return [IGNORED] * context + list(self.ids[context:])
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSet:
+    """Examples, and what could not be one."""
+
+    examples: tuple[Example, ...]
+    left_out: Mapping[str, int] = field(default_factory=dict)
+    """How many questions gave no example, by why."""
+
+    @property
+    def tokens(self) -> int:
+        """Tokens that are predicted."""
+        return sum(example.target_tokens for example in self.examples)
+
+    @property
+    def digest(self) -> str:
+        """Tells two sets of examples apart."""
+        return content_hash([content_hash(e.ids.tolist(), e.target_tokens) for e in self.examples])
+
+
+def scoring_stages(
+    scorer: Scorer, template: Template, *, rewriter: str | None, synopsis: str | None
+) -> list[ScoringStage]:
+    """The ways a scorer is asked: GEM's, and GEM-S's where there is a synopsis."""
+    ways = [None] if synopsis is None else [None, synopsis]
+    return [ScoringStage(scorer, template, rewriter, name) for name in ways]
+
+
+def task_questions(task: TaskTexts) -> list[Question]:
+    """Every marginal and ordered pair of a task's texts."""
+    return list(questions(list(task.texts)))
+
+
+async def build_examples(
+    tasks: Sequence[TaskTexts],
+    stages: Sequence[ScoringStage],
+    *,
+    max_length: int,
+    done: Callable[[int], None] = lambda _: None,
+) -> ExampleSet:
+    """The examples of all tasks; ``done`` hears how many tasks are."""
+    examples: list[Example] = []
+    left_out: Counter[str] = Counter()
+    for count, each in enumerate(tasks, 1):
+        for stage in stages:
+            for question in task_questions(each):
+                made = await _example(each, stage, question, max_length)
+                if isinstance(made, Example):
+                    examples.append(made)
+                else:
+                    left_out[made] += 1
+        done(count)
+    return ExampleSet(tuple(examples), dict(sorted(left_out.items())))
+
+
+async def _example(each: TaskTexts, stage: ScoringStage, question: Question, max_length: int) -> Example | str:
+    """One example, or why there is none."""
+    request = await stage.request(each.task, question, each.texts)
+    if isinstance(request, CallFailure):
+        return request.kind
+    if isinstance(request.context, str) or isinstance(request.target, str):
+        raise CapabilityError("this model is asked in words; only one whose token ids are known can be trained")
+    if not request.context or not request.target:
+        return "rejected"
+    if request.tokens > max_length:
+        return "too_long"
+    return Example(
+        task=each.task.task,
+        question=question,
+        synopsis=stage.synopsis,
+        ids=array("i", (*request.context, *request.target)),
+        target_tokens=len(request.target),
+    )

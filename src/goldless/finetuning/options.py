@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from goldless.errors import UserError
 from goldless.runs.options import Progress
@@ -33,10 +33,6 @@ class Recipe:
     max_length: int = 4096
     """Most tokens of an example; a longer one is left out and counted, never cut."""
     seed: int = 42
-
-    def as_dict(self) -> dict[str, Any]:
-        """The recipe as plain data."""
-        return asdict(self)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,6 +66,10 @@ class FinetuneOptions:
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 
+    def tell(self, stage: str, total: int, tokens: Callable[[], int] = lambda: 0) -> Callable[[int], None]:
+        """What passes on how much of a stage is done."""
+        return lambda done: self.progress(Progress(stage, done, total, tokens(), 0.0))
+
 
 def check_finetune_options(options: FinetuneOptions) -> None:
     """Refuse what no model could be fine-tuned with."""
@@ -89,14 +89,8 @@ def check_finetune_options(options: FinetuneOptions) -> None:
 
 
 def _check_recipe(recipe: Recipe) -> None:
-    _check_whole(
-        rank=recipe.rank,
-        alpha=recipe.alpha,
-        epochs=recipe.epochs,
-        batch_size=recipe.batch_size,
-        accumulation=recipe.accumulation,
-        max_length=recipe.max_length,
-    )
+    whole = ("rank", "alpha", "epochs", "batch_size", "accumulation", "max_length")
+    _check_whole(**{name: getattr(recipe, name) for name in whole})
     if not 0 < recipe.learning_rate < 1:
         raise UserError(f"a learning rate lies between 0 and 1, such as 2e-4, not at {recipe.learning_rate:g}")
     if not 0 <= recipe.dropout < 1:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 import json
 import threading
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import anyio
@@ -17,13 +17,15 @@ import polars as pl
 from goldless._version import __version__
 from goldless.errors import CanaryError, PrerequisiteError, UserError
 from goldless.files import write_text
-from goldless.finetuning.examples import (
+from goldless.finetuning.held_out import compare_held_out, held_out_evidence
+from goldless.finetuning.material import (
+    RESPONSES,
     ExampleSet,
+    Material,
     build_examples,
+    choose_material,
     scoring_stages,
 )
-from goldless.finetuning.held_out import compare_held_out, held_out_evidence
-from goldless.finetuning.material import RESPONSES, Material, choose_material
 from goldless.finetuning.options import FinetuneOptions, check_finetune_options
 from goldless.finetuning.result import Canaries, Counts, Finetuned
 from goldless.finetuning.training_folder import (
@@ -45,7 +47,7 @@ from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.journal import Journal
 from goldless.models.local_weights import HfModel
 from goldless.models.local_weights.specification import HfSpecification, parse_specification
-from goldless.runs.opening import TRAINED_ON, OpenModel, Part, Spending, open_models, task_marks
+from goldless.runs.opening import TRAINED_ON, OpenModel, Part, open_models, task_marks
 from goldless.runs.options import Options, Progress
 from goldless.studies import Study
 from goldless.templates import FIELDS
@@ -69,7 +71,9 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         base = model.identity
         base_canaries = await _base_canaries(model, journal) if options.check_base else None
         stages = _stages(material, model)
-        examples = await _examples(material, stages, options)
+        trained = material.split.trained
+        told = options.tell("building examples", len(trained))
+        examples = await build_examples(trained, stages, max_length=options.recipe.max_length, done=told)
         plan = _plan(material, options, base, examples)
         begun = settle_plan(options.out, plan, examples)
         before = await _held_out(material, model, options, "before")
@@ -81,17 +85,22 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
         after = await _held_out(material, model, options, "after")
         scorer = model.identity
         spending.append(model.spending)
-    found = _result(
-        material,
-        options,
+    found = Finetuned(
+        study=study.name,
+        fingerprint=study.fingerprint,
         plan=plan,
-        examples=examples,
-        training=training,
-        evidence=(before, after),
         scorer=scorer,
+        adapter=options.out / ADAPTER,
+        specification=f"hf:{replace(specification, adapter=str(options.out))}",
+        held_out_tasks=tuple(each.task.task for each in material.split.held_out),
+        counts=_counts(material, examples),
+        **training.model_dump(),
+        held_out=compare_held_out(
+            before, after, seed=plan.recipe.seed, resamples=options.resamples, level=options.level
+        ),
+        level=options.level,
         canaries=canaries,
-        specification=specification,
-        spending=spending,
+        spending=tuple(spending),
     )
     write_text(
         options.out / RESULT_FILE, json.dumps(found.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n"
@@ -181,15 +190,6 @@ def _stages(material: Material, model: OpenModel) -> Any:
     return scoring_stages(model.scorer, material.template, rewriter=material.rewriter, synopsis=material.synopsis)
 
 
-async def _examples(material: Material, stages: Any, options: FinetuneOptions) -> ExampleSet:
-    tasks = material.split.trained
-
-    def tell(done: int) -> None:
-        options.progress(Progress("building examples", done, len(tasks), 0, 0.0))
-
-    return await build_examples(tasks, stages, max_length=options.recipe.max_length, done=tell)
-
-
 def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, examples: ExampleSet) -> TrainingPlan:
     held_out = [[each.task.task, dict(each.texts), dict(each.task.synopses)] for each in material.split.held_out]
     return TrainingPlan(
@@ -206,12 +206,8 @@ def _plan(material: Material, options: FinetuneOptions, base: ModelIdentity, exa
 
 async def _held_out(material: Material, model: OpenModel, options: FinetuneOptions, when: str) -> pl.DataFrame:
     tasks = material.split.held_out
-
-    def tell(done: int) -> None:
-        tokens = model.ledger.usage.input_tokens
-        options.progress(Progress(f"held-out tasks {when}", done, len(tasks), tokens, 0.0))
-
-    return await held_out_evidence(tasks, _stages(material, model), done=tell)
+    told = options.tell(f"held-out tasks {when}", len(tasks), lambda: model.ledger.usage.input_tokens)
+    return await held_out_evidence(tasks, _stages(material, model), done=told)
 
 
 async def _trained(
@@ -292,51 +288,21 @@ def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
         "template": {"name": plan.template.name, **{field: getattr(plan.template, field) for field in FIELDS}},
         "texts": plan.texts,
         "synopsis": plan.synopsis,
-        "recipe": plan.recipe.as_dict(),
+        "recipe": asdict(plan.recipe),
         TRAINED_ON: sorted({mark for task, responses in trained for mark in task_marks(task, responses)}),
     }
 
 
-def _result(
-    material: Material,
-    options: FinetuneOptions,
-    *,
-    plan: TrainingPlan,
-    examples: ExampleSet,
-    training: Training,
-    evidence: tuple[pl.DataFrame, pl.DataFrame],
-    scorer: ModelIdentity,
-    canaries: Canaries,
-    specification: HfSpecification,
-    spending: Sequence[Spending],
-) -> Finetuned:
+def _counts(material: Material, examples: ExampleSet) -> Counts:
     split, usable = material.split, material.usable
-    return Finetuned(
-        study=material.study.name,
-        fingerprint=material.study.fingerprint,
-        plan=plan,
-        scorer=scorer,
-        adapter=options.out / ADAPTER,
-        specification=f"hf:{replace(specification, adapter=str(options.out))}",
-        held_out_tasks=tuple(each.task.task for each in split.held_out),
-        counts=Counts(
-            tasks_trained=len(split.trained),
-            tasks_held_out=len(split.held_out),
-            tasks_too_few=len(usable.too_few),
-            texts_missing=usable.texts_missing,
-            held_out_texts_seen=split.texts_seen,
-            held_out_synopses_seen=split.synopses_seen(material.synopsis),
-            examples=len(examples.examples),
-            tokens=examples.tokens,
-            left_out=examples.left_out,
-        ),
-        steps=training.steps,
-        resumed_at=training.resumed_at,
-        losses=training.losses,
-        held_out=tuple(
-            compare_held_out(*evidence, seed=plan.recipe.seed, resamples=options.resamples, level=options.level)
-        ),
-        level=options.level,
-        canaries=canaries,
-        spending=tuple(spending),
+    return Counts(
+        tasks_trained=len(split.trained),
+        tasks_held_out=len(split.held_out),
+        tasks_too_few=len(usable.too_few),
+        texts_missing=usable.texts_missing,
+        held_out_texts_seen=split.texts_seen,
+        held_out_synopses_seen=split.synopses_seen(material.synopsis),
+        examples=len(examples.examples),
+        tokens=examples.tokens,
+        left_out=examples.left_out,
     )

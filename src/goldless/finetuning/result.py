@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
-from goldless.finetuning.held_out import Change, HeldOutRow
+from goldless.finetuning.held_out import HeldOutRow
 from goldless.finetuning.training_folder import TrainingPlan
 from goldless.models.canaries import CanaryReport
 from goldless.models.interface import ModelIdentity
@@ -139,16 +139,8 @@ class Finetuned:
 
 
 def _cells(row: HeldOutRow) -> dict[str, Cell]:
-    return {
-        "metric": row.metric,
-        "term": row.term,
-        "tasks": row.tasks,
-        "missing": row.missing,
-        "asked": row.asked,
-        **_numbers("token", row.per_token),
-        **_numbers("response", row.per_response),
-    }
-
-
-def _numbers(name: str, change: Change | None) -> dict[str, Cell]:
-    return {} if change is None else {f"{name}_{field}": value for field, value in asdict(change).items()}
+    cells = asdict(row)
+    for name in ("token", "response"):
+        change = cells.pop(f"per_{name}") or {}
+        cells |= {f"{name}_{field}": value for field, value in change.items()}
+    return cells

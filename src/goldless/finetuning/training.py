@@ -28,7 +28,7 @@ from trl.trainer.sft_trainer import DataCollatorForLanguageModeling, SFTTrainer
 
 from goldless.errors import CapabilityError, ModelError, UserError
 from goldless.files import write_text
-from goldless.finetuning.examples import Example
+from goldless.finetuning.material import Example
 from goldless.finetuning.options import Recipe
 from goldless.finetuning.training_folder import (
     ADAPTER,

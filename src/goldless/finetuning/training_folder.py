@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict
 
 from goldless.errors import UserError
 from goldless.files import write_text
-from goldless.finetuning.examples import ExampleSet
+from goldless.finetuning.material import ExampleSet
 from goldless.finetuning.options import Recipe
 from goldless.models.interface import ModelIdentity, content_hash
 from goldless.models.local_weights.specification import ADAPTER_CONFIG, TRAINING_PLAN
@@ -175,7 +175,7 @@ class TrainingPlan:
     def as_dict(self) -> dict[str, Any]:
         """The plan as plain data."""
         words = {field: getattr(self.template, field) for field in FIELDS}
-        return {**asdict(self), "template": {"name": self.template.name, **words}, "recipe": self.recipe.as_dict()}
+        return {**asdict(self), "template": {"name": self.template.name, **words}}
 
     @property
     def digest(self) -> str:

@@ -16,6 +16,7 @@ from pydantic import BaseModel, Field
 from pydantic_core import to_jsonable_python
 
 from goldless.errors import UserError, nearest
+from goldless.gre_bench.edition import CONFIG, RUN, is_edition
 from goldless.gre_bench.papers import HUMAN, is_reference
 from goldless.records import Agent
 from goldless.reports.report_table import Cell, Column, ReportTable
@@ -107,17 +108,13 @@ class AsJson:
         return to_jsonable_python(self)  # type: ignore[no-any-return]
 
 
-EDITION = "edition.toml"
-"""What a year's edition is told by."""
-RUN = "run"
-"""Where an edition keeps its results."""
 PUBLISHED_FOLDER = Path(__file__).parent / "published"
 PUBLISHED = {
     "published:70b": ("table6_llama31_70b.csv", "Table 6 of the GEM paper, scorer Llama 3.1 70B"),
     "published:8b": ("table7_llama31_8b.csv", "Table 7 of the GEM paper, scorer Llama 3.1 8B"),
 }
 ALLOWED = (
-    f"a board is a run folder (goldless score … --out FOLDER), the folder of an edition (with {EDITION}), a .csv file "
+    f"a board is a run folder (goldless score … --out FOLDER), the folder of an edition (with {CONFIG}), a .csv file "
     f"with agent and a column for each metric, or one of {', '.join(PUBLISHED)}"
 )
 
@@ -209,7 +206,7 @@ def read_board(source: str | Path) -> Board:
         raise UserError(f"{name!r} was not published{nearest(name, PUBLISHED)}; {ALLOWED}")
     path = Path(source)
     if path.is_dir():
-        return _edition_board(path) if (path / EDITION).is_file() else _run_board(path, name=path.resolve().name)
+        return _edition_board(path) if is_edition(path) else _run_board(path, name=path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
         return table_board(path, name=path.stem)
     came = "no such file or folder" if not path.exists() else f"a file that ends in {path.suffix or 'nothing'!r}"
@@ -253,7 +250,7 @@ class _Leaderboard(BaseModel):
 def _run_board(folder: Path, *, name: str) -> Board:
     file = folder / "leaderboard.json"
     if not file.is_file():
-        raise UserError(f"{folder}: a folder without {file.name} and without {EDITION}; {ALLOWED}")
+        raise UserError(f"{folder}: a folder without {file.name} and without {CONFIG}; {ALLOWED}")
     try:
         found = _Leaderboard.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:

@@ -301,20 +301,21 @@ def _scope_rows(
     values[[row[task] for task in known["task"]], [column[agent] for agent in known["agent"]]] = known["score"]
     human = values[:, column[HUMAN]]
 
-    def rows(scope: Scope, papers: Mapping[str, tuple[str, ...]]) -> list[CleanScore]:
-        found = []
-        for agent, its in papers.items():
-            places = [row[task] for task in its]
-            mine = values[:, column[agent]]
-            found.append(_clean_score(metric, scope, agent, mine=mine, human=human, places=places, drawn=drawn))
-        return sorted(found, key=_by_difference)
-
     people = (HUMAN,) if len(column) > 1 and not np.isnan(human).all() else ()
-    yield from rows("own", clean)
-    if common:
-        yield from _ranked(rows("common", dict.fromkeys((*clean, *people), common)))
     everybody = [agent for agent in column if agent != HUMAN or people]
-    yield from rows("all", dict.fromkeys(everybody, tuple(row)))
+    scopes: dict[Scope, Mapping[str, tuple[str, ...]]] = {
+        "own": clean,
+        "common": dict.fromkeys((*clean, *people), common) if common else {},
+        "all": dict.fromkeys(everybody, tuple(row)),
+    }
+    for scope, papers in scopes.items():
+        places = {agent: [row[task] for task in its] for agent, its in papers.items()}
+        found = [
+            _clean_score(metric, scope, agent, mine=values[:, column[agent]], human=human, places=its, drawn=drawn)
+            for agent, its in places.items()
+        ]
+        found.sort(key=_by_difference)
+        yield from _ranked(found) if scope == "common" else found
 
 
 def _clean_score(

@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 
 from goldless.files import write_whole
-from goldless.gre_bench.edition import CONFIG, Edition, open_edition, open_or_begin
+from goldless.gre_bench.edition import Edition, is_edition, open_edition, open_or_begin
 from goldless.gre_bench.edition_study import write_rows
 from goldless.runs.store import try_writing
 
@@ -39,7 +39,7 @@ SETTINGS: Mapping[str, Any] = {
 
 def begin_demonstration(folder: Path) -> Edition:
     """An edition of the invented papers in a new folder, or the one that was begun there."""
-    if (folder / CONFIG).is_file():
+    if is_edition(folder):
         return open_edition(folder)
     edition = open_or_begin(folder)
     try_writing(folder, "Give another folder with --out.")

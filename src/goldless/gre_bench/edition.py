@@ -185,12 +185,6 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
     return config
 
 
-def planned_config(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
-    """The config that a TOML file would be with these settings; nothing is written."""
-    _, document = _with_settings(path, settings)
-    return checked(document.unwrap(), f"{path}, with the settings given" if settings else str(path))
-
-
 def _with_settings(path: Path, settings: Mapping[str, Any]) -> tuple[str | None, tomlkit.TOMLDocument]:
     """What a file holds, None where it is not there, and the same with settings put in."""
     there = path.exists()
@@ -309,7 +303,10 @@ class Edition:
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
         """The edition as it would be with these settings; nothing is written."""
-        return Edition(self.folder, planned_config(self.folder / CONFIG, settings))
+        path = self.folder / CONFIG
+        _, document = _with_settings(path, settings)
+        where = f"{path}, with the settings given" if settings else str(path)
+        return Edition(self.folder, checked(document.unwrap(), where))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
         """The edition after settings were put into its config file; what they do not name stays."""

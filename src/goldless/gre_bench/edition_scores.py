@@ -217,11 +217,6 @@ def save_scores(scores: EditionScores, folder: Path) -> None:
     finish_folder(folder, "gre", scores.evaluation.source, ())
 
 
-BOARD = "leaderboard.json"
-CLEAN = "gre.json"
-"""Where the leaderboards on clean papers stand."""
-
-
 def would_lose(folder: Path, scores: EditionScores) -> bool:
     """Whether the run folder holds results that would be gone if these were written into it.
 
@@ -233,7 +228,7 @@ def would_lose(folder: Path, scores: EditionScores) -> bool:
     if before is not None and before != evaluation.fingerprint:
         return True
     try:
-        old = {*_signatures(folder / BOARD), *_clean_signatures(folder / CLEAN)}
+        old = set(_signatures(folder))
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return True
     new = {outcome.signature for outcome in evaluation.outcomes.values()}
@@ -244,21 +239,16 @@ def would_lose(folder: Path, scores: EditionScores) -> bool:
     return not old <= new
 
 
-def _signatures(path: Path) -> Iterator[str]:
-    """Of the leaderboards of all metrics; each begins with its metric's name."""
-    if path.exists():
-        yield from (str(board["signature"]) for board in _read(path)["metrics"].values())
-
-
-def _clean_signatures(path: Path) -> Iterator[str]:
-    """Of the leaderboards by papers that have any row."""
-    if path.exists() and (clock := _read(path)["contamination"]):
+def _signatures(folder: Path) -> Iterator[str]:
+    """Of the leaderboards of all metrics, each of which begins with its metric's name, and of those on clean papers."""
+    board, clean = (
+        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        for path in (folder / "leaderboard.json", folder / "gre.json")
+    )
+    yield from (str(found["signature"]) for found in (board and board["metrics"]).values())
+    if clock := clean and clean["contamination"]:
         there = {(row["metric"], row["scope"]) for row in clock["scores"]}
         yield from (str(clock["scope_signatures"][metric][scope]) for metric, scope in there)
-
-
-def _read(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def free_name(folder: Path) -> Path:

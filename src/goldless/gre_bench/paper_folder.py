@@ -57,11 +57,11 @@ class PaperFolder:
             tables = _find_tables(folder, problems)
             names = Names()
             if "papers" in tables:
-                names = _read_papers(tables["papers"], folder, self._papers, problems)
+                names = _read_papers(_Table(tables["papers"], problems), folder, self._papers)
             if "reviews" in tables:
-                whole = _read_reviews(tables["reviews"], names, self._papers, problems)
+                whole = _read_reviews(_Table(tables["reviews"], problems), names, self._papers)
                 if "rewrites" in tables:
-                    _read_rewrites(tables["rewrites"], names, self._papers, problems, reviews_known=whole)
+                    _read_rewrites(_Table(tables["rewrites"], problems), names, self._papers, reviews_known=whole)
 
     @property
     def name(self) -> str:
@@ -116,34 +116,46 @@ def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
     return found
 
 
-def _rows(source: Source, check: Checking, problems: Problems) -> Iterator[tuple[int, Row]]:
-    """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
-    for chunk in source.chunks(problems):
-        check.rows += len(chunk.rows)
-        for line, row in zip(chunk.lines, chunk.rows, strict=True):
-            yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
-    check.finish()
-    if not check.rows and not check.broken:
-        check.add("no rows; leave the table out where there is nothing to list")
+class _Table(Checking):
+    """One of the tables: its rows, of which none may stand there twice."""
+
+    def __init__(self, source: Source, problems: Problems) -> None:
+        super().__init__(source.file, problems)
+        self._source = source
+        self._first: dict[tuple[str, ...], int] = {}
+
+    def lines(self) -> Iterator[tuple[int, Row]]:
+        """Each row with its line, its texts storable and their lines ended by line feeds, counted."""
+        for chunk in self._source.chunks(self._problems):
+            self.rows += len(chunk.rows)
+            for line, row in zip(chunk.lines, chunk.rows, strict=True):
+                yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
+        self.finish()
+        if not self.rows and not self.broken:
+            self.add("no rows; leave the table out where there is nothing to list")
+
+    def is_first(self, key: tuple[str, ...], line: int, told: str) -> bool:
+        """Whether no row before had this key; one that had is reported, with its line after what is told."""
+        first = self._first.setdefault(key, line)
+        if first != line:
+            self.duplicate(f"{told} on line {first}", line)
+        return first == line
+
+    def report_strangers(self, names: Names) -> None:
+        """Report the papers that this table names and the papers table does not."""
+        names.report_strangers("paper", self.file, self._problems)
 
 
-def _read_papers(source: Source, folder: Path, papers: dict[str, _Listed], problems: Problems) -> Names:
+def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Names:
     """The names of all papers; open to others where some rows could not be read, so that nobody else is blamed."""
-    check = Checking(source.file, problems)
     names = Names()
-    first: dict[str, int] = {}
-    for line, row in _rows(source, check, problems):
+    for line, row in check.lines():
         name = check.name(row, "paper", line)
         paper = _paper(name or "", row, line, check)
-        if name is None:
-            continue
-        if name in first:
-            check.duplicate(f"paper {name!r} stands here again; it is on line {first[name]}", line)
-            continue
-        first[name] = line
-        names[name] = len(names)
-        papers[name] = _Listed(paper, _file(folder, name, row, line, check))
-    names.listed_in = "" if check.broken else source.file
+        if name is not None and check.is_first((name,), line, f"paper {name!r} stands here again; it is"):
+            names[name] = len(names)
+            papers[name] = _Listed(paper, _file(folder, name, row, line, check))
+    names.listed_in = "" if check.broken else check.file
     return names
 
 
@@ -244,12 +256,10 @@ def _usable(path: Path, shown: str, line: int, check: Checking) -> Path | None:
     return path
 
 
-def _read_reviews(source: Source, names: Names, papers: dict[str, _Listed], problems: Problems) -> bool:
+def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bool:
     """Whether every row was read, so that rewrites can be checked against the reviews."""
-    check = Checking(source.file, problems)
-    first: dict[tuple[str, str], int] = {}
     with_text = 0
-    for line, row in _rows(source, check, problems):
+    for line, row in check.lines():
         paper = check.name(row, "paper", line)
         review = check.name(row, "review", line)
         if "paper" not in row or "review" not in row:
@@ -258,25 +268,18 @@ def _read_reviews(source: Source, names: Names, papers: dict[str, _Listed], prob
         with_text += bool(sections)
         if paper is None or review is None or names.number(paper, line) < 0:
             continue
-        if (paper, review) in first:
-            message = f"a second review {review!r} of paper {paper!r}; the first is on line {first[paper, review]}"
-            check.duplicate(message, line)
-            continue
-        first[paper, review] = line
-        if paper in papers:
+        told = f"a second review {review!r} of paper {paper!r}; the first is"
+        if check.is_first((paper, review), line, told) and paper in papers:
             noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
-            _add_review(papers[paper], HumanReview(review, sections, noted))
-    names.report_strangers("paper", source.file, problems)
+            found = HumanReview(review, sections, noted)
+            if found.text:
+                papers[paper].reviews[review] = found
+            else:
+                papers[paper].empty_reviews += 1
+    check.report_strangers(names)
     if check.rows and not with_text and not check.broken:
         check.add("no review has a text; it stands in a column 'text', or in a column for each section")
     return not check.broken
-
-
-def _add_review(listed: _Listed, review: HumanReview) -> None:
-    if review.text:
-        listed.reviews[review.review] = review
-    else:
-        listed.empty_reviews += 1
 
 
 def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
@@ -299,26 +302,18 @@ def _section(title: str, value: Any, line: int, check: Checking) -> str:
     return ""
 
 
-def _read_rewrites(
-    source: Source, names: Names, papers: dict[str, _Listed], problems: Problems, *, reviews_known: bool
-) -> None:
-    check = Checking(source.file, problems)
-    first: dict[tuple[str, str], int] = {}
-    for line, row in _rows(source, check, problems):
+def _read_rewrites(check: _Table, names: Names, papers: dict[str, _Listed], *, reviews_known: bool) -> None:
+    for line, row in check.lines():
         rewriter = check.name(row, "rewriter", line)
         paper = check.name(row, "paper", line)
         review = check.name(row, "review", line)
         text = check.text(row, "text", line)
         if rewriter is None or paper is None or review is None or text is None or names.number(paper, line) < 0:
             continue
-        if (paper, review) in first:
-            what = f"review {review!r} of paper {paper!r}"
-            check.duplicate(f"a second rewrite of {what}; the first is on line {first[paper, review]}", line)
-            continue
-        first[paper, review] = line
-        if paper not in papers:
+        told = f"a second rewrite of review {review!r} of paper {paper!r}; the first is"
+        if not check.is_first((paper, review), line, told) or paper not in papers:
             continue
         if reviews_known and review not in papers[paper].reviews:
             check.add(f"no review {review!r} of paper {paper!r} with a text; a rewrite is of a review", line)
         papers[paper].rewrites[review] = (rewriter, text)
-    names.report_strangers("paper", source.file, problems)
+    check.report_strangers(names)

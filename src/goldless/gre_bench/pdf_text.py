@@ -144,16 +144,12 @@ def _pypdf_pages(data: bytes) -> list[str]:
         "run_length_maximum_output_length": MOST_STREAM_BYTES,
         "page_tree_maximum_entries": 4 * MOST_PAGES,
     }
-    with _quiet("pypdf"), pypdf.apply_configuration(**limits):
+    with _quiet("pypdf"), pypdf.apply_configuration(**limits), _damage_told():
         try:
             return _read_with_pypdf(pypdf, data)
-        except _UnusableError:
-            raise
         except DependencyError as error:
             message = "encrypted PDF files are read with a package that is missing: pip install 'goldless[gre]'"
             raise PrerequisiteError(message) from error
-        except Exception as error:  # a damaged file may raise anything at all
-            raise _UnusableError("broken_pdf", _described(error)) from error
 
 
 def _read_with_pypdf(pypdf: Any, data: bytes) -> list[str]:
@@ -231,16 +227,12 @@ def _docling_converter() -> tuple[Any, Any]:
 
 def _docling_pages(data: bytes) -> list[str]:
     converter, stream = _docling_converter()
-    try:
+    with _damage_told():
         source = stream(name="paper.pdf", stream=BytesIO(data))
         result = converter.convert(source, raises_on_error=False, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
         _check_docling(result)
         document = result.document
         pages = [document.export_to_markdown(page_no=n, image_placeholder="") for n in sorted(document.pages)]
-    except _UnusableError:
-        raise
-    except Exception as error:  # a damaged file may raise anything at all
-        raise _UnusableError("broken_pdf", _described(error)) from error
     _check_count(len(pages))
     return pages
 
@@ -259,6 +251,17 @@ def _check_count(pages: int) -> None:
         raise _UnusableError("broken_pdf", "it has no pages")
     if pages > MOST_PAGES:
         raise _UnusableError("broken_pdf", f"{pages:,} pages; at most {MOST_PAGES:,} are read")
+
+
+@contextmanager
+def _damage_told() -> Iterator[None]:
+    """What a damaged file raises, which may be anything at all, as a problem of the file."""
+    try:
+        yield
+    except (_UnusableError, PrerequisiteError):
+        raise
+    except Exception as error:
+        raise _UnusableError("broken_pdf", _described(error)) from error
 
 
 def _described(error: Exception) -> str:

@@ -94,7 +94,8 @@ async def test_a_name_that_is_taken_is_not_taken_again(scored, toy_scorer, askin
     assert runs(scored) == sorted(["run", name, f"{name}-2", f"{name}-3"])
 
 
-async def test_a_leaderboard_that_cannot_be_read_is_kept(scored, toy_scorer, asking):
-    (scored.folder / "run" / "leaderboard.json").write_text("{")
+@pytest.mark.parametrize("held", ["{", "{}"])
+async def test_a_leaderboard_that_cannot_be_read_is_kept(scored, toy_scorer, asking, held):
+    (scored.folder / "run" / "leaderboard.json").write_text(held)
     await score_edition(scored, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
-    assert (scored.folder / hashed(scored) / "leaderboard.json").read_text() == "{"
+    assert (scored.folder / hashed(scored) / "leaderboard.json").read_text() == held

@@ -241,14 +241,16 @@ def would_lose(folder: Path, scores: EditionScores) -> bool:
 
 def _signatures(folder: Path) -> Iterator[str]:
     """Of the leaderboards of all metrics, each of which begins with its metric's name, and of those on clean papers."""
-    board, clean = (
-        json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-        for path in (folder / "leaderboard.json", folder / "gre.json")
-    )
-    yield from (str(found["signature"]) for found in (board and board["metrics"]).values())
-    if clock := clean and clean["contamination"]:
+    board, clean = folder / "leaderboard.json", folder / "gre.json"
+    if board.exists():
+        yield from (str(found["signature"]) for found in _read(board)["metrics"].values())
+    if clean.exists() and (clock := _read(clean)["contamination"]):
         there = {(row["metric"], row["scope"]) for row in clock["scores"]}
         yield from (str(clock["scope_signatures"][metric][scope]) for metric, scope in there)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))
 
 
 def free_name(folder: Path) -> Path:

@@ -176,7 +176,8 @@ def test_a_folder_is_told_that_the_work_is_done_once_though_panels_and_metrics_a
     real = store.write_text
 
     def noted(path, text):
-        states.append(json.loads(text)["state"])
+        if path.name == store.PROGRESS_FILE:
+            states.append(json.loads(text)["state"])
         real(path, text)
 
     monkeypatch.setattr(store, "write_text", noted)

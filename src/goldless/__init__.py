@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from goldless.meta_evaluation.bias import BiasReport
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost.cost_report import CostReport
-    from goldless.meta_evaluation.crash_test import CrashTest
-    from goldless.meta_evaluation.rating_card import save_crash_test
+    from goldless.meta_evaluation.rating_card import CrashTest, save_crash_test
     from goldless.metrics.information_map import InformationMap
     from goldless.models.catalogue import open_model
     from goldless.models.scripted import ScriptedModel
@@ -100,8 +99,7 @@ _HOMES = {
     "goldless.meta_evaluation.bias": "BiasReport",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost.cost_report": "CostReport",
-    "goldless.meta_evaluation.crash_test": "CrashTest",
-    "goldless.meta_evaluation.rating_card": "save_crash_test",
+    "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",
     "goldless.metrics.information_map": "InformationMap",
     "goldless.models.catalogue": "open_model",
     "goldless.models.scripted": "ScriptedModel",

@@ -17,11 +17,10 @@ from goldless.meta_evaluation.bias import BiasReport, find_bias
 from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
 from goldless.meta_evaluation.cost.cost_report import CostReport
 from goldless.meta_evaluation.cost.spending import find_costs
-from goldless.meta_evaluation.crash_design import DEFAULT_REFERENCES, DEFAULT_RESPONSES
-from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN
-from goldless.meta_evaluation.crash_test import CrashOptions, CrashTest
+from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN, DEFAULT_REFERENCES, DEFAULT_RESPONSES, CrashOptions
 from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
+from goldless.meta_evaluation.rating_card import CrashTest
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.runs.estimate import Plan, plan_study

@@ -12,13 +12,12 @@ import pytest
 import goldless
 from goldless.errors import UserError
 from goldless.judging.scales import SCALES
-from goldless.meta_evaluation.cost.journal_pace import journal_paces
 from goldless.meta_evaluation.cost.judgement_costs import (
     parse_reviewer_prices,
     planned_reviewer_costs,
     reviewer_costs,
 )
-from goldless.meta_evaluation.cost.spending import YOUR_OWN, find_costs
+from goldless.meta_evaluation.cost.spending import YOUR_OWN, find_costs, journal_paces
 from goldless.models.interface import ModelIdentity, Usage
 from goldless.models.journal import Entry, Journal
 from goldless.models.scripted import ScriptedModel

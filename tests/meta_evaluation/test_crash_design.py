@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_design import choose_candidates, crash_study, needed_responses
+from goldless.meta_evaluation.crash_test import choose_candidates, crash_study, needed_responses
 from goldless.meta_evaluation.perturbations.catalogue import find_perturbation
 from goldless.meta_evaluation.perturbations.perturbation import PerturbedText
 from goldless.records import CallFailure

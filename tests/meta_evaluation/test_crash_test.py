@@ -12,8 +12,7 @@ import pytest
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_ratings import rate
-from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
+from goldless.meta_evaluation.crash_test import CrashOptions, crash_test, rate
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options

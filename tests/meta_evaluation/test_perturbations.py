@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 
 import goldless
 from goldless.errors import UserError
-from goldless.meta_evaluation.perturbations import elongation, headings, replacements, surface
+from goldless.meta_evaluation.perturbations import degradations, headings, manipulations
 from goldless.meta_evaluation.perturbations.catalogue import (
     MODEL_FREE,
     PERTURBATIONS,
     find_perturbation,
     split_names,
 )
-from goldless.meta_evaluation.perturbations.perturbation import perturb_text
-from goldless.meta_evaluation.perturbations.sentence_deletion import (
+from goldless.meta_evaluation.perturbations.degradations import (
     delete_as_published,
     delete_every_second,
     mark_every_second,
 )
-from goldless.meta_evaluation.perturbations.surface import add_tag, flip_case, reformat
+from goldless.meta_evaluation.perturbations.manipulations import add_tag, flip_case, reformat
+from goldless.meta_evaluation.perturbations.perturbation import perturb_text
 
 # --- the GEM paper's toy examples ----------------------------------------------------------------------------------
 
@@ -127,26 +127,26 @@ def test_gaps_are_marked_as_in_the_papers_example():
 
 def test_elongation_with_summaries_gives_the_papers_example():
     """GEM, D.2.2; line breaks are those of the printed page, so white space does not count."""
-    made = elongation.elongate_review(BEFORE, strengths="{Strength Summary}", weaknesses="{Weakness Summary}")
+    made = manipulations.elongate_review(BEFORE, strengths="{Strength Summary}", weaknesses="{Weakness Summary}")
     assert made.split() == AFTER_ELONGATION.split()
 
 
 def test_elongation_without_summaries_leaves_out_their_two_sentences():
-    assert elongation.elongate_review(BEFORE).split() == AFTER_ELONGATION.replace(SUMMARIES, "").split()
+    assert manipulations.elongate_review(BEFORE).split() == AFTER_ELONGATION.replace(SUMMARIES, "").split()
 
 
 @pytest.mark.parametrize(
     "heading", ["Strength And Weaknesses:", "STRENGTHS AND WEAKNESSES", "## **Strengths and Weaknesses**"]
 )
 def test_elongation_finds_a_sections_heading_however_it_is_written(heading):
-    made = elongation.elongate_review(f"{heading}\n\nGood. But short.")
+    made = manipulations.elongate_review(f"{heading}\n\nGood. But short.")
     assert made.startswith(f"{heading}\n\nIn this section, I will discuss")
     assert made.endswith("as following. Good. But short.")
 
 
 def test_a_section_that_is_only_mentioned_is_not_elongated():
     text = "Please see Strength And Weaknesses. Summary Of The Review is short."
-    assert elongation.elongate_review(text) == text
+    assert manipulations.elongate_review(text) == text
 
 
 def test_an_empty_section_leaves_the_next_heading_on_a_line_of_its_own():
@@ -155,8 +155,8 @@ def test_an_empty_section_leaves_the_next_heading_on_a_line_of_its_own():
         "Summary Of The Paper\n\nStrength And Weaknesses\nGood.\n## Summary Of The Review:  \n"
         "  Clarity, quality, novelty and reproducibility\nClear."
     )
-    first, second, third, fourth = (said.replace("{summaries}", "") for said in elongation.SECTION_TEXTS.values())
-    assert elongation.elongate_review(text) == (
+    first, second, third, fourth = (said.replace("{summaries}", "") for said in manipulations.SECTION_TEXTS.values())
+    assert manipulations.elongate_review(text) == (
         f"Summary Of The Paper\n\n{first}\n\nStrength And Weaknesses\n{second} Good.\n## Summary Of The Review:  \n"
         f"{fourth}\n  Clarity, quality, novelty and reproducibility\n{third} Clear."
     )
@@ -164,8 +164,10 @@ def test_an_empty_section_leaves_the_next_heading_on_a_line_of_its_own():
 
 def test_a_summary_that_opens_with_a_heading_is_not_taken_for_a_section():
     text = "Strength And Weaknesses:\nGood.\nSummary Of The Review:\nAccept."
-    made = elongation.elongate_review(text, strengths="\nSummary Of The Review:\n", weaknesses="w")
-    assert made.endswith(f"Good.\nSummary Of The Review:\n{elongation.SECTION_TEXTS['Summary Of The Review']} Accept.")
+    made = manipulations.elongate_review(text, strengths="\nSummary Of The Review:\n", weaknesses="w")
+    assert made.endswith(
+        f"Good.\nSummary Of The Review:\n{manipulations.SECTION_TEXTS['Summary Of The Review']} Accept."
+    )
 
 
 # --- deletion ------------------------------------------------------------------------------------------------------
@@ -375,7 +377,7 @@ def headings_of_sections(text: str) -> list[str]:
 
 @given(anything)
 def test_elongation_of_a_review_keeps_every_sections_heading_at_the_beginning_of_its_line(text):
-    assert headings_of_sections(elongation.elongate_review(text)) == headings_of_sections(text)
+    assert headings_of_sections(manipulations.elongate_review(text)) == headings_of_sections(text)
 
 
 def test_reformatting_makes_bullets_bold_and_headings():
@@ -385,18 +387,18 @@ def test_reformatting_makes_bullets_bold_and_headings():
 
 
 def test_elongation_stands_before_each_paragraph_of_a_plain_text():
-    first, second, *_ = elongation.FILLERS
-    assert elongation.elongate("One. Two.\n\nThree.\nFour.") == f"{first} One. Two.\n\n{second} Three.\nFour."
+    first, second, *_ = manipulations.FILLERS
+    assert manipulations.elongate("One. Two.\n\nThree.\nFour.") == f"{first} One. Two.\n\n{second} Three.\nFour."
 
 
 def test_elongation_stands_once_in_each_section_of_a_text_with_headings():
-    first, second, *_ = elongation.FILLERS
+    first, second, *_ = manipulations.FILLERS
     text = "# A\n\nOne.\n\nTwo.\n\n# B\n- three\n- four"
-    assert elongation.elongate(text) == f"# A\n\n{first} One.\n\nTwo.\n\n# B\n{second}\n- three\n- four"
+    assert manipulations.elongate(text) == f"# A\n\n{first} One.\n\nTwo.\n\n# B\n{second}\n- three\n- four"
 
 
 def test_elongation_of_a_text_without_a_sentence_stands_at_its_beginning():
-    assert elongation.elongate("# Only a head") == f"{elongation.FILLERS[0]}\n\n# Only a head"
+    assert manipulations.elongate("# Only a head") == f"{manipulations.FILLERS[0]}\n\n# Only a head"
 
 
 def test_the_tag_is_the_same_for_all_texts_and_another_for_another_seed():
@@ -415,7 +417,7 @@ def test_injected_verdicts_come_in_one_form_or_in_all():
 
 
 def test_padding_repetition_and_praise_stand_beside_the_text():
-    assert perturb_text("Mine.", find_perturbation("padding")) == f"Mine.\n\n{surface.EMPTY_WORDS}"
+    assert perturb_text("Mine.", find_perturbation("padding")) == f"Mine.\n\n{manipulations.EMPTY_WORDS}"
     assert perturb_text("Mine.", find_perturbation("repetition")) == "Mine.\n\nMine."
     assert "\n\nMine.\n\n" in perturb_text("Mine.", find_perturbation("praise"))
 
@@ -431,26 +433,26 @@ def test_the_null_response_of_the_paper_is_the_constant_of_its_agent_6():
 
 def test_the_null_response_may_be_a_text_of_ones_own():
     assert perturb_text("Anything.", find_perturbation("null[I agree, mostly.]")) == "I agree, mostly."
-    assert perturb_text("Anything.", find_perturbation("null")) == replacements.NULL_TEXT
+    assert perturb_text("Anything.", find_perturbation("null")) == degradations.NULL_TEXT
 
 
 @given(st.sets(st.text(min_size=1), min_size=2), st.integers(0, 9))
 def test_every_task_gets_the_response_of_another_one_once(tasks, seed):
-    others = replacements.other_tasks(sorted(tasks), agent="ann", seed=seed)
+    others = degradations.other_tasks(sorted(tasks), agent="ann", seed=seed)
     assert set(others) == set(others.values()) == tasks
     assert all(task != other for task, other in others.items())
 
 
 def test_the_draw_of_other_tasks_depends_on_seed_and_agent_not_on_the_order_of_tasks():
     tasks = [f"t{i}" for i in range(20)]
-    drawn = replacements.other_tasks(tasks, agent="ann", seed=1)
-    assert drawn == replacements.other_tasks(tasks[::-1], agent="ann", seed=1)
-    assert drawn != replacements.other_tasks(tasks, agent="ann", seed=2)
-    assert drawn != replacements.other_tasks(tasks, agent="bob", seed=1)
+    drawn = degradations.other_tasks(tasks, agent="ann", seed=1)
+    assert drawn == degradations.other_tasks(tasks[::-1], agent="ann", seed=1)
+    assert drawn != degradations.other_tasks(tasks, agent="ann", seed=2)
+    assert drawn != degradations.other_tasks(tasks, agent="bob", seed=1)
 
 
 def test_one_task_alone_has_no_other():
-    assert replacements.other_tasks(["t1"], agent="ann") == {}
+    assert degradations.other_tasks(["t1"], agent="ann") == {}
 
 
 # --- names ---------------------------------------------------------------------------------------------------------
@@ -564,8 +566,8 @@ def test_the_papers_mode_on_recorded_reviews_is_the_authors_walk(reviews):
 @pytest.mark.recorded
 def test_every_recorded_review_is_elongated_in_all_four_sections(reviews):
     for review in reviews:
-        made = elongation.elongate_review(review)
-        assert all(words.replace("{summaries}", "") in made for words in elongation.SECTION_TEXTS.values())
+        made = manipulations.elongate_review(review)
+        assert all(words.replace("{summaries}", "") in made for words in manipulations.SECTION_TEXTS.values())
 
 
 @pytest.mark.recorded

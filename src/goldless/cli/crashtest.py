@@ -14,7 +14,7 @@ from goldless.runs.option_forms import split
 from goldless.runs.options import CRITIC, METRICS, MODELS, STATISTICS, Options
 
 if TYPE_CHECKING:
-    from goldless.meta_evaluation.crash_test import CrashTest
+    from goldless.meta_evaluation.rating_card import CrashTest
 
 PERTURB = "Perturbations"
 FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.metric_results import response_scores, score_arrays
-from goldless.meta_evaluation.resampling import Draws, draws_of
+from goldless.meta_evaluation.judges import response_scores, score_arrays
+from goldless.meta_evaluation.resampling import agent_means, draws_of
 from goldless.meta_evaluation.score_files import ScoredBy
 from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
@@ -25,12 +25,10 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
-from goldless.statistics.bootstrap import draw_counts, task_intervals
+from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
 from goldless.studies import Study
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Coefficient = Literal["pearson", "spearman", "kendall"]
 """``kendall`` is tau-b."""
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
@@ -113,13 +111,7 @@ class Consistency:
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""
-        return {
-            "rows": [asdict(row) for row in self.rows],
-            "level": self.level,
-            "signatures": dict(self.signatures),
-            "notes": list(self.notes),
-            "complete": self.complete,
-        }
+        return {name: value for name, value in asdict(self).items() if name != "spending"}
 
 
 async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
@@ -183,22 +175,19 @@ OF_THE_SCORER = {"scorer", "noise", "positions", "layout", "kernel", "dialect", 
 
 def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
     """What beside the scorer differs between signatures of the same metric."""
-    notes: dict[str, None] = {}
+    notes: list[str] = []
     for first, second in itertools.combinations(compared, 2):
         if first.metric != second.metric or first.scorer == second.scorer:
             continue
+        both = f"{first.metric}: {first.scorer} and {second.scorer}"
         if first.signature and first.signature == second.signature:
-            notes[
-                f"{first.metric}: {first.scorer} and {second.scorer} have the same signature: the same was compared"
-            ] = None
+            notes.append(f"{both} have the same signature: the same was compared")
         mine, theirs = (dict(_parts(one.signature)) for one in (first, second))
         for key in {**mine, **theirs}:
             if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
                 told = f"{mine.get(key, 'none')} against {theirs.get(key, 'none')}"
-                notes[
-                    f"{first.metric}: {first.scorer} and {second.scorer} differ in more than the scorer: {key} {told}"
-                ] = None
-    return list(notes)
+                notes.append(f"{both} differ in more than the scorer: {key} {told}")
+    return list(dict.fromkeys(notes))
 
 
 def _parts(signature: str) -> list[tuple[str, str]]:
@@ -217,14 +206,12 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
             f"{first.metric}: {int(kept.sum())} agents have scores under both {first.scorer} and {second.scorer}; a "
             f"correlation over agents needs at least {FEWEST_AGENTS}"
         )
-    tables, both = tables[:, :, kept], both[:, kept]
+    tables, used = tables[:, :, kept], np.asarray(both.any(axis=1))
     rows = []
     for coefficient in COEFFICIENTS:
-        low, high, note = _interval(tables, both, coefficient, draws)
-        there = np.where(both, tables, np.nan)
-        by_task = correlations(there[0], there[1], coefficient)
-        within = task_intervals(by_task[:, None], **draws)[0]
-        value = correlations(*_means(tables, both, np.ones((1, tables.shape[1]))), coefficient)[0]
+        low, high, note = _interval(tables[:, used], coefficient, draws)
+        within = task_intervals(correlations(tables[0], tables[1], coefficient)[:, None], **draws)[0]
+        value = correlations(*agent_means(tables, np.ones((1, len(used)))), coefficient)[0]
         rows.append(
             ScorerAgreement(
                 metric=first.metric,
@@ -235,7 +222,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
                 low=low,
                 high=high,
                 n_agents=int(kept.sum()),
-                n_tasks=int(both.any(axis=1).sum()),
+                n_tasks=int(used.sum()),
                 asked=asked,
                 used=int(both.sum()),
                 within_task=within.mean,
@@ -257,27 +244,15 @@ def _tables(first: ScoredBy, second: ScoredBy) -> tuple[FloatArray, int]:
     return np.stack(tables), len(keys)
 
 
-def _means(tables: FloatArray, both: BoolArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Agents' means over drawn tasks that have both scores: [draws, agents] for each scorer; NaN: no such task."""
-    drawn = counts @ both
-    means = []
-    for table in np.where(both, tables, 0.0):
-        mean = np.full(drawn.shape, np.nan)
-        np.divide(counts @ table, drawn, out=mean, where=drawn > 0)
-        means.append(mean)
-    return means[0], means[1]
-
-
 def _interval(
-    tables: FloatArray, both: BoolArray, coefficient: Coefficient, draws: Draws
+    tables: FloatArray, coefficient: Coefficient, draws: Draws
 ) -> tuple[float | None, float | None, str | None]:
     """Percentiles over resampled tasks; without them where too few tasks or draws are left."""
-    n = int(both.any(axis=1).sum())
+    n = tables.shape[1]
     if n < 2:
         return None, None, f"no interval: n = {n} task{'s' * (n != 1)}"
-    used = both.any(axis=1)
     found = [
-        correlations(*_means(tables[:, used], both[used], counts), coefficient)
+        correlations(*agent_means(tables, counts), coefficient)
         for counts in draw_counts(n, seed=draws["seed"], resamples=draws["resamples"])
     ]
     return percentile_interval(np.concatenate(found), level=draws["level"])

@@ -1,38 +1,48 @@
 """The crash test: what a metric does when responses lose content, or are only dressed up (GEM, Algorithm 1).
 
 Every response is scored as it is and after each perturbation, against the same peers. A degradation must lower the
-score, a manipulation must not raise it. The effect is the standardised mean difference of the paper,
-(mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both scores;
-tasks are what is independent.
+score, a manipulation must not raise it. A perturbed copy is an agent of its own, with the peers of the response it was
+made from, so that any metric scores it as it scores the original. The effect is the standardised mean difference of the
+paper, (mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both
+scores; tasks are what is independent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 
-from goldless.errors import MetricError, UserError
+import numpy as np
+
+from goldless.arrays import FloatArray
+from goldless.errors import MetricError, UserError, nearest
 from goldless.evidence import OPEN_KINDS, Evidence
-from goldless.meta_evaluation.crash_design import (
-    DEFAULT_REFERENCES,
-    DEFAULT_RESPONSES,
-    Candidates,
-    choose_candidates,
-    crash_study,
-    needed_responses,
-)
-from goldless.meta_evaluation.crash_ratings import DEFAULT_MARGIN, CrashResult, Rating, crash_results
+from goldless.meta_evaluation.judges import pair_scores, response_scores
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation
-from goldless.meta_evaluation.perturbations.open_writer import open_writer
-from goldless.meta_evaluation.perturbations.perturbation import Perturbation, PerturbedText, perturb
-from goldless.models.interface import ChatModel
+from goldless.meta_evaluation.perturbations.perturbation import Must, Perturbation, PerturbedText, open_writer, perturb
+from goldless.meta_evaluation.rating_card import Candidates, CrashResult, CrashTest, Key, Rating
+from goldless.models.interface import ChatModel, content_hash
+from goldless.records import Response
 from goldless.runs.opening import Spending
 from goldless.runs.options import Options, check_options
 from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.signature import Signature
-from goldless.studies import Study
+from goldless.statistics.effects import EffectSize, paired_d, pooled_smd
+from goldless.statistics.standings import holm, sign_flip_p
+from goldless.studies import Study, study_from_records
+
+DEFAULT_REFERENCES = 2
+"""Peers that a response is held against, as in the GEM paper."""
+DEFAULT_RESPONSES = 300
+"""Most responses that are perturbed, as many as the paper's candidates."""
+DEFAULT_MARGIN = 0.2
+"""The effect that counts as none: Cohen's "small"."""
+_Sample = tuple[str, float | None, float | None]
+"""Task, score before and score after; None: missing."""
+UNBOUNDED = "every score moves from one value to another: the effect has no bound"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,55 +60,6 @@ class CrashOptions:
     """Chat model for the perturbations that need one."""
     margin: float = DEFAULT_MARGIN
     """An effect nearer to 0 than this counts as none."""
-
-
-@dataclass(frozen=True, slots=True)
-class CrashTest:
-    """What metrics did under perturbations."""
-
-    source: Study
-    """The study that was tested on."""
-    results: tuple[CrashResult, ...]
-    signatures: Mapping[str, str]
-    """By metric."""
-    perturbed: tuple[PerturbedText, ...]
-    candidates: Candidates
-    margin: float
-    level: float
-    spending: tuple[Spending, ...] = ()
-    problems: Mapping[str, int] = field(default_factory=dict)
-    """Why texts, evidence or scores are missing, with how often."""
-    asked: int = 0
-    """Texts and evidence that models were asked for."""
-    open: int = 0
-    """Of these, missing for a cause that may pass: the same command would try them again."""
-
-    @property
-    def study(self) -> str:
-        """Name of the study."""
-        return self.source.name
-
-    def of(self, metric: str) -> tuple[CrashResult, ...]:
-        """The results of one metric."""
-        return tuple(result for result in self.results if result.metric == metric)
-
-    @property
-    def unscored(self) -> tuple[str, ...]:
-        """Metrics that scored none of the changed responses."""
-        return tuple(
-            metric
-            for metric in self.metrics
-            if any(one.missing for one in self.of(metric)) and not any(one.samples for one in self.of(metric))
-        )
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """The metrics, in order."""
-        return tuple(self.signatures)
-
-    def count(self, metric: str, rating: Rating) -> int:
-        """How many perturbations a metric passed, failed, or was not shown to do either."""
-        return sum(result.rating == rating for result in self.of(metric))
 
 
 Perturbed = Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
@@ -119,9 +80,11 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
         (perturbation, [text for text in texts if (text.task, text.agent) in candidates.peers])
         for perturbation, texts in perturbed.values()
     ]
-    settings = _settings(study, options, crash, candidates, perturbed)
-    if writing:
-        settings = {"perturbations": settings["perturbations"], "writer": writing[0].model, **settings}
+    settings = {
+        "perturbations": "+".join(perturbed),
+        **({"writer": writing[0].model} if writing else {}),
+        **_settings(study, options, crash, candidates),
+    }
     evidence, written = scored.collected.evidence, _written(perturbed)
     return CrashTest(
         source=study,
@@ -150,12 +113,9 @@ def _written(perturbed: Perturbed) -> list[PerturbedText]:
     return [text for perturbation, texts in perturbed.values() if perturbation.needs_writer for text in texts]
 
 
-def _settings(
-    study: Study, options: Options, crash: CrashOptions, candidates: Candidates, perturbed: Perturbed
-) -> dict[str, str]:
+def _settings(study: Study, options: Options, crash: CrashOptions, candidates: Candidates) -> dict[str, str]:
     """What the signatures of all metrics say of the crash test."""
     return {
-        "perturbations": "+".join(perturbed),
         "responses": f"{len(candidates.peers)}of{candidates.of}",
         "candidates": "all" if crash.agents is None else "+".join(crash.agents),
         "references": str(crash.references) if isinstance(crash.references, int) else "+".join(crash.references),
@@ -232,12 +192,240 @@ def _quiet(_done: int, _total: int) -> None:
 def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence: Evidence) -> dict[str, int]:
     examples = evidence.examples
     found = {f"{kind}, for example: {examples[kind]}": count for kind, count in sorted(evidence.failures.items())}
-    for name, (_, texts) in perturbed.items():
-        for text in texts:
-            if text.failure is not None:
-                key = f"{name}: {text.failure.kind}: {text.failure.message}"
-                found[key] = found.get(key, 0) + 1
-    for metric, one in scores.items():
-        for problem, count in one.problems.items():
-            found[f"{metric}: {problem}"] = count
+    missing = [(name, text.failure) for name, (_, texts) in perturbed.items() for text in texts]
+    found |= Counter(f"{name}: {one.kind}: {one.message}" for name, one in missing if one is not None)
+    return found | {f"{name}: {problem}": n for name, one in scores.items() for problem, n in one.problems.items()}
+
+
+# --- who is tested, against whom -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A candidate's response as a perturbation changed it."""
+
+    task: str
+    agent: str
+    """Whose response it was made from."""
+    perturbation: str
+    name: str
+    """The agent that it is in the study."""
+    peers: Mapping[str, str | None]
+    """What it is held against in the place of each peer of the original; None: that peer could not be perturbed."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashStudy:
+    """The responses, their perturbed copies and their peers as one study."""
+
+    study: Study
+    copies: tuple[Copy, ...]
+    pairing: Mapping[Key, tuple[str, ...]]
+    """The peers of each response and each copy."""
+
+
+def choose_candidates(
+    study: Study,
+    *,
+    agents: Sequence[str] | None = None,
+    references: int | Sequence[str] = DEFAULT_REFERENCES,
+    most: int = DEFAULT_RESPONSES,
+    seed: int = 0,
+) -> Candidates:
+    """Responses of the agents named, or of all, that have a peer; at most so many, drawn by the seed.
+
+    ``references``: the agents that serve as peers, or how many of the others do: the next ones around a circle that
+    the seed draws, so that an agent has the same peers on every task that they answered.
+    """
+    known = [agent.agent for agent in study.agents]
+    _check_choice(known, agents, references, most)
+    circle = sorted(known, key=lambda name: content_hash("references", seed, name))
+    found: dict[Key, tuple[str, ...]] = {}
+    for task, responses in study:
+        there = {response.agent for response in responses}
+        for agent in [name for name in known if name in there and (agents is None or name in agents)]:
+            place = circle.index(agent)
+            around = [name for name in (*circle[place + 1 :], *circle[:place]) if name in there]
+            peers = around[:references] if isinstance(references, int) else [n for n in around if n in references]
+            if peers:
+                found[task.task, agent] = tuple(peers)
+    if not found:
+        raise MetricError(
+            f"{study.name}: no response has a peer to be held against; a crash test needs tasks that at least two "
+            "agents answered"
+        )
+    drawn = set(sorted(found, key=lambda key: content_hash("candidate", seed, *key))[:most])
+    return Candidates({key: peers for key, peers in found.items() if key in drawn}, len(found))
+
+
+def _check_choice(
+    known: Sequence[str], agents: Sequence[str] | None, references: int | Sequence[str], most: int
+) -> None:
+    if most < 1:
+        raise UserError(f"at least 1 response is needed for a crash test, not {most}")
+    for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
+        if name not in known:
+            raise UserError(f"no agent {name!r} in the study{nearest(name, known)}")
+    if isinstance(references, int) and references < 1:
+        raise UserError(f"a response is held against at least 1 peer, not {references}")
+
+
+def needed_responses(study: Study, candidates: Candidates, perturbation: Perturbation) -> list[Response]:
+    """The responses that a perturbation is applied to."""
+    keys = dict.fromkeys(candidates.peers)
+    if perturbation.scope == "everybody":
+        keys |= dict.fromkeys(candidates.references)
+    return _responses(study, keys)
+
+
+def crash_study(
+    study: Study, candidates: Candidates, perturbed: Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
+) -> CrashStudy:
+    """The responses and their peers as they are, and a copy of each under every perturbation that changed it.
+
+    A perturbation of everybody holds a copy against copies; where a peer could not be perturbed, the pair is left out.
+    """
+    originals = _responses(study, dict.fromkeys((*candidates.peers, *candidates.references)))
+    copies: list[Copy] = []
+    copied: list[Response] = []
+    for perturbation, texts in perturbed.values():
+        made = {(text.task, text.agent): text for text in texts if text.text is not None}
+        mine = _copies(candidates, perturbation, made)
+        kept = made if perturbation.scope == "everybody" else {(copy.task, copy.agent): None for copy in mine}
+        copies += mine
+        copied += [Response(t.task, t.copy, t.text or "") for key, t in made.items() if key in kept]
+    if clash := {response.agent for response in originals} & {response.agent for response in copied}:
+        raise UserError(f"an agent of the study is called {min(clash)!r}, as a perturbed copy would be")
+    pairing = dict(candidates.peers)
+    pairing |= {(c.task, c.name): tuple(peer for peer in c.peers.values() if peer is not None) for c in copies}
+    kept_tasks = {task for task, _ in pairing}
+    tasks = [study.task(task) for task in study.tasks if task in kept_tasks]
+    return CrashStudy(study_from_records(tasks, [*originals, *copied], name=study.name), tuple(copies), pairing)
+
+
+def _copies(candidates: Candidates, perturbation: Perturbation, made: Mapping[Key, PerturbedText]) -> list[Copy]:
+    """The candidates' responses that were changed, with what each is held against."""
+    found = []
+    for (task, agent), peers in candidates.peers.items():
+        text = made.get((task, agent))
+        if text is None or text.unchanged:
+            continue
+        held: dict[str, str | None] = {peer: peer for peer in peers}
+        if perturbation.scope == "everybody":
+            held = {peer: made[task, peer].copy if (task, peer) in made else None for peer in peers}
+        found.append(Copy(task, agent, perturbation.name, text.copy, held))
     return found
+
+
+def _responses(study: Study, keys: Iterable[Key]) -> list[Response]:
+    return [found for task, agent in keys if (found := study.response(task, agent)) is not None]
+
+
+# --- the effect of each perturbation ---------------------------------------------------------------------------------
+
+
+def crash_results(
+    scores: MetricScores,
+    perturbed: Iterable[tuple[Perturbation, Sequence[PerturbedText]]],
+    copies: Sequence[Copy],
+    *,
+    options: Options,
+    margin: float,
+) -> list[CrashResult]:
+    """The effect of every perturbation on a metric's scores, with p corrected for all of them.
+
+    ``perturbed``: each perturbation with what became of the responses that were to be perturbed.
+    """
+    pairs = pair_scores(scores) if scores.metric.needs.verdicts is None else {}
+    responses = response_scores(scores)
+    rows = []
+    for perturbation, texts in perturbed:
+        own = [copy for copy in copies if copy.perturbation == perturbation.name]
+        if pairs:  # a sample for every pair, as in the paper
+            held = [(copy, peer, other or "") for copy in own for peer, other in copy.peers.items()]
+            samples = [(c.task, pairs.get((c.task, c.agent, p)), pairs.get((c.task, c.name, o))) for c, p, o in held]
+        else:
+            samples = [(c.task, responses.get((c.task, c.agent)), responses.get((c.task, c.name))) for c in own]
+        rows.append(_crash_result(scores.metric.name, perturbation, texts, samples, options=options, margin=margin))
+    return [replace(row, p_holm=p) for row, p in zip(rows, holm([row.p for row in rows]), strict=True)]
+
+
+def _crash_result(
+    metric: str,
+    perturbation: Perturbation,
+    texts: Sequence[PerturbedText],
+    samples: Sequence[_Sample],
+    *,
+    options: Options,
+    margin: float,
+) -> CrashResult:
+    """The effect of a perturbation; responses that it left as they were are counted, and are in no effect."""
+    tasks = [task for task, _, _ in samples]
+    before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
+    both = ~(np.isnan(before) | np.isnan(after))
+    p = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
+    smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
+    rating, reason = rate(perturbation.must, smd, margin=margin)
+    if smd.note == UNBOUNDED and p is not None and p < 1 - options.level:
+        rises = bool(after[both][0] > before[both][0])
+        rating, reason = ("fail", "rises") if rises else ("pass", "falls")
+    return CrashResult(
+        metric=metric,
+        perturbation=perturbation.name,
+        kind=perturbation.kind,
+        must=perturbation.must,
+        rating=rating,
+        reason=reason if samples else "it changed no response",
+        mean_before=float(before[both].mean()) if both.any() else None,
+        mean_after=float(after[both].mean()) if both.any() else None,
+        smd=smd,
+        paired=paired_d(after - before, clusters=tasks, level=options.level),
+        p=p,
+        p_holm=None,
+        samples=int(both.sum()),
+        responses=len(texts),
+        unchanged=sum(text.unchanged for text in texts),
+        not_made=sum(text.text is None for text in texts),
+        missing=int((~both).sum()),
+    )
+
+
+def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options: Options) -> EffectSize:
+    """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
+    n = len(set(tasks))
+    if n < 2:
+        return EffectSize(None, None, None, n, options.level, f"no effect size: n = {n}, at least 2 tasks are needed")
+    if (before == after).all():
+        return EffectSize(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
+    if len({*before.tolist()}) == len({*after.tolist()}) == 1:
+        return EffectSize(None, None, None, n, options.level, UNBOUNDED)
+    return pooled_smd(before, after, clusters=tasks, level=options.level)
+
+
+def _task_means(differences: FloatArray, tasks: Sequence[str]) -> FloatArray:
+    """The mean difference of each task that has one."""
+    by_task: dict[str, list[float]] = {}
+    for task, difference in zip(tasks, differences.tolist(), strict=True):
+        if difference == difference:  # noqa: PLR0124 - not NaN
+            by_task.setdefault(task, []).append(difference)
+    return np.array([sum(values) / len(values) for values in by_task.values()])
+
+
+def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
+    """Whether an effect is what a sound metric shows, and why.
+
+    A degradation passes where the whole interval lies below 0, and fails where the metric is shown not to fall by
+    more than the margin. A manipulation fails where the whole interval lies above 0, and passes where the metric is
+    shown not to rise by more than the margin. Otherwise the interval is too wide to tell.
+    """
+    if smd.value is None or smd.low is None or smd.high is None:
+        return "not shown", smd.note or "no interval"
+    if must == "fall":
+        falls, stays = smd.high < 0, smd.low > -margin
+        if falls or not stays:
+            return ("pass", "falls") if falls else ("not shown", "interval too wide")
+        return "fail", "rises" if smd.low > 0 else f"does not fall by {margin:g}"
+    rises, stays = smd.low > 0, smd.high <= max(margin, 0)
+    if rises or not stays:
+        return ("fail", "rises") if rises else ("not shown", "interval too wide")
+    return "pass", "falls" if smd.high < 0 else f"does not rise by {margin:g}"

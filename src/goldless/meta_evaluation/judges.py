@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from goldless.meta_evaluation.metric_results import Scores, response_scores, score_arrays
+from goldless.arrays import BoolArray, FloatArray
 from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import (
     Convention,
@@ -24,11 +24,16 @@ from goldless.metrics.judgement_table import (
 )
 from goldless.metrics.label_agreement import PairCredits, panel_credits, reviewer_credits, score_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.runs.evaluation import Evaluation
+from goldless.runs.evaluation import Evaluation, MetricOutcome
+from goldless.runs.outcomes import MetricScores
 from goldless.runs.review_outcome import shares_by_agent
 from goldless.signature import table_hash
+from goldless.statistics.standings import score_table
 from goldless.studies import Study
 
+Scores = Mapping[tuple[str, str], float | None]
+"""The score of each task and agent; None: missing."""
+Results = MetricScores | MetricOutcome
 Kind = Literal["metric", "reviewer", "panel", "scores"]
 PANEL = "panel"
 
@@ -155,3 +160,35 @@ def recorded_scales(study: Study) -> dict[str, list[str]]:
 def agent_names(study: Study) -> tuple[str, ...]:
     """The agents of a study."""
     return tuple(agent.agent for agent in study.agents)
+
+
+# --- what metrics said -----------------------------------------------------------------------------------------------
+
+
+def response_scores(results: Results, *, only_asked: bool = False) -> dict[tuple[str, str], float | None]:
+    """The score of each response; ``only_asked``: of those of which a pair was to be scored."""
+    rows = results.responses.filter(pl.col("asked") > 0) if only_asked else results.responses
+    return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
+
+
+def pair_scores(results: Results) -> dict[tuple[str, str, str], float | None]:
+    """The score of each task, agent and peer."""
+    rows = results.pairs.select("task", "agent", "peer", "score")
+    return {(task, agent, peer): score for task, agent, peer, score in rows.iter_rows()}
+
+
+def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str]) -> tuple[FloatArray, BoolArray]:
+    """Scores as [tasks, agents], NaN where there is none, and which of them were asked for."""
+    task_number, agent_number = numbers(tasks), numbers(agents)
+    task = np.array([task_number[name] for name, _ in scores], dtype=np.int64)
+    agent = np.array([agent_number[name] for _, name in scores], dtype=np.int64)
+    # None becomes NaN
+    score = np.array(list(scores.values()), dtype=np.float64)
+    asked = np.zeros((len(tasks), len(agents)), dtype=np.bool_)
+    asked[task, agent] = True
+    return score_table(task, agent, score, tasks=len(tasks), agents=len(agents)), asked
+
+
+def numbers(names: Sequence[str]) -> dict[str, int]:
+    """The place of each name."""
+    return {name: number for number, name in enumerate(names)}

@@ -1,24 +1,129 @@
-"""The rating card of a crash test: as tables, as plain data, as a badge, and as a folder."""
+"""What metrics did in a crash test, and their rating card: as tables, as plain data, as a badge, and as a folder."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
 from goldless.files import write_text, write_whole
-from goldless.meta_evaluation.crash_ratings import RATINGS, CrashResult
-from goldless.meta_evaluation.crash_test import CrashTest
-from goldless.meta_evaluation.perturbations.perturbation import Must
+from goldless.meta_evaluation.perturbations.perturbation import Kind, Must, PerturbedText
 from goldless.models.interface import content_hash
 from goldless.reports.formats import Colour, badge_svg
 from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.runs.opening import Spending
 from goldless.runs.store import check_writable, finish_folder
+from goldless.statistics.effects import EffectSize
+from goldless.studies import Study
+
+Rating = Literal["pass", "fail", "not shown"]
+RATINGS: tuple[Rating, ...] = ("pass", "fail", "not shown")
+Key = tuple[str, str]
+"""Task and agent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Candidates:
+    """The responses to be perturbed, with the peers each is held against."""
+
+    peers: Mapping[Key, tuple[str, ...]]
+    of: int
+    """Responses that could have been taken."""
+
+    @property
+    def references(self) -> tuple[Key, ...]:
+        """The responses that serve as peers, each once."""
+        return tuple(dict.fromkeys((task, peer) for (task, _), peers in self.peers.items() for peer in peers))
+
+
+@dataclass(frozen=True, slots=True)
+class CrashResult:
+    """One metric under one perturbation."""
+
+    metric: str
+    perturbation: str
+    kind: Kind
+    must: Must
+    rating: Rating
+    reason: str
+    """Why it is rated so."""
+    mean_before: float | None
+    mean_after: float | None
+    smd: EffectSize
+    """Pooled, as the paper defines it."""
+    paired: EffectSize
+    """Mean difference / standard deviation of the differences."""
+    p: float | None
+    """Two-sided sign-flip test over tasks of the mean difference."""
+    p_holm: float | None
+    """Corrected for all perturbations of the metric."""
+    samples: int
+    """Pairs, or responses where the metric scores no pairs, with both scores."""
+    responses: int
+    """Responses that were to be perturbed."""
+    unchanged: int
+    """Of these, left as they were by the perturbation; they are in no effect."""
+    not_made: int
+    """Of these, that could not be perturbed."""
+    missing: int
+    """Samples without one of the two scores."""
+
+
+@dataclass(frozen=True, slots=True)
+class CrashTest:
+    """What metrics did under perturbations."""
+
+    source: Study
+    """The study that was tested on."""
+    results: tuple[CrashResult, ...]
+    signatures: Mapping[str, str]
+    """By metric."""
+    perturbed: tuple[PerturbedText, ...]
+    candidates: Candidates
+    margin: float
+    level: float
+    spending: tuple[Spending, ...] = ()
+    problems: Mapping[str, int] = field(default_factory=dict)
+    """Why texts, evidence or scores are missing, with how often."""
+    asked: int = 0
+    """Texts and evidence that models were asked for."""
+    open: int = 0
+    """Of these, missing for a cause that may pass: the same command would try them again."""
+
+    @property
+    def study(self) -> str:
+        """Name of the study."""
+        return self.source.name
+
+    def of(self, metric: str) -> tuple[CrashResult, ...]:
+        """The results of one metric."""
+        return tuple(result for result in self.results if result.metric == metric)
+
+    @property
+    def unscored(self) -> tuple[str, ...]:
+        """Metrics that scored none of the changed responses."""
+        return tuple(
+            metric
+            for metric in self.metrics
+            if any(one.missing for one in self.of(metric)) and not any(one.samples for one in self.of(metric))
+        )
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The metrics, in order."""
+        return tuple(self.signatures)
+
+    def count(self, metric: str, rating: Rating) -> int:
+        """How many perturbations a metric passed, failed, or was not shown to do either."""
+        return sum(result.rating == rating for result in self.of(metric))
+
+
+# --- the card --------------------------------------------------------------------------------------------------------
 
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
@@ -159,9 +264,9 @@ def badge_file(metric: str) -> str:
 def card_markdown(test: CrashTest) -> str:
     """The whole card, a badge for each metric first."""
     badges = [f"![crash test of {m}: {badge(test, m)[0]}]({badge_file(m)})" for m in test.metrics]
-    tables = [metric_table(test, metric).to_markdown() for metric in test.metrics]
-    overview = [overview_table(test).to_markdown()] if len(test.metrics) > 1 else []
-    return "\n".join([*badges, "", *overview, *tables, reading(test), ""])
+    *tables, last = [table.to_markdown() for table in card_tables(test)]
+    overview_first = [last, *tables] if tables else [last]
+    return "\n".join([*badges, "", *overview_first, reading(test), ""])
 
 
 def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
@@ -176,18 +281,11 @@ def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
     for metric in test.metrics:
         message, colour = badge(test, metric)
         write_text(folder / badge_file(metric), badge_svg(f"{metric} crash test", message, colour))
+    names = ("task", "agent", "perturbation", "text")
+    schema = {**dict.fromkeys(names, pl.String), "unchanged": pl.Boolean, "failure": pl.String}
     rows = [
-        (t.task, t.agent, t.perturbation, t.text, t.unchanged, None if t.failure is None else t.failure.kind)
-        for t in test.perturbed
+        {**{name: getattr(one, name) for name in schema}, "failure": one.failure and one.failure.kind}
+        for one in test.perturbed
     ]
-    schema = {
-        "task": pl.String,
-        "agent": pl.String,
-        "perturbation": pl.String,
-        "text": pl.String,
-        "unchanged": pl.Boolean,
-        "failure": pl.String,
-    }
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    write_whole(folder / "perturbed.parquet", frame.write_parquet)
+    write_whole(folder / "perturbed.parquet", pl.DataFrame(rows, schema=schema).write_parquet)
     return finish_folder(folder, "crashtest", test.source, test.spending)

@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TypedDict
 
+import numpy as np
+
+from goldless.arrays import FloatArray
 from goldless.runs.options import Options, check_options
-
-
-class Draws(TypedDict):
-    """Given to the statistics as it is."""
-
-    seed: int
-    resamples: int
-    level: float
+from goldless.statistics.bootstrap import Draws
 
 
 def draws_of(options: Options) -> Draws:
     """What the options say of it; they are checked, and may name no metric."""
     check_options(options if options.metrics else replace(options, metrics=Options().metrics))
     return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
+
+
+def agent_means(tables: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Agents' means over drawn tasks on which both tables [2, tasks, agents] have a value: [draws, agents] for each.
+
+    ``counts``: how often each task is drawn, [draws, tasks]. NaN: no such task.
+    """
+    both = ~np.isnan(tables).any(axis=0)
+    drawn = counts @ both
+    means = []
+    for table in np.where(both, tables, 0.0):
+        mean = np.full(drawn.shape, np.nan)
+        np.divide(counts @ table, drawn, out=mean, where=drawn > 0)
+        means.append(mean)
+    return means[0], means[1]

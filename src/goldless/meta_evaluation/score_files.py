@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.metric_results import Scores
+from goldless.meta_evaluation.judges import Scores
 from goldless.studies import Study
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once
 from goldless.studies.tables import ALLOWED, Source, is_table

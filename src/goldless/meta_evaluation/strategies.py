@@ -12,8 +12,9 @@ from functools import partial
 from typing import Literal
 
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, Writer, made_side_by_side, written
-from goldless.meta_evaluation.perturbations.replacements import NULL_REVIEW, NULL_TEXT
+from goldless.meta_evaluation.perturbations.degradations import NULL_REVIEW, NULL_TEXT
+from goldless.meta_evaluation.perturbations.perturbation import MOST_TOKENS, made_side_by_side, written
+from goldless.models.interface import Writer
 from goldless.records import Agent, CallFailure, Task
 
 Group = Literal["good faith", "problematic"]

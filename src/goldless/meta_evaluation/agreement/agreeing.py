@@ -10,22 +10,24 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import polars as pl
 
+from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.scales import find_scale
 from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
-from goldless.meta_evaluation.agreement.correlations import Correlation, correlations
 from goldless.meta_evaluation.agreement.results import (
     Agreement,
+    Correlation,
     CriterionAgreement,
     JudgeAgreement,
     JudgeComparison,
     LabelCounts,
+    correlations,
 )
 from goldless.meta_evaluation.judges import (
     Judge,
+    Scores,
     agent_names,
     judgement_arrays,
     judgements_hash,
@@ -34,8 +36,7 @@ from goldless.meta_evaluation.judges import (
     reviewer_judges,
     scoring_judge,
 )
-from goldless.meta_evaluation.metric_results import Scores
-from goldless.meta_evaluation.resampling import Draws, draws_of
+from goldless.meta_evaluation.resampling import draws_of
 from goldless.meta_evaluation.score_files import GivenScores, check_given, read_score_files
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
@@ -46,12 +47,11 @@ from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+from goldless.statistics.bootstrap import FEW_TASKS, Draws, task_intervals
 from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import compare_all
 from goldless.studies import Study
 
-FloatArray = npt.NDArray[np.float64]
 Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
 
 

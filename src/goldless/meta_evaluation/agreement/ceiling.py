@@ -12,19 +12,16 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from goldless.meta_evaluation.metric_results import numbers
-from goldless.meta_evaluation.resampling import Draws
+from goldless.arrays import FloatArray, IntArray
+from goldless.meta_evaluation.judges import numbers
 from goldless.metrics.pair_labels import ROUNDING
 from goldless.records import Preference, Rating
-from goldless.statistics.bootstrap import Interval, Share, task_intervals, task_shares
+from goldless.statistics.bootstrap import Draws, Interval, Share, task_intervals, task_shares
 from goldless.statistics.rank_correlation import rank_correlations
 from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
 from goldless.statistics.standings import score_table
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 FEW_VALUES = 20
@@ -230,13 +227,18 @@ def _mean_over_tasks(rows: FloatArray, task: IntArray, draws: Draws) -> Interval
 
 
 def _one_by_one(voices: _Voices, held: _Held, draws: Draws) -> tuple[RaterAgreement, ...]:
-    own = np.where(held.rater[None] == np.arange(len(voices.raters))[:, None], held.credit[None], np.nan)
-    shares = task_shares(own, held.task, **draws)
     found = []
+    shares = _rater_shares(voices, held.credit, held.rater, held.task, draws)
     for number, (rater, share) in enumerate(zip(voices.raters, shares, strict=True)):
         mine = held.row_rater == number
         found.append(RaterAgreement(rater, share, _mean_over_tasks(held.spearman[mine], held.row_task[mine], draws)))
     return tuple(found)
+
+
+def _rater_shares(voices: _Voices, credit: FloatArray, rater: IntArray, task: IntArray, draws: Draws) -> list[Share]:
+    """Each rater's mean credit."""
+    own = np.where(rater[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
+    return task_shares(own, task, **draws)
 
 
 # --- preferences ---------------------------------------------------------------------------------------------------
@@ -253,8 +255,7 @@ def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceilin
     share = task_shares(credit[None], task, **draws)[0]
     raters: tuple[RaterAgreement, ...] = ()
     if len(voices.raters) <= LISTED_RATERS:
-        own = np.where(who[None] == np.arange(len(voices.raters))[:, None], credit[None], np.nan)
-        shares = task_shares(own, task, **draws)
+        shares = _rater_shares(voices, credit, who, task, draws)
         raters = tuple(RaterAgreement(name, one, None) for name, one in zip(voices.raters, shares, strict=True))
     tied = int(np.sum(shared & ~decided))
     return Ceiling("preferences", len(voices.raters), alpha, share, tied, None, 0, raters, named=True)

@@ -1,18 +1,22 @@
-"""What holding metrics against people gives: frozen results, and the tables made of them."""
+"""What holding metrics against people gives: accuracies, rank correlations, the ceiling, and the tables of them.
+
+Rank correlations with people's ratings are within each task, over all responses, and over the agents' means.
+"""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, nearest
 from goldless.meta_evaluation.agreement.ceiling import Ceiling, RaterAgreement
-from goldless.meta_evaluation.agreement.correlations import Correlation, Over
 from goldless.meta_evaluation.judges import Kind
+from goldless.meta_evaluation.resampling import agent_means
 from goldless.metrics.judgement_table import Convention
 from goldless.metrics.label_agreement import Accuracy
 from goldless.reports.documents.tables import (
@@ -22,8 +26,16 @@ from goldless.reports.documents.tables import (
     judge_table,
 )
 from goldless.reports.formats import code_line, markdown_cell
-from goldless.reports.report_table import ReportTable
+from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.evaluation import Evaluation
+from goldless.statistics.bootstrap import FEW_TASKS, Draws, Interval, draw_counts, task_intervals
+from goldless.statistics.rank_correlation import (
+    Coefficient,
+    levelled,
+    percentile_interval,
+    pooled_correlations,
+    rank_correlations,
+)
 
 COLUMNS = (
     *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
@@ -31,6 +43,12 @@ COLUMNS = (
 )
 """Of the long table: one row a number."""
 PEOPLE = "people"
+Over = Literal["tasks", "responses", "agents"]
+"""What a correlation is over: within each task, then the mean over tasks; all responses; the agents' means."""
+Method = Literal["bootstrap-t", "t", "percentile"]
+
+ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
+NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_tau_b", "kendall": "kendall_tau_a"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +70,29 @@ class LabelCounts:
     """Pairs on which ratings and preferences say the opposite; ratings hold."""
     margin: float
     """Votes that preferences must be ahead by."""
+
+
+@dataclass(frozen=True, slots=True)
+class Correlation:
+    """One coefficient with its interval."""
+
+    coefficient: str
+    """``spearman``, ``kendall_tau_b`` or ``kendall_tau_a``."""
+    over: Over
+    value: float | None
+    """None: not defined."""
+    low: float | None
+    high: float | None
+    asked: int
+    """Tasks with two rated responses or more, rated responses, or rated agents."""
+    n: int
+    """Of these, those it rests on."""
+    undefined: int
+    """Tasks on which it is not defined; they count 0 with the papers' convention. 0 for the other two kinds."""
+    n_tasks: int
+    """Tasks that were resampled."""
+    method: Method | None
+    note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,24 +157,10 @@ class CriterionAgreement:
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
-        return {
-            "criterion": self.criterion,
-            "labels": asdict(self.labels),
-            "judges": [
-                {
-                    "name": judge.name,
-                    "kind": judge.kind,
-                    "accuracy": {**asdict(judge.accuracy), "missing": judge.accuracy.missing},
-                    "correlations": [asdict(one) for one in judge.correlations],
-                    "signature": judge.signature,
-                }
-                for judge in self.judges
-            ],
-            "comparisons": [asdict(one) for one in self.comparisons],
-            "ceiling": asdict(self.ceiling),
-            "signature": self.signature,
-            "notes": list(self.notes),
-        }
+        data = asdict(self)
+        for one, judge in zip(data["judges"], self.judges, strict=True):
+            one["accuracy"]["missing"] = judge.accuracy.missing
+        return data
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -186,13 +213,12 @@ class Agreement:
 
     def to_csv(self) -> str:
         """One row a number, with everything that number rests on."""
-        out = io.StringIO()
-        writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-        writer.writeheader()
-        for one in self.criteria:
-            for row in _long_rows(one):
-                writer.writerow({"criterion": one.criterion, "signature": one.signature, **row})
-        return out.getvalue()
+        rows = [
+            {"criterion": one.criterion, "signature": one.signature, **row}
+            for one in self.criteria
+            for row in _long_rows(one)
+        ]
+        return ReportTable("", tuple(Column(name, name) for name in COLUMNS), tuple(rows)).to_csv()
 
     def to_markdown(self) -> str:
         """All tables as Markdown, with notes and signatures."""
@@ -277,3 +303,116 @@ def _cells(record: Any) -> dict[str, Any]:
 def _ends(record: Any) -> dict[str, Any]:
     """Value and interval alone."""
     return {name: value for name, value in _cells(record).items() if name in {"value", "low", "high", "n", "n_tasks"}}
+
+
+# --- rank correlations with ratings ----------------------------------------------------------------------------------
+
+
+def correlations(
+    scores: Sequence[FloatArray], ratings: FloatArray, *, convention: Convention, draws: Draws
+) -> list[tuple[tuple[Correlation, ...], FloatArray]]:
+    """All coefficients of each table of scores [tasks, agents] with the ratings, and Spearman's on each task.
+
+    A task counts where people rated two responses or more. Where a coefficient is not defined on it the task is left
+    out by default, and counts 0 with the papers' convention.
+    """
+    rated = (~np.isnan(ratings)).sum(axis=1) > 1
+    by_task = [_within_tasks(table[rated], ratings[rated], convention) for table in scores]
+    columns = np.concatenate([values for values, _ in by_task], axis=1)
+    within = task_intervals(columns, **draws)
+    labelled = ~np.isnan(ratings).all(axis=1)
+    found = []
+    for i, (values, undefined) in enumerate(by_task):
+        own = within[i * len(ORDER) : (i + 1) * len(ORDER)]
+        parts = [
+            *(_of_tasks(c, one, lost, len(values)) for c, one, lost in zip(ORDER, own, undefined, strict=True)),
+            *_over_responses(scores[i], ratings, draws),
+            *_over_agents(scores[i][labelled], ratings[labelled], draws),
+        ]
+        first = np.full(len(ratings), np.nan)
+        first[rated] = values[:, 0]
+        found.append((tuple(parts), first))
+    return found
+
+
+def _within_tasks(scores: FloatArray, ratings: FloatArray, convention: Convention) -> tuple[FloatArray, list[int]]:
+    """[tasks, coefficients], and on how many tasks each is not defined."""
+    values = np.stack([rank_correlations(scores, ratings, coefficient) for coefficient in ORDER], axis=1)
+    undefined = np.isnan(values).sum(axis=0).tolist()
+    return (np.nan_to_num(values, nan=0.0) if convention == "paper" else values), undefined
+
+
+def _of_tasks(coefficient: Coefficient, found: Interval, undefined: int, asked: int) -> Correlation:
+    note = "defined on no task" if found.mean is None else found.note
+    return Correlation(
+        NAMES[coefficient],
+        "tasks",
+        found.mean,
+        _held(found.low),
+        _held(found.high),
+        asked=asked,
+        n=found.n,
+        undefined=undefined,
+        n_tasks=found.n,
+        method=found.method,
+        note=note,
+    )
+
+
+def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
+    """Over all responses, whatever their task: levels of tasks count too."""
+    task = np.repeat(np.arange(len(ratings)), ratings.shape[1])
+    asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
+    found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
+    return [
+        Correlation(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note)
+        for c, one in zip(ORDER, found, strict=True)
+    ]
+
+
+def _over_agents(scores: FloatArray, ratings: FloatArray, draws: Draws) -> list[Correlation]:
+    """Over the agents' means on what is both scored and rated; intervals are percentiles over resampled tasks."""
+    tables = np.stack([scores, ratings])
+    there: BoolArray = np.asarray(~np.isnan(tables).any(axis=0))
+    counts = int((~np.isnan(ratings)).any(axis=0).sum()), int(there.any(axis=0).sum()), int(there.any(axis=1).sum())
+    whole = _agent_coefficients(tables, np.ones((1, len(ratings))))[:, 0]
+    blocks = draw_counts(len(ratings), seed=draws["seed"], resamples=draws["resamples"])
+    drawn = np.concatenate([_agent_coefficients(tables, block) for block in blocks], axis=1)
+    return [_of_agents(c, float(whole[k]), drawn[k], draws["level"], counts) for k, c in enumerate(ORDER)]
+
+
+def _of_agents(
+    coefficient: Coefficient, value: float, drawn: FloatArray, level: float, counts: tuple[int, int, int]
+) -> Correlation:
+    """``counts``: agents rated, of these scored too, and tasks."""
+    asked, used, tasks = counts
+    low, high, note = None, None, f"no interval: n = {tasks}"
+    if np.isnan(value):
+        note = "not defined: fewer than two agents, or all means alike"
+    elif tasks >= 2:
+        low, high, told = percentile_interval(drawn, level=level)
+        few = f"{tasks} tasks only: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
+        note = "; ".join(part for part in (few, told) if part)
+    return Correlation(
+        NAMES[coefficient],
+        "agents",
+        None if np.isnan(value) else value,
+        low,
+        high,
+        asked=asked,
+        n=used,
+        undefined=0,
+        n_tasks=tasks,
+        method=None if low is None else "percentile",
+        note=note or None,
+    )
+
+
+def _agent_coefficients(tables: FloatArray, counts: FloatArray) -> FloatArray:
+    """[coefficients, draws] of the agents' means over drawn tasks."""
+    first, second = map(levelled, agent_means(tables, counts))
+    return np.stack([rank_correlations(first, second, coefficient) for coefficient in ORDER])
+
+
+def _held(end: float | None) -> float | None:
+    return None if end is None else min(1.0, max(-1.0, end))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from goldless.meta_evaluation.bias.finding import find_bias
-from goldless.meta_evaluation.bias.report import BiasReport
-from goldless.meta_evaluation.bias.rows import BiasRow, Unavailable
+from goldless.meta_evaluation.bias.report import BiasReport, BiasRow, Unavailable
 
 __all__ = ["BiasReport", "BiasRow", "Unavailable", "find_bias"]

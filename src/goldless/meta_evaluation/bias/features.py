@@ -23,9 +23,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-import numpy.typing as npt
 
-from goldless.meta_evaluation.bias.rows import (
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.meta_evaluation.bias.report import (
     NO_SPREAD,
     BiasRow,
     Measured,
@@ -36,14 +36,10 @@ from goldless.meta_evaluation.bias.rows import (
     share_rows,
 )
 from goldless.meta_evaluation.bias.votes import PairGrid, Votes, toward
-from goldless.meta_evaluation.metric_results import numbers
-from goldless.meta_evaluation.resampling import Draws
+from goldless.meta_evaluation.judges import numbers
 from goldless.metrics.judgement_table import NEITHER
-from goldless.statistics.bootstrap import Share, task_intervals
+from goldless.statistics.bootstrap import Draws, Share, task_intervals
 from goldless.studies import Study
-
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 
 NO_LABELS = "no labels: only the raw rate can be shown, and a better response may have more of it"
 ROUNDING = 1e-12
@@ -186,9 +182,8 @@ def within_correlation(
         return Share(None, None, None, n, len(sums), level, note="the score does not vary at equal label"), asked
     r = float(xy / np.sqrt(xx * yy))
     if 1 - abs(r) <= ROUNDING:
-        return Share(
-            r, None, None, n, len(sums), level, note="no interval: score and feature go exactly together"
-        ), asked
+        note = "no interval: score and feature go exactly together"
+        return Share(r, None, None, n, len(sums), level, note=note), asked
     influence = sums[:, 2] / np.sqrt(xx * yy) - r / 2 * (sums[:, 0] / xx + sums[:, 1] / yy)
     linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
     (found,) = task_intervals(linear[:, None], **draws)
@@ -198,7 +193,7 @@ def within_correlation(
     return Share(r, low, high, n, found.n, level, found.method), asked
 
 
-def _varying(task: npt.NDArray[np.int64], label: FloatArray, x: FloatArray) -> BoolArray:
+def _varying(task: IntArray, label: FloatArray, x: FloatArray) -> BoolArray:
     """Which responses share their task and label with one that has more or less of the feature."""
     if not len(task):
         return np.zeros(0, dtype=np.bool_)
@@ -210,13 +205,13 @@ def _varying(task: npt.NDArray[np.int64], label: FloatArray, x: FloatArray) -> B
     return found
 
 
-def _groups(task: npt.NDArray[np.int64], label: FloatArray) -> npt.NDArray[np.int64]:
+def _groups(task: IntArray, label: FloatArray) -> IntArray:
     _, group = np.unique(np.stack([task.astype(np.float64), label], axis=1), axis=0, return_inverse=True)
-    numbered: npt.NDArray[np.int64] = group.ravel()
+    numbered: IntArray = group.ravel()
     return numbered
 
 
-def _sums_by_task(task: npt.NDArray[np.int64], label: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
+def _sums_by_task(task: IntArray, label: FloatArray, x: FloatArray, y: FloatArray) -> FloatArray:
     """[tasks, 3]: sums of squares of x and of y and of products, each less its mean in the group."""
     group = _groups(task, label)
     counts = np.bincount(group)

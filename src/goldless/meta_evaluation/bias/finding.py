@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.judges import find_judge
@@ -20,29 +20,37 @@ from goldless.meta_evaluation.bias.preferences import (
     position_rows,
     read_favours,
 )
-from goldless.meta_evaluation.bias.report import BiasReport
-from goldless.meta_evaluation.bias.reviewed import Reviewed, reviewers_judgements
-from goldless.meta_evaluation.bias.rows import Coverage, Unavailable
-from goldless.meta_evaluation.bias.votes import Orders, PairGrid, Votes, peoples_verdicts, votes_of
+from goldless.meta_evaluation.bias.report import Bias, BiasReport, Coverage, Unavailable
+from goldless.meta_evaluation.bias.votes import (
+    Orders,
+    PairGrid,
+    Reviewed,
+    Votes,
+    peoples_verdicts,
+    reviewers_judgements,
+    votes_of,
+)
 from goldless.meta_evaluation.judges import (
     agent_names,
     judgement_arrays,
     judgements_hash,
     metric_judges,
+    response_scores,
     reviewer_judges,
 )
-from goldless.meta_evaluation.metric_results import response_scores
-from goldless.meta_evaluation.resampling import Draws, draws_of
+from goldless.meta_evaluation.resampling import draws_of
 from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings, check_convention
-from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
+from goldless.runs.review_evidence import People as WhatPeopleSaid
 from goldless.runs.review_evidence import reviewer_family, what_people_said
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
-FloatArray = npt.NDArray[np.float64]
+SHARED = ("verdicts", "recorded", "seed", "resamples", "level", "budget_usd", "price", "journal", "progress", "say")
+"""What a review takes from the options of the metrics."""
 
 
 async def find_bias(
@@ -84,7 +92,7 @@ async def find_bias(
         criterion=criterion,
         margin=margin,
         task_description=task_description,
-        **_shared(options),
+        **options.some(*SHARED),
     )
     people = what_people_said(study, how)
     reviewed = await reviewers_judgements(study, how)
@@ -97,51 +105,72 @@ async def find_bias(
     evaluation = await _evaluated(study, options, reviewed)
     search = _Search(
         study=study,
-        grid=PairGrid(tuple(study.tasks), agents),
-        labels=people.labels,
-        ratings=None if people.ratings is None else people.ratings.value,
-        table=_arrays(study, reviewed, scale) if len(reviewed.rows) else None,
-        why_none=reviewed.reason,
+        how=how,
+        said=people,
+        reviewed=reviewed,
         evaluation=evaluation,
         weights=weights,
         orders=orders,
-        convention=convention,
         families=families or {},
         favours=pairs,
         draws=draws,
     )
-    found = search.everything()
-    return _report(study, options, search, reviewed, found, scale=scale, criterion=criterion)
+    return search.report()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class _Search:
     """Everything that is known, and how it is counted."""
 
     study: Study
-    grid: PairGrid
-    labels: PairLabels | None
-    ratings: FloatArray | None
-    table: PairJudgements | ResponseRatings | None
-    why_none: str | None
+    how: Options
+    said: WhatPeopleSaid
+    reviewed: Reviewed
     evaluation: Evaluation | None
     weights: Mapping[str, float] | None
     orders: Orders
-    convention: Convention
     families: Mapping[str, str]
     favours: Sequence[tuple[str, str]]
     draws: Draws
 
+    @cached_property
+    def grid(self) -> PairGrid:
+        """All pairs."""
+        return PairGrid(tuple(self.study.tasks), agent_names(self.study))
+
+    @cached_property
+    def table(self) -> PairJudgements | ResponseRatings | None:
+        """What the reviewers said; None: nothing."""
+        if not len(self.reviewed.rows):
+            return None
+        pairwise = find_judge(self.how.scale).pairwise
+        return judgement_arrays(self.study, self.reviewed.rows, self.reviewed.reviewers, pairwise=pairwise)
+
+    @cached_property
+    def people(self) -> People | None:
+        """What people said; None: there are no labels."""
+        if self.said.labels is None:
+            return None
+        ratings = None if self.said.ratings is None else self.said.ratings.value
+        return People(peoples_verdicts(self.grid, self.said.labels), ratings)
+
     def everything(self) -> Found:
         """All rows, and all that could not be measured."""
-        reviewers, metrics = self._reviewers(), self._metrics()
-        judges = [*reviewers, *metrics]
-        people = self._people()
+        reviewers: list[Votes] = []
+        if self.table is not None:
+            judges = reviewer_judges(self.table, weights=self.weights, convention=self.how.convention)
+            reviewers = [votes_of(judge, self.grid, orders=self.orders) for judge in judges]
+        everybody = [*reviewers, *(votes_of(one, self.grid) for one in metric_judges(self.evaluation, self.study))]
         alone = [judge for judge in reviewers if judge.kind == "reviewer"]
-        parts = [self._position(), *self._features(judges, people), self._gaps(alone), self._family(alone, people)]
-        parts += self._favoured(judges, people)
-        rows = [row for part, _ in parts for row in part]
-        return rows, [one for _, part in parts for one in part]
+        features = text_features(self.study, self.grid)
+        parts = [self._position()]
+        parts += [feature_rows(one, self.grid, everybody, self.people, draws=self.draws) for one in features]
+        if alone:
+            parts += [gap_rows(self.grid, alone, draws=self.draws), self._family(alone)]
+        else:
+            parts += [self._unjudged("self-preference"), self._unjudged("family preference")]
+        parts += self._favoured(everybody)
+        return [row for rows, _ in parts for row in rows], [one for _, lacking in parts for one in lacking]
 
     def coverage(self) -> tuple[Coverage, ...]:
         """What is there of the judgements and scores, whatever the convention makes of the rest."""
@@ -165,63 +194,100 @@ class _Search:
             return {name: weight for name, weight in self.weights.items() if weight}
         return dict.fromkeys(self.table.reviewers, 1.0) if len(self.table.reviewers) > 1 else {}
 
-    def _reviewers(self) -> list[Votes]:
-        if self.table is None:
-            return []
-        judges = reviewer_judges(self.table, weights=self.weights, convention=self.convention)
-        return [votes_of(judge, self.grid, orders=self.orders) for judge in judges]
-
-    def _metrics(self) -> list[Votes]:
-        return [votes_of(judge, self.grid) for judge in metric_judges(self.evaluation, self.study)]
-
-    def _people(self) -> People | None:
-        return None if self.labels is None else People(peoples_verdicts(self.grid, self.labels), self.ratings)
+    def _unjudged(self, bias: Bias) -> Found:
+        return [], [Unavailable(bias, str(self.reviewed.reason))]
 
     def _position(self) -> Found:
         if self.table is None:
-            return [], [Unavailable("position", str(self.why_none))]
+            return self._unjudged("position")
         if isinstance(self.table, ResponseRatings):
             return [], [Unavailable("position", "ratings are given to one response at a time: there is no order")]
-        return position_rows(self.table, convention=self.convention, draws=self.draws)
+        return position_rows(self.table, convention=self.how.convention, draws=self.draws)
 
-    def _features(self, judges: Sequence[Votes], people: People | None) -> list[Found]:
-        features = text_features(self.study, self.grid)
-        return [feature_rows(feature, self.grid, judges, people, draws=self.draws) for feature in features]
-
-    def _gaps(self, reviewers: Sequence[Votes]) -> Found:
-        if not reviewers:
-            return [], [Unavailable("self-preference", str(self.why_none))]
-        return gap_rows(self.grid, reviewers, draws=self.draws)
-
-    def _family(self, reviewers: Sequence[Votes], people: People | None) -> Found:
-        if not reviewers:
-            return [], [Unavailable("family preference", str(self.why_none))]
+    def _family(self, reviewers: Sequence[Votes]) -> Found:
         of_agents = {a.agent: self.families.get(a.agent) or a.family or a.agent for a in self.study.agents}
         return family_rows(
             self.grid,
             reviewers,
-            None if people is None else people.verdicts,
+            None if self.people is None else self.people.verdicts,
             agent_families=of_agents,
             reviewer_families={j.name: reviewer_family(j.name, None, self.families, of_agents) for j in reviewers},
             draws=self.draws,
         )
 
-    def _favoured(self, judges: Sequence[Votes], people: People | None) -> list[Found]:
+    def _favoured(self, judges: Sequence[Votes]) -> list[Found]:
         if not self.favours:
             return [([], [Unavailable("favour rate", "no two agents were named (--favours FIRST:SECOND)")])]
-        if people is None:
+        if self.people is None:
             return [([], [Unavailable("favour rate", "no labels")])]
-        return [favour_rows(self.grid, judges, people.verdicts, pair, draws=self.draws) for pair in self.favours]
+        return [favour_rows(self.grid, judges, self.people.verdicts, pair, draws=self.draws) for pair in self.favours]
 
+    def report(self) -> BiasReport:
+        """What was found."""
+        how, reviewed, evaluation, labels = self.how, self.reviewed, self.evaluation, self.said.labels
+        outcomes = {} if evaluation is None else evaluation.outcomes
+        counted = (
+            {} if labels is None else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties}
+        )
+        rows, unavailable = self.everything()
+        return BiasReport(
+            study=self.study.name,
+            fingerprint=self.study.fingerprint,
+            scale=how.scale,
+            convention=how.convention,
+            orders=self.orders,
+            level=how.level,
+            reviewers=reviewed.reviewers,
+            weights=self.panel_weights,
+            metrics=tuple(outcomes),
+            labels=counted,
+            coverage=self.coverage(),
+            rows=tuple(rows),
+            unavailable=tuple(unavailable),
+            signature=str(Signature("bias", self._settings())),
+            review_signature=reviewed.signature,
+            metric_signatures={name: outcome.signature for name, outcome in outcomes.items()},
+            notes=tuple(self._notes()),
+            spending=(*reviewed.spending, *(() if evaluation is None else evaluation.spending)),
+            open=reviewed.open + (0 if evaluation is None else evaluation.open),
+        )
 
-def _arrays(study: Study, reviewed: Reviewed, scale: str) -> PairJudgements | ResponseRatings:
-    return judgement_arrays(study, reviewed.rows, reviewed.reviewers, pairwise=find_judge(scale).pairwise)
+    def _notes(self) -> Iterator[str]:
+        evaluation, labels = self.evaluation, self.said.labels
+        if evaluation is not None and evaluation.raters is not None:
+            yield f"{evaluation.raters.metric} scores no responses, so it has no bias of these kinds"
+        if labels is not None and labels.n_contradicted:
+            yield f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings hold"
+        if self.weights is not None and self.table is None:
+            yield f"the weights of {', '.join(self.weights)} were not used: {self.reviewed.reason}"
 
-
-def _shared(options: Options) -> dict[str, Any]:
-    """What a review takes from the options of the metrics."""
-    names = ("verdicts", "recorded", "seed", "resamples", "level", "budget_usd", "price", "journal", "progress", "say")
-    return {name: getattr(options, name) for name in names}
+    def _settings(self) -> dict[str, str]:
+        """What the signature says."""
+        how, labels = self.how, self.said.labels
+        weights = ",".join(f"{name}={weight:.4g}" for name, weight in self.panel_weights.items())
+        asked: dict[str, str] = {}
+        if self.table is not None:
+            asked = {
+                "scale": find_judge(how.scale).name,
+                "reviewers": ",".join(self.reviewed.reviewers),
+                "panel": weights or "none",
+                "orders": self.orders,
+                "convention": how.convention,
+                "evidence": judgements_hash(self.reviewed.rows),
+            }
+        families = ",".join(f"{name}={family}" for name, family in self.families.items())
+        return {
+            **asked,
+            **({"labels": "none"} if labels is None else {"pairs": labels.rule}),
+            **({} if how.criterion is None else {"criterion": how.criterion}),
+            **({"families": families} if families else {}),
+            "length": "log2(1+words)",
+            "format": "headings+lists+bold+tables",
+            "level": f"{how.level:g}",
+            "resamples": str(how.resamples),
+            "seed": str(how.seed),
+            "study": self.study.fingerprint[:8],
+        }
 
 
 async def _evaluated(study: Study, options: Options, reviewed: Reviewed) -> Evaluation | None:
@@ -251,75 +317,3 @@ def _check_families(families: Mapping[str, str], agents: Sequence[str], reviewer
     ]
     if problems:
         raise UserError("\n".join(problems))
-
-
-def _report(
-    study: Study,
-    options: Options,
-    search: _Search,
-    reviewed: Reviewed,
-    found: Found,
-    *,
-    scale: str,
-    criterion: str | None,
-) -> BiasReport:
-    evaluation, labels = search.evaluation, search.labels
-    outcomes = {} if evaluation is None else evaluation.outcomes
-    notes = []
-    if evaluation is not None and evaluation.raters is not None:
-        notes.append(f"{evaluation.raters.metric} scores no responses, so it has no bias of these kinds")
-    if labels is not None and labels.n_contradicted:
-        notes.append(f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings hold")
-    if search.weights is not None and search.table is None:
-        notes.append(f"the weights of {', '.join(search.weights)} were not used: {search.why_none}")
-    return BiasReport(
-        study=study.name,
-        fingerprint=study.fingerprint,
-        scale=scale,
-        convention=search.convention,
-        orders=search.orders,
-        level=options.level,
-        reviewers=reviewed.reviewers,
-        weights=search.panel_weights,
-        metrics=tuple(outcomes),
-        labels={} if labels is None else {"pairs": labels.n_pairs, "decided": labels.n_decided, "tied": labels.n_ties},
-        coverage=search.coverage(),
-        rows=tuple(found[0]),
-        unavailable=tuple(found[1]),
-        signature=str(_signature(study, options, search, reviewed, scale=scale, criterion=criterion)),
-        review_signature=reviewed.signature,
-        metric_signatures={name: outcome.signature for name, outcome in outcomes.items()},
-        notes=tuple(notes),
-        spending=(*reviewed.spending, *(() if evaluation is None else evaluation.spending)),
-        open=reviewed.open + (0 if evaluation is None else evaluation.open),
-    )
-
-
-def _signature(
-    study: Study, options: Options, search: _Search, reviewed: Reviewed, *, scale: str, criterion: str | None
-) -> Signature:
-    weights = ",".join(f"{name}={weight:.4g}" for name, weight in search.panel_weights.items())
-    asked: dict[str, str] = {}
-    if len(reviewed.rows):
-        asked = {
-            "scale": find_judge(scale).name,
-            "reviewers": ",".join(reviewed.reviewers),
-            "panel": weights or "none",
-            "orders": search.orders,
-            "convention": search.convention,
-            "evidence": judgements_hash(reviewed.rows),
-        }
-    families = ",".join(f"{name}={family}" for name, family in search.families.items())
-    settings = {
-        **asked,
-        **({"labels": "none"} if search.labels is None else {"pairs": search.labels.rule}),
-        **({} if criterion is None else {"criterion": criterion}),
-        **({"families": families} if families else {}),
-        "length": "log2(1+words)",
-        "format": "headings+lists+bold+tables",
-        "level": f"{options.level:g}",
-        "resamples": str(options.resamples),
-        "seed": str(options.seed),
-        "study": study.fingerprint[:8],
-    }
-    return Signature("bias", settings)

@@ -28,8 +28,9 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.bias.rows import (
+from goldless.meta_evaluation.bias.report import (
     Bias,
     BiasRow,
     Measured,
@@ -41,13 +42,10 @@ from goldless.meta_evaluation.bias.rows import (
     share_rows,
 )
 from goldless.meta_evaluation.bias.votes import PairGrid, Votes, toward
-from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.exam_traits import Trait, consistency
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements
-from goldless.statistics.bootstrap import Share
+from goldless.statistics.bootstrap import Draws, Share
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Found = tuple[list[BiasRow], list[Unavailable]]
 
 ONE_ORDER = "judgements in one order only: ask both orders of every pair"

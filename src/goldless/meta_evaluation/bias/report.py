@@ -2,39 +2,117 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, get_args
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
-from goldless.meta_evaluation.bias.preferences import GAP
-from goldless.meta_evaluation.bias.rows import Bias, BiasRow, Coverage, Unavailable
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.meta_evaluation.judges import Kind
+from goldless.metrics.judgement_table import NEITHER
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
+from goldless.statistics.bootstrap import FEW_TASKS, Draws, Share, ShareMethod, task_intervals, task_shares
 
+Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
+JudgeKind = Kind | Literal["people", "reviewers"]
+NO_SPREAD = "no interval: all tasks say the same"
 STAR = "*: the interval, over ten tasks or more, does not hold the value of no bias"
 COLUMNS = (
-    "bias",
-    "judge",
-    "kind",
-    "measure",
-    "about",
-    "value",
-    "low",
-    "high",
-    "neutral",
-    "shown",
-    "asked",
-    "used",
-    "missing",
-    "ties",
-    "n_tasks",
-    "level",
-    "method",
-    "note",
+    *("bias", "judge", "kind", "measure", "about", "value", "low", "high", "neutral", "shown", "asked", "used"),
+    *("missing", "ties", "n_tasks", "level", "method", "note"),
 )
+"""What is said of a number, in this order."""
+SAID = (
+    *("study", "fingerprint", "scale", "convention", "orders", "level", "reviewers", "weights", "metrics", "labels"),
+    *("coverage", "rows", "unavailable", "notes", "complete", "signature", "review_signature", "metric_signatures"),
+)
+"""What is said of the whole, in this order."""
+
+
+@dataclass(frozen=True, slots=True)
+class BiasRow:
+    """One number about one judge."""
+
+    bias: Bias
+    judge: str
+    kind: JudgeKind
+    measure: str
+    """What the value is, in words."""
+    value: float | None
+    """None: not defined, ``note`` says why."""
+    low: float | None
+    """Interval from resampling tasks; None: ``note`` says why."""
+    high: float | None
+    neutral: float | None
+    """The value of a judge without this bias; None: none is known, as where the better response may be the longer."""
+    asked: int
+    """Pairs, verdicts or responses that the measure is about."""
+    used: int
+    n_tasks: int
+    level: float
+    ties: int = 0
+    """Of those used, verdicts that found neither better."""
+    about: str | None = None
+    """The agents it is about, where they are named."""
+    method: ShareMethod | None = None
+    note: str | None = None
+    pair: tuple[str, str] | None = None
+    """Of a preference gap, the two reviewers."""
+
+    @property
+    def missing(self) -> int:
+        """Asked less used: unparsable, refused, or without a score."""
+        return self.asked - self.used
+
+    @property
+    def shown(self) -> bool | None:
+        """Whether the interval lies beside the neutral value.
+
+        None: there is no interval or no neutral value, or there are fewer than ten tasks, too few to trust it.
+        """
+        if self.neutral is None or self.low is None or self.high is None or self.n_tasks < FEW_TASKS:
+            return None
+        return not self.low <= self.neutral <= self.high
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """What is said of it, by the names of the columns."""
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """What could not be measured, and why."""
+
+    bias: Bias
+    reason: str
+    judges: tuple[str, ...] = ()
+    """Whom it is about; none: everybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of what a judge was asked for is there."""
+
+    judge: str
+    kind: JudgeKind
+    of: str
+    """What is counted: judgements, or responses scored."""
+    asked: int
+    used: int
+
+    @property
+    def missing(self) -> int:
+        """Unparsable, refused, failed or without a score."""
+        return self.asked - self.used
+
+    @property
+    def cells(self) -> dict[str, Any]:
+        """What is said of it."""
+        return {**asdict(self), "missing": self.missing}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +186,7 @@ class BiasReport:
         gaps: dict[tuple[str, str], BiasRow] = {}
         names: dict[str, None] = {}
         for row in self.of("self-preference"):
-            if row.measure == GAP and row.pair is not None:
+            if row.pair is not None:
                 one, other = row.pair
                 gaps[one, other] = gaps[other, one] = row
                 names |= {one: None, other: None}
@@ -116,35 +194,17 @@ class BiasReport:
 
     def as_json(self) -> dict[str, Any]:
         """The report as plain data."""
-        return {
-            "study": self.study,
-            "fingerprint": self.fingerprint,
-            "scale": self.scale,
-            "convention": self.convention,
-            "orders": self.orders,
-            "level": self.level,
-            "reviewers": list(self.reviewers),
-            "weights": dict(self.weights),
-            "metrics": list(self.metrics),
-            "labels": dict(self.labels),
-            "coverage": [asdict(one) | {"missing": one.missing} for one in self.coverage],
-            "rows": [{name: getattr(row, name) for name in COLUMNS} | {"pair": row.pair} for row in self.rows],
+        return {name: getattr(self, name) for name in SAID} | {
+            "coverage": [one.cells for one in self.coverage],
+            "rows": [row.cells | {"pair": row.pair} for row in self.rows],
             "unavailable": [asdict(one) for one in self.unavailable],
-            "notes": list(self.notes),
-            "complete": self.complete,
-            "signature": self.signature,
-            "review_signature": self.review_signature,
-            "metric_signatures": dict(self.metric_signatures),
         }
 
     def to_csv(self) -> str:
         """Comma-separated values; the signature is the last column of every row, so that no row travels without it."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        writer.writerow([*COLUMNS, "signature"])
-        for row in self.rows:
-            writer.writerow([*(getattr(row, name) for name in COLUMNS), self._signature(row)])
-        return out.getvalue()
+        made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
+        rows = tuple({**row.cells, "signature": made.get(row.judge, self.signature)} for row in self.rows)
+        return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
     def to_markdown(self) -> str:
         """One Markdown table a measure, what is not available, and the signatures."""
@@ -173,9 +233,6 @@ class BiasReport:
             lines.append(f"{one.bias}{who}: {one.reason}")
         return lines
 
-    def _signature(self, row: BiasRow) -> str:
-        return f"{self.signature} {self.metric_signatures.get(row.judge, '')}".strip()
-
     def tables(self) -> list[ReportTable]:
         """Coverage, each measure, the preference gaps as a square."""
         columns = (
@@ -183,8 +240,7 @@ class BiasReport:
             Column("of", ""),
             *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
         )
-        rows = tuple({**asdict(one), "missing": one.missing} for one in self.coverage)
-        tables = [ReportTable("What is there", columns, rows, self.signature)]
+        tables = [ReportTable("What is there", columns, tuple(one.cells for one in self.coverage), self.signature)]
         for bias in get_args(Bias):
             groups: dict[tuple[str, str | None], list[BiasRow]] = {}
             for row in self.of(bias):
@@ -210,7 +266,7 @@ class BiasReport:
             Column("n_tasks", "tasks", "figure"),
             Column("remark", "", absent=""),
         )
-        values = tuple({**{name: getattr(row, name) for name in COLUMNS}, "remark": _remark(row)} for row in rows)
+        values = tuple({**row.cells, "remark": _remark(row)} for row in rows)
         title = _title(rows[0].bias, rows[0].measure, about, rows[0].neutral)
         return ReportTable(title, columns, values, self.signature, _star(rows))
 
@@ -226,3 +282,104 @@ def _remark(row: BiasRow) -> Cell:
 def _title(bias: Bias, measure: str, about: str | None, neutral: float | None) -> str:
     name = f"{bias.capitalize()}: {measure}" if about is None else f"{bias.capitalize()} of {about}: {measure}"
     return name if neutral is None else f"{name} (no bias: {neutral:g})"
+
+
+# --- from values to rows ---------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Measured:
+    """The single values that a share is made of, all of one judge."""
+
+    judge: str
+    kind: JudgeKind
+    values: FloatArray
+    """[items], NaN: missing or not asked."""
+    task: IntArray
+    """[items]"""
+    asked: int
+    """Of these, items that it was asked about."""
+    ties: int = 0
+    about: str | None = None
+    note: str | None = None
+    pair: tuple[str, str] | None = None
+
+
+def measured(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray, **said: Any) -> Measured:
+    """Values [tasks, items] as single values, as far as they were asked for."""
+    task = np.repeat(np.arange(len(values)), values.shape[1])
+    return Measured(judge, kind, np.where(asked, values, np.nan).ravel(), task, int(asked.sum()), **said)
+
+
+def measured_votes(judge: str, kind: JudgeKind, votes: FloatArray, asked: BoolArray, **said: Any) -> Measured:
+    """Votes [tasks, pairs] between 0 and 1 as single values; those of 0.5 are ties."""
+    ties = int(np.sum(asked & (votes == NEITHER)))
+    return measured(judge, kind, votes, asked, ties=ties, **said)
+
+
+def share_rows(
+    bias: Bias,
+    measure: str,
+    measured: Sequence[Measured],
+    *,
+    neutral: float | None,
+    draws: Draws,
+    lowest: float = 0.0,
+) -> list[BiasRow]:
+    """The mean over items of each judge's values, with an interval by tasks."""
+    rows = []
+    for one in measured:
+        used = ~np.isnan(one.values)
+        (share,) = task_shares(one.values[None, used], one.task[used], lowest=lowest, **draws)
+        if share.low is not None and share.low == share.high:
+            share = replace(share, low=None, high=None, method=None, note=share.note or NO_SPREAD)
+        rows.append(row_of(share, bias, measure, one, neutral=neutral))
+    return rows
+
+
+def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: float | None) -> BiasRow:
+    """A share as a row."""
+    return BiasRow(
+        bias=bias,
+        judge=one.judge,
+        kind=one.kind,
+        measure=measure,
+        value=share.value,
+        low=share.low,
+        high=share.high,
+        neutral=neutral,
+        asked=one.asked,
+        used=share.n,
+        n_tasks=share.n_tasks,
+        level=share.level,
+        ties=one.ties,
+        about=one.about,
+        method=share.method,
+        note="; ".join(note for note in (share.note, one.note) if note) or None,
+        pair=one.pair,
+    )
+
+
+def mean_of_shares(shares: Sequence[FloatArray], *, draws: Draws, lowest: float = 0.0) -> Share:
+    """The mean of shares, each the mean of its own values [tasks, items] but for NaN, with an interval by tasks.
+
+    All count alike, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as in
+    ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
+    are resampled together.
+    """
+    counts = [np.sum(~np.isnan(values), axis=1) for values in shares]
+    n, level = int(sum(count.sum() for count in counts)), draws["level"]
+    if not counts or not all(count.any() for count in counts):
+        return Share(None, None, None, n, 0, level, note="one of the sides has no judgement")
+    on: BoolArray = np.sum(counts, axis=0) > 0
+    tasks = int(on.sum())
+    linear = np.zeros(tasks)
+    for values, count in zip(shares, counts, strict=True):
+        share = float(np.nansum(values) / count.sum())
+        sums = np.nansum(values, axis=1)
+        linear += (share + (sums - share * count)[on] * tasks / count.sum()) / len(shares)
+    (found,) = task_intervals(linear[:, None], **draws)
+    if found.low is None or found.high is None or found.low == found.high:
+        note = found.note or NO_SPREAD
+        return Share(found.mean, None, None, n, tasks, level, note=note)
+    return Share(found.mean, max(lowest, found.low), min(1.0, found.high), n, tasks, level, found.method)

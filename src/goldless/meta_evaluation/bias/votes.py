@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+import polars as pl
 
-from goldless.meta_evaluation.bias.rows import JudgeKind
-from goldless.meta_evaluation.judges import Judge
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.errors import UserError, nearest
+from goldless.evidence import JUDGEMENTS, empty
+from goldless.meta_evaluation.bias.report import JudgeKind
+from goldless.meta_evaluation.judges import Judge, recorded_scales
 from goldless.metrics.chair import PanelVerdicts, panel_verdicts, vote_share
 from goldless.metrics.judgement_table import NEITHER, PairJudgements
 from goldless.metrics.pair_labels import PairLabels
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from goldless.models.catalogue import find_provider
+from goldless.runs.opening import Spending
+from goldless.runs.options import Options
+from goldless.runs.pipeline import review_study
+from goldless.runs.review_evidence import recorded_review
+from goldless.studies import Study
 
 Orders = Literal["each", "together"]
 """``each``: the two orders of a pair are verdicts of their own. ``together``: one vote on both."""
@@ -47,7 +53,7 @@ class PairGrid:
     def pair(self, first: str, second: str) -> tuple[int, bool]:
         """The number of a pair of agents, and whether the first one is its high."""
         one, other = self.agents.index(first), self.agents.index(second)
-        return self._number(min(one, other), max(one, other)), one > other
+        return int(self._numbers(*np.sort(np.array([one, other])))), one > other
 
     def spread(self, task: IntArray, low: IntArray, high: IntArray, values: npt.NDArray[np.generic]) -> FloatArray:
         """Values of single pairs as [tasks, pairs], NaN elsewhere."""
@@ -60,9 +66,6 @@ class PairGrid:
         """[tasks, pairs]: low less high, of a table [tasks, agents]."""
         found: FloatArray = values[:, self.low] - values[:, self.high]
         return found
-
-    def _number(self, low: int, high: int) -> int:
-        return int(self._numbers(np.array([low]), np.array([high]))[0])
 
     def _numbers(self, low: IntArray, high: IntArray) -> IntArray:
         # the rows of the upper triangle above this one hold agents - 1, agents - 2, … pairs
@@ -144,3 +147,78 @@ def _on(grid: PairGrid, verdicts: PanelVerdicts, values: FloatArray) -> Verdicts
     """Values of the pairs that verdicts are on, with which of them were asked for."""
     place = verdicts.task, verdicts.low, verdicts.high
     return Verdicts(grid.spread(*place, values), grid.spread(*place, verdicts.asked > 0) == 1)
+
+
+# --- the judgements they rest on -------------------------------------------------------------------------------------
+
+Reviewers = Sequence[Any] | Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """Judgements of reviewers, and what they cost now."""
+
+    rows: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
+    reviewers: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why there are none."""
+    spending: tuple[Spending, ...] = ()
+    signature: str | None = None
+    """Of what was asked now."""
+    open: int = 0
+    """Judgements missing for a cause that may pass."""
+
+    @property
+    def spent_usd(self) -> float:
+        """What was spent now, as far as prices are known."""
+        return sum(row.cost_usd or 0.0 for row in self.spending)
+
+
+async def reviewers_judgements(study: Study, how: Options) -> Reviewed:
+    """What the study carries of the named reviewers, of all where none is named; others are models, and asked.
+
+    With ``how.recorded`` nobody is asked.
+    """
+    recorded = recorded_scales(study)
+    known = recorded.get(how.scale, [])
+    given: Reviewers = how.reviewers
+    if not given and not known:
+        others = f" (there are some on {', '.join(recorded)})" if recorded else ""
+        return Reviewed(reason=f"no judgements on the scale {how.scale}{others}")
+    names = [] if isinstance(given, Mapping) else [one for one in given if isinstance(one, str) and one in known]
+    asked = given if isinstance(given, Mapping) else [one for one in given if one not in names]
+    _check_asked(study, how, asked, known)
+    tables = [empty(JUDGEMENTS)]
+    if names or not given:
+        found = recorded_review(study, scale=how.chosen_scale, reviewers=names, convention=how.convention)
+        tables.append(found.judgements)
+    review = await review_study(study, replace(how, reviewers=asked)) if asked else None
+    if review is not None:
+        tables.append(review.judgements)
+    # names are of the categories of their study, or plain text where there are none
+    rows = pl.concat([table.cast(pl.Schema(JUDGEMENTS)) for table in tables])
+    return Reviewed(
+        rows=rows,
+        reviewers=tuple(dict.fromkeys([*names, *rows["reviewer"]])),
+        reason=None if len(rows) else "the reviewers judged nothing",
+        spending=() if review is None else review.spending,
+        signature=None if review is None else review.signature,
+        open=0 if review is None else review.open,
+    )
+
+
+def _check_asked(study: Study, how: Options, asked: Reviewers, known: Sequence[str]) -> None:
+    """Refuse names without judgements where nobody is to be asked, or that are no models either."""
+    strange = [
+        str(name)
+        for name in asked
+        if how.recorded
+        or (known and isinstance(name, str) and find_provider(name) is None and not set(name) & set(":=/."))
+    ]
+    if strange:
+        listed = f"Reviewers it has: {', '.join(known)}." if known else "It has none at all."
+        raise UserError(
+            f"{study.name} carries no judgements of {', '.join(strange)} on the scale {how.scale}"
+            f"{nearest(strange[0], known) or '.'} {listed} A model to be asked is named as openai:MODEL or "
+            "http://HOST:PORT/v1#MODEL, without --recorded."
+        )

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from goldless.meta_evaluation.cost.journal_pace import Pace
 from goldless.reports.report_table import Cell, Column, ReportTable
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
 """``spent``: a run was charged this. ``planned``: it would be. ``estimated``: tokens of judgements by the length of the
 text or as given. ``no model``: nobody is asked. ``not known``: a metric of the user's own, which may ask anybody."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """All calls of one model that a journal holds, whatever they were made for."""
+
+    calls: int
+    tokens: int
+    usd: float | None
+    """None: the price of some was unknown."""
+    seconds: float | None
+    """Time in which at least one call was under way; None: not noted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,14 +32,14 @@ class ScaledCost:
     tasks: int
     calls: float
     tokens: float
-    tokens_low: float | None
+    tokens_low: float | None = None
     """Interval of the mean over tasks; None: too few tasks, or they do not matter."""
-    tokens_high: float | None
-    usd: float | None
+    tokens_high: float | None = None
+    usd: float | None = None
     """None: price unknown."""
-    usd_low: float | None
-    usd_high: float | None
-    seconds: float | None
+    usd_low: float | None = None
+    usd_high: float | None = None
+    seconds: float | None = None
     """None: not known."""
 
 
@@ -93,19 +105,13 @@ class CostReport:
         rows = [row.scaled for row in self.rows if row.scaled is not None]
         if not rows:
             return None
-        usd = [None if row.scaled is None else row.scaled.usd for row in self.rows]
         asked = [row.scaled for row in self.rows if row.source != "no model"]
-        seconds = [None if scaled is None else scaled.seconds for scaled in asked]
         return ScaledCost(
             self.tasks,
             calls=sum(row.calls for row in rows),
             tokens=sum(row.tokens for row in rows),
-            tokens_low=None,
-            tokens_high=None,
-            usd=None if any(one is None for one in usd) else sum(one or 0.0 for one in usd),
-            usd_low=None,
-            usd_high=None,
-            seconds=None if any(one is None for one in seconds) else sum(one or 0.0 for one in seconds),
+            usd=_sum(None if row.scaled is None else row.scaled.usd for row in self.rows),
+            seconds=_sum(None if scaled is None else scaled.seconds for scaled in asked),
         )
 
     def table(self) -> ReportTable:
@@ -146,3 +152,10 @@ class CostReport:
         """Everything as plain data."""
         total = self.total
         return {**asdict(self), "total": None if total is None else asdict(total)}
+
+
+def _sum(values: Iterable[float | None]) -> float | None:
+    """The sum; None: one of the values is not known."""
+    found = list(values)
+    known = [value for value in found if value is not None]
+    return sum(known) if len(known) == len(found) else None

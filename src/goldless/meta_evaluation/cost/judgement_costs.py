@@ -8,14 +8,13 @@ panel with such a reviewer has no cost, rather than one of 0.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import polars as pl
 
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.evidence import JudgementEvidence, judgement_rows
 from goldless.judging.exams.items import all_pairs, both_orders
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import is_local, open_model, unopened_identity
@@ -74,12 +73,9 @@ class ReviewerCost:
     def as_row(self) -> dict[str, Any]:
         """The cost as plain data."""
         price = self.price
+        names = ("reviewer", "judgements", "tokens", "tokens_a_judgement", "tokens_from")
         return {
-            "reviewer": self.reviewer,
-            "judgements": self.judgements,
-            "tokens": self.tokens,
-            "tokens_a_judgement": self.tokens_a_judgement,
-            "tokens_from": self.tokens_from,
+            **{name: getattr(self, name) for name in names},
             "input_usd_per_million": None if price is None else price.input_usd,
             "output_usd_per_million": None if price is None else price.output_usd,
             "price_from": self.price_from,
@@ -115,19 +111,15 @@ def reviewer_costs(
 ) -> dict[str, ReviewerCost]:
     """What the judgements of a review cost, by reviewer. ``prices``: by reviewer, before any price table."""
     names = [reviewer.name for reviewer in review.reviewers]
-    prices = prices or {}
-    check_priced(prices, names)
-    check_tokens(tokens_a_judgement)
-    rows: dict[str, list[JudgementEvidence]] = {name: [] for name in names}
-    for row in judgement_rows(review.judgements):
-        rows[row.reviewer].append(row)
     counted = _recorded_tokens(study, options) if options.recorded else _measured_tokens(review)
-    counter = _Counter(study, options, prices, tokens_a_judgement)
+    counter = _Counter(study, options, names, prices, tokens_a_judgement)
+    first = pl.when(pl.col("second").is_null()).then("agent").otherwise("first")
+    written = pl.col("output").fill_null("").str.len_chars() // CHARACTERS_A_TOKEN + 1
     found = {}
     for name in names:
-        asked = [(row.task, row.first, row.second) for row in rows[name]]
-        written = sum(REPLY_TOKENS if not r.output else len(r.output) // CHARACTERS_A_TOKEN + 1 for r in rows[name])
-        found[name] = counter.cost(name, asked, float(written), counted.get(name))
+        own = review.judgements.filter(pl.col("reviewer") == name).select("task", first, "second", written=written)
+        asked = own.drop("written").rows()
+        found[name] = counter.cost(name, asked, float(own["written"].sum()), counted.get(name))
     return found
 
 
@@ -135,10 +127,24 @@ class _Counter:
     """What judgements of several reviewers cost, by what is known of their tokens."""
 
     def __init__(
-        self, study: Study, options: Options, prices: Mapping[str, Price], tokens_a_judgement: float | None
+        self,
+        study: Study,
+        options: Options,
+        names: Sequence[str],
+        prices: Mapping[str, Price] | None,
+        tokens_a_judgement: float | None,
     ) -> None:
-        self._study, self._options, self._prices, self._given = study, options, prices, tokens_a_judgement
-        self._sizes: dict[tuple[str, Asked], int] = {}
+        """Refuse prices of reviewers that are not there, and a number of tokens that no judgement has."""
+        strange = [name for name in prices or {} if name not in names]
+        if strange:
+            hints = "; ".join(f"{name!r}{nearest(name, names)}" for name in strange)
+            raise UserError(f"a price came for {hints}, and the reviewers are {', '.join(names)}")
+        if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
+            raise UserError(
+                f"{tokens_a_judgement} tokens a judgement came; give a number above 0, such as 1000, or leave it out"
+            )
+        self._study, self._options, self._prices, self._given = study, options, prices or {}, tokens_a_judgement
+        self._known: dict[tuple[str, Asked], int] = {}
 
     def cost(
         self, name: str, asked: Sequence[Asked], written: float, counted: tuple[float, float] | None = None
@@ -152,10 +158,26 @@ class _Counter:
             source = "recorded" if self._options.recorded else "measured"
             tokens = (counted[0] * len(asked), counted[1] * len(asked))
         else:
-            read = _read(self._study, self._options, name, asked, self._sizes)
+            read = sum(self._sizes(name, asked))
             source, tokens = "estimated", (float(read), written)
         price, price_from = _price(name, self._prices, self._options)
         return ReviewerCost(name, len(asked), *tokens, tokens_from=source, price=price, price_from=price_from)
+
+    def _sizes(self, reviewer: str, asked: Sequence[Asked]) -> Iterator[int]:
+        """Tokens of the questions at four characters each; those asked of several reviewers are made once."""
+        described = self._options.descriptions.get(reviewer, self._options.task_description)
+        texts: dict[str, dict[str, str]] = {}
+        for key in asked:
+            if (described, key) not in self._known:
+                task, first, second = key
+                if task not in texts:
+                    texts[task] = {response.agent: response.text for response in self._study.responses(task)}
+                shown = texts[task].get(first, ""), None if second is None else texts[task].get(second, "")
+                prompt = self._study.task(task).prompt
+                messages = self._options.chosen_scale.messages(*shown, prompt=prompt, task_description=described)
+                characters = sum(len(message.content) for message in messages)
+                self._known[described, key] = characters // CHARACTERS_A_TOKEN + 1
+            yield self._known[described, key]
 
 
 def _recorded_tokens(study: Study, options: Options) -> dict[str, tuple[float, float]]:
@@ -207,10 +229,8 @@ def planned_reviewer_costs(
     tokens_a_judgement: float | None = None,
 ) -> dict[str, ReviewerCost]:
     """What asking the reviewers about everything would cost, by the text of the questions. Nothing is asked."""
-    named, prices = named_reviewers(options.reviewers), prices or {}
-    check_priced(prices, list(named))
-    check_tokens(tokens_a_judgement)
-    counter = _Counter(study, options, prices, tokens_a_judgement)
+    named = named_reviewers(options.reviewers)
+    counter = _Counter(study, options, list(named), prices, tokens_a_judgement)
     found = {}
     for name, given in named.items():
         asked = [(q.task, q.first, q.second) for q in _questions(study, options, name, _identity(given))]
@@ -229,33 +249,7 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
     return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
 
 
-# --- sizes and prices ----------------------------------------------------------------------------------------------
-
-
-def _read(
-    study: Study,
-    options: Options,
-    reviewer: str,
-    asked: Sequence[Asked],
-    sizes: dict[tuple[str, Asked], int],
-) -> int:
-    """Tokens of the questions at four characters each; ``sizes`` keeps those asked of several reviewers."""
-    described = options.descriptions.get(reviewer, options.task_description)
-    scale = options.chosen_scale
-    texts: dict[str, dict[str, str]] = {}
-    total = 0
-    for key in asked:
-        size = sizes.get((described, key))
-        if size is None:
-            task, first, second = key
-            if task not in texts:
-                texts[task] = {response.agent: response.text for response in study.responses(task)}
-            shown = texts[task].get(first, ""), None if second is None else texts[task].get(second, "")
-            messages = scale.messages(*shown, prompt=study.task(task).prompt, task_description=described)
-            size = sum(len(message.content) for message in messages) // CHARACTERS_A_TOKEN + 1
-            sizes[described, key] = size
-        total += size
-    return total
+# --- prices ----------------------------------------------------------------------------------------------
 
 
 def _price(name: str, prices: Mapping[str, Price], options: Options) -> tuple[Price | None, PriceFrom]:
@@ -304,17 +298,3 @@ def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
             "not negative, such as gpt4=40 or open-model=0"
         )
     return found
-
-
-def check_priced(prices: Mapping[str, Price], names: Sequence[str]) -> None:
-    """Refuse prices of reviewers that are not there."""
-    strange = [name for name in prices if name not in names]
-    if strange:
-        hints = "; ".join(f"{name!r}{nearest(name, names)}" for name in strange)
-        raise UserError(f"a price came for {hints}, and the reviewers are {', '.join(names)}")
-
-
-def check_tokens(tokens: float | None) -> None:
-    """Refuse a number of tokens that no judgement has."""
-    if tokens is not None and not 0 < tokens < math.inf:
-        raise UserError(f"{tokens} tokens a judgement came; give a number above 0, such as 1000, or leave it out")

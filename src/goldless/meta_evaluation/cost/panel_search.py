@@ -22,16 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError
-from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.chair import TIED, panel_verdicts
 from goldless.metrics.judgement_table import Convention, PairJudgements
 from goldless.metrics.label_agreement import PairCredits, reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.bootstrap import Draws, task_intervals
 
-FloatArray = npt.NDArray[np.float64]
-BoolArray = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
 
 LEAST_COVERAGE = 0.5

@@ -28,7 +28,6 @@ from goldless.meta_evaluation.cost.panel_search import (
     search_panels,
 )
 from goldless.meta_evaluation.judges import compared_pairs, judgements_hash
-from goldless.meta_evaluation.resampling import Draws
 from goldless.metrics.chair import panel_verdicts
 from goldless.metrics.judgement_table import Convention, PairJudgements
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_credits, panel_credits, reviewer_credits
@@ -40,6 +39,7 @@ from goldless.runs.pipeline import review_study
 from goldless.runs.review_evidence import what_people_said
 from goldless.runs.review_results import Review
 from goldless.signature import Signature
+from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 OPTIMISTIC = (
@@ -79,14 +79,13 @@ class Panel:
     def as_row(self) -> dict[str, Cell]:
         """The panel as one row of a table."""
         data = {name: value for name, value in asdict(self).items() if name not in {"reviewers", "held_out"}}
-        held = self.held_out
+        held = {} if self.held_out is None else asdict(self.held_out)
+        choice = {"held_out": "accuracy", "held_out_low": "low", "held_out_high": "high"}
         return {
             "panel": " + ".join(self.reviewers),
             "size": self.size,
             **data,
-            "held_out": None if held is None else held.accuracy,
-            "held_out_low": None if held is None else held.low,
-            "held_out_high": None if held is None else held.high,
+            **{name: held.get(field) for name, field in choice.items()},
         }
 
 
@@ -394,9 +393,7 @@ async def find_panels(
         {name: cost.usd for name, cost in costs.items()},
         convention=options.convention,
         splits=splits,
-        seed=options.seed,
-        resamples=options.resamples,
-        level=options.level,
+        **options.some("seed", "resamples", "level"),
         described={
             "scale": options.scale,
             "pairs": people.tested.rule,

@@ -9,6 +9,7 @@ apart. What no run covers is planned, as if nothing were in the journal.
 from __future__ import annotations
 
 import json
+import sqlite3
 import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
@@ -20,8 +21,7 @@ import numpy as np
 
 from goldless.errors import UserError
 from goldless.judging.judges import find_judge
-from goldless.meta_evaluation.cost.cost_report import Cost, CostReport, ScaledCost
-from goldless.meta_evaluation.cost.journal_pace import Pace, journal_paces
+from goldless.meta_evaluation.cost.cost_report import Cost, CostReport, Pace, ScaledCost
 from goldless.meta_evaluation.cost.judgement_costs import ReviewerCost
 from goldless.models.cache import default_journal
 from goldless.models.interface import ModelIdentity
@@ -40,6 +40,14 @@ RESULTS = {"score": "leaderboard.json", "review": "review.json"}
 BLOCKS = 20
 """Blocks of tasks over which the spread of tokens is measured."""
 TASKS_A_BLOCK = 2
+TOTALS = (
+    "select models.model, identity, count(*), sum(input_tokens + output_tokens), sum(cost_usd), count(cost_usd) "
+    "from calls join models on models.model = calls.model group by models.model"
+)
+TIMES = (
+    "select max(attempts.started_at), calls.created_at from calls join attempts on attempts.key = calls.key "
+    "where calls.model = ? and attempts.started_at <= calls.created_at group by calls.key"
+)
 COUNTED = "openai:counted-only"
 """Stands for a model of which only the length of what it reads is wanted. It is never opened."""
 
@@ -178,6 +186,38 @@ def _spent_row(
     )
 
 
+# --- what the journal knows of a model: tokens, dollars and seconds of its calls ------------------------------------
+
+
+def journal_paces(path: Path) -> dict[str, Pace]:
+    """The pace of each model in a journal, by the model's short name; nothing where there is no such journal."""
+    if not path.is_file():
+        return {}
+    try:
+        journal = sqlite3.connect(f"file:{path.resolve().as_posix()}?mode=ro", uri=True)
+        try:
+            return {
+                ModelIdentity(**json.loads(identity)).short: Pace(
+                    calls, tokens, usd if priced == calls else None, _busy(journal, model)
+                )
+                for model, identity, calls, tokens, usd, priced in journal.execute(TOTALS).fetchall()
+            }
+        finally:
+            journal.close()
+    except (sqlite3.Error, ValueError, TypeError):
+        return {}  # a journal that cannot be read tells nothing; whoever writes to it will be told
+
+
+def _busy(journal: sqlite3.Connection, model: str) -> float | None:
+    """Seconds in which at least one call was under way."""
+    times = np.array(journal.execute(TIMES, (model,)).fetchall(), dtype=np.float64)
+    if not len(times):
+        return None
+    start, end = times[np.argsort(times[:, 0])].T
+    reached = np.concatenate([[-np.inf], np.maximum.accumulate(end)[:-1]])
+    return float(np.maximum(0.0, end - np.maximum(start, reached)).sum())
+
+
 # --- what is planned -----------------------------------------------------------------------------------------------
 
 
@@ -250,11 +290,7 @@ def _growth(part: str, options: Options, metric: str) -> str:
         return "tasks times agents (each response once)"
     if part == "synopsis writer":
         return "tasks"
-    return _reviewing(_scale_of(metric)) if metric.startswith("review[") else "tasks"
-
-
-def _scale_of(metric: str) -> str:
-    return metric.removeprefix("review[").removesuffix("]")
+    return _reviewing(metric.removeprefix("review[").removesuffix("]")) if metric.startswith("review[") else "tasks"
 
 
 # --- more tasks ----------------------------------------------------------------------------------------------------
@@ -263,24 +299,23 @@ def _scale_of(metric: str) -> str:
 def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | None) -> ScaledCost | None:
     """The row on another number of tasks; None: there is nothing to reckon from."""
     if row.source == "no model":
-        return ScaledCost(tasks, 0.0, 0.0, None, None, 0.0, None, None, None)
+        return ScaledCost(tasks, calls=0.0, tokens=0.0, usd=0.0)
     whole = None if row.source == "not known" else _asked_anew(row)
     if not n_tasks or whole is None:
         return None
     times = 1.0 if row.fixed else tasks / n_tasks
     tokens, usd = whole.tokens * times, None if whole.usd is None else whole.usd * times
-    low, high = (None, None) if spread is None or row.fixed or row.even else spread
-    return ScaledCost(
+    found = ScaledCost(
         tasks,
         calls=whole.calls * times,
         tokens=tokens,
-        tokens_low=None if low is None else tokens * low,
-        tokens_high=None if high is None else tokens * high,
         usd=usd,
-        usd_low=None if low is None or usd is None else usd * low,
-        usd_high=None if high is None or usd is None else usd * high,
         seconds=None if whole.seconds is None else whole.seconds * times,
     )
+    if spread is None or row.fixed or row.even:
+        return found
+    found = replace(found, tokens_low=tokens * spread[0], tokens_high=tokens * spread[1])
+    return found if usd is None else replace(found, usd_low=usd * spread[0], usd_high=usd * spread[1])
 
 
 def _asked_anew(row: Cost) -> ScaledCost | None:
@@ -294,7 +329,7 @@ def _asked_anew(row: Cost) -> ScaledCost | None:
         return None
     times = calls / max(1, known[0])
     usd, seconds = (None if one is None else one * times for one in known[2:])
-    return ScaledCost(0, calls, known[1] * times, None, None, usd, None, None, seconds)
+    return ScaledCost(0, calls, known[1] * times, usd=usd, seconds=seconds)
 
 
 async def _spread(
@@ -325,7 +360,7 @@ async def _spread(
     found = {}
     for metrics in dict.fromkeys(asked):
         if metrics[0].startswith("review["):
-            pairwise = find_judge(_scale_of(metrics[0])).pairwise
+            pairwise = find_judge(metrics[0].removeprefix("review[").removesuffix("]")).pairwise
             tokens = [_characters_read(block, pairwise=pairwise) for block in blocks]
         else:
             tokens = [await _planned_tokens(block, replace(counting, metrics=metrics)) for block in blocks]

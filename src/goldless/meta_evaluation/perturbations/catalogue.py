@@ -7,37 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError, nearest
-from goldless.meta_evaluation.perturbations.elongation import ELONGATION
+from goldless.meta_evaluation.perturbations.degradations import DEGRADATIONS
+from goldless.meta_evaluation.perturbations.manipulations import MANIPULATIONS
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation
-from goldless.meta_evaluation.perturbations.replacements import NULL, REPHRASE, SHUFFLED_TASK, SYNOPSIS_ONLY
-from goldless.meta_evaluation.perturbations.sentence_deletion import COMPLETION, DELETION
-from goldless.meta_evaluation.perturbations.surface import (
-    CASE_FLIP,
-    FORMAT,
-    PADDING,
-    PATTERN,
-    PRAISE,
-    REPETITION,
-    VERDICT_INJECTION,
-)
 from goldless.plugins import Catalogue
 
-OURS: tuple[Perturbation, ...] = (
-    DELETION,
-    COMPLETION,
-    SYNOPSIS_ONLY,
-    SHUFFLED_TASK,
-    NULL,
-    REPHRASE,
-    ELONGATION,
-    CASE_FLIP,
-    FORMAT,
-    PADDING,
-    PATTERN,
-    REPETITION,
-    VERDICT_INJECTION,
-    PRAISE,
-)
+OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS)
 """In the order in which they are listed and made."""
 
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}

@@ -15,8 +15,16 @@ import orjson
 
 from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS
-from goldless.meta_evaluation.perturbations.open_writer import OpenWriter, open_writer
-from goldless.meta_evaluation.perturbations.perturbation import Made, Must, Perturbation, copy_name, perturb
+from goldless.meta_evaluation.judges import agent_names
+from goldless.meta_evaluation.perturbations.perturbation import (
+    Made,
+    Must,
+    OpenWriter,
+    Perturbation,
+    copy_name,
+    open_writer,
+    perturb,
+)
 from goldless.meta_evaluation.strategies import Strategy, write_strategy
 from goldless.records import Agent, CallFailure, Response
 from goldless.reports.report_table import Column, ReportTable
@@ -92,15 +100,20 @@ class PerturbedStudy:
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Work:
-    """What is to be made."""
+    """What is to be made, and what has been made so far."""
 
     study: Study
     chosen: tuple[str, ...]
     """Agents whose responses are perturbed."""
     perturbations: Sequence[Perturbation]
     strategies: Sequence[Strategy]
+    agents: list[Agent] = field(default_factory=list)
+    responses: dict[str, list[Response]] = field(default_factory=dict)
+    """By task."""
+    rows: list[PerturbationRow] = field(default_factory=list)
+    failures: list[CallFailure] = field(default_factory=list)
 
     @property
     def needs_writer(self) -> list[str]:
@@ -108,18 +121,8 @@ class _Work:
         both: list[Perturbation | Strategy] = [*self.perturbations, *self.strategies]
         return [each.name for each in both if each.needs_writer]
 
-
-@dataclass(slots=True)
-class _Made:
-    """What has been made so far."""
-
-    agents: list[Agent] = field(default_factory=list)
-    responses: dict[str, list[Response]] = field(default_factory=dict)
-    """By task."""
-    rows: list[PerturbationRow] = field(default_factory=list)
-    failures: list[CallFailure] = field(default_factory=list)
-
     def add(self, task: str, agent: str, made: Made | None) -> None:
+        """Take what came of a task for an agent."""
         if isinstance(made, str):
             self.responses.setdefault(task, []).append(Response(task, agent, made))
         elif made is not None:
@@ -150,26 +153,24 @@ async def perturb_study(
         strategies=tuple(dict.fromkeys(strategies)),
     )
     _check(work, folder, writer)
-    made = _Made()
     needed = writer if work.needs_writer else None
     async with open_writer(needed, options, to="write perturbed responses") as opened:
-        await _make(work, made, opened, options)
-    counts: Counter[str] = Counter(failure.kind for failure in made.failures)
+        await _make(work, opened, options)
     found = PerturbedStudy(
-        table=PerturbationTable(study.name, options.seed, tuple(made.rows)),
+        table=PerturbationTable(study.name, options.seed, tuple(work.rows)),
         folder=None,
         peers=tuple(agent.agent for agent in study.agents if agent.agent not in work.chosen),
-        failures=dict(counts),
-        examples={failure.kind: failure.message for failure in reversed(made.failures)},
+        failures=dict(Counter(failure.kind for failure in work.failures)),
+        examples={failure.kind: failure.message for failure in reversed(work.failures)},
         spending=next(iter(opened.spending), None),
     )
-    return found if found.open else replace(found, folder=_write(work, made, folder))
+    return found if found.open else replace(found, folder=_write(work, folder))
 
 
 def _chosen(study: Study, agents: Sequence[str] | None) -> tuple[str, ...]:
-    known = [agent.agent for agent in study.agents]
+    known = agent_names(study)
     if agents is None:
-        return tuple(known)
+        return known
     wanted = {agent.agent for agent in study.subset(agents=agents).agents}
     return tuple(agent for agent in known if agent in wanted)
 
@@ -198,38 +199,38 @@ def _check(work: _Work, folder: Path, writer: Any) -> None:
         raise UserError("\n".join(wrong))
 
 
-async def _make(work: _Work, made: _Made, writer: OpenWriter, options: Options) -> None:
+async def _make(work: _Work, writer: OpenWriter, options: Options) -> None:
     study, chosen = work.study, set(work.chosen)
     originals = [r for _, responses in study for r in responses if r.agent in chosen]
     how: dict[str, Any] = {"at_once": writer.at_once}
     for each in work.perturbations:
         how["tell"] = partial(writer.tell, each.name)
         texts = await perturb(study, each, responses=originals, seed=options.seed, writer=writer.chat, **how)
-        made.agents += [Agent(copy_name(agent, each.name), group=each.kind) for agent in work.chosen]
+        work.agents += [Agent(copy_name(agent, each.name), group=each.kind) for agent in work.chosen]
         for text in texts:
-            made.add(text.task, text.copy, text.failure or text.text)
+            work.add(text.task, text.copy, text.failure or text.text)
         used, unchanged = sum(text.text is not None for text in texts), sum(text.unchanged for text in texts)
-        made.rows.append(PerturbationRow(each.name, each.kind, each.must, len(texts), used, unchanged))
+        work.rows.append(PerturbationRow(each.name, each.kind, each.must, len(texts), used, unchanged))
     tasks = [study.task(task) for task in study.tasks]
     for strategy in work.strategies:
         how["tell"] = partial(writer.tell, strategy.name)
         answers = await write_strategy(tasks, strategy, writer.chat, **how)
-        made.agents.append(strategy.agent)
+        work.agents.append(strategy.agent)
         for task, answer in zip(study.tasks, answers, strict=True):
-            made.add(task, strategy.name, answer)
+            work.add(task, strategy.name, answer)
         used = sum(isinstance(answer, str) for answer in answers)
-        made.rows.append(PerturbationRow(strategy.name, strategy.group, None, len(answers), used, 0))
+        work.rows.append(PerturbationRow(strategy.name, strategy.group, None, len(answers), used, 0))
 
 
-def _write(work: _Work, made: _Made, folder: Path) -> Path:
+def _write(work: _Work, folder: Path) -> Path:
     """The folder; its tables are checked like any other study's before they take their place."""
     study = work.study
     fresh = Path(tempfile.mkdtemp(prefix="goldless-"))
     try:
         for table, rows in (
             ("tasks", study.rows("tasks")),
-            ("agents", _agent_rows(work, made)),
-            ("responses", _response_rows(study, made)),
+            ("agents", _agent_rows(work)),
+            ("responses", _response_rows(work)),
             ("labels", study.rows("labels")),
         ):
             with (fresh / f"{table}.jsonl").open("wb") as lines:
@@ -242,15 +243,15 @@ def _write(work: _Work, made: _Made, folder: Path) -> Path:
         shutil.rmtree(fresh, ignore_errors=True)
 
 
-def _agent_rows(work: _Work, made: _Made) -> Iterator[dict[str, Any]]:
+def _agent_rows(work: _Work) -> Iterator[dict[str, Any]]:
     """Perturbed agents are of the group ``original``, the others peers unless they have a group of their own."""
     known = [replace(a, group=ORIGINAL if a.agent in work.chosen else a.group or PEER) for a in work.study.agents]
-    for agent in (*known, *made.agents):
+    for agent in (*known, *work.agents):
         row = {name: getattr(agent, name) for name in Agent.__slots__}
         yield {name: value for name, value in row.items() if value is not None}
 
 
-def _response_rows(study: Study, made: _Made) -> Iterator[dict[str, Any]]:
-    for task, responses in study:
-        for response in (*responses, *made.responses.get(task.task, ())):
+def _response_rows(work: _Work) -> Iterator[dict[str, Any]]:
+    for task, responses in work.study:
+        for response in (*responses, *work.responses.get(task.task, ())):
             yield {"task": response.task, "agent": response.agent, "text": response.text}

@@ -161,7 +161,7 @@ def metric_names(given: Iterable[Any]) -> tuple[Any, ...]:
     """Metrics from names that may hold several, separated by commas; a command: takes all that follows it."""
     found: list[Any] = []
     for item in given:
-        if callable(item):
+        if callable(item) or hasattr(item, "needs"):
             found.append(item)
             continue
         command = re.search(r"(?:^|,)\s*(command:.*)", str(item), re.DOTALL)

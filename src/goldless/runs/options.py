@@ -309,7 +309,10 @@ class Options:
 
     def chosen_metrics(self) -> list[Metric]:
         """The metrics asked for, each once."""
-        if not self.metrics or not all(isinstance(name, str) or callable(name) for name in self.metrics):
+        from goldless.metrics.metric import Metric  # noqa: PLC0415 - a help needs no metric
+
+        known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
+        if not self.metrics or not all(known):
             raise MetricError("no metric was named. Try gem-raw, or goldless score --help for all of them.")
         found = [self._metric(name) for name in dict.fromkeys(self.metrics)]
         names = [metric.name for metric in found]
@@ -317,17 +320,22 @@ class Options:
             raise MetricError(f"two metrics are called {', '.join(twice)}; give each function a name of its own")
         return found
 
-    def _metric(self, name: str | Callable[..., object]) -> Metric:
-        """The metric of that name: somebody else's, or ours; of a function, that function."""
+    def _metric(self, name: Any) -> Metric:
+        """The metric of that name: somebody else's, or ours; of a function, that function; a metric as it is."""
         from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
+        from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
         from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
         from goldless.user_metrics.catalogue import find_user_metric, function_metric  # noqa: PLC0415 - as above
 
+        if isinstance(name, Metric):
+            return name
         if not isinstance(name, str):
             given = function_metric(name, timeout_seconds=self.metric_timeout_seconds)
             return UserMetric(given.name, given)
-        theirs = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
-        return find_metric(name) if theirs is None else UserMetric(name, theirs)
+        theirs: Any = find_user_metric(name, timeout_seconds=self.metric_timeout_seconds)
+        if theirs is None:
+            return find_metric(name)
+        return theirs if isinstance(theirs, Metric) else UserMetric(name, theirs)
 
     def chosen_templates(self) -> list[Template]:
         """The templates asked for, each once."""

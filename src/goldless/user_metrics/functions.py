@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from goldless.errors import MetricError, nearest
 from goldless.records import ItemMetric, ItemScore, TextItem
@@ -70,8 +70,13 @@ class BatchMetric:
 
 
 def function_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> ItemMetric:
-    """The function as a metric; what its parameters are called says what it takes."""
+    """The function as a metric; what its parameters are called says what it takes.
+
+    An object that says what evidence it ``needs`` is a metric already, and is given that instead of texts.
+    """
     found = source.object
+    if hasattr(found, "needs") and hasattr(found, "scores"):
+        return cast("ItemMetric", found() if inspect.isclass(found) else found)
     if not callable(found) or inspect.isclass(found):
         raise MetricError(f"{name!r} is {shown(found)} ({type(found).__name__}), not a function")
     function = _with_parameters(found, name)

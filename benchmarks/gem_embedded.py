@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 
 import goldless
-from goldless.meta_evaluation.perturbations.elongation import elongate_review
-from goldless.meta_evaluation.perturbations.sentence_deletion import delete_as_published
+from goldless.meta_evaluation.perturbations.degradations import delete_as_published
+from goldless.meta_evaluation.perturbations.manipulations import elongate_review
 from goldless.statistics.effects import pooled_smd
 from goldless.studies import study_from_frame
 

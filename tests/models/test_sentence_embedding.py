@@ -14,7 +14,8 @@ import pytest
 from goldless.errors import PrerequisiteError
 from goldless.models.bert import BertEncoder, read_safetensors
 from goldless.models.cache import PackagedFiles, file_sha256
-from goldless.models.sentence_embedding import PACKAGED, TOKENIZER, WEIGHTS, LibraryEncoder, SentenceEmbedder
+from goldless.models.embedding_files import PACKAGED, TOKENIZER, WEIGHTS
+from goldless.models.sentence_embedding import LibraryEncoder, SentenceEmbedder
 
 SENTENCES = (
     "This is an example sentence",

@@ -18,7 +18,9 @@ import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 from tokenizers import Tokenizer
 
-from goldless.models.sentence_embedding import LIMIT, TOKENIZER, WEIGHTS, FloatArray
+from goldless.models.embedding_files import LIMIT, TOKENIZER, WEIGHTS
+
+FloatArray = npt.NDArray[np.float32]
 
 OPSET = 20
 LEAST_NORM = 1e-12

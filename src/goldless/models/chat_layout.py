@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -19,7 +18,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from goldless.errors import CapabilityError
 from goldless.models.interface import Message
-from goldless.models.tokens import KeptIds
+from goldless.models.tokens import TextTokenizer
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -33,39 +32,6 @@ PLAIN_END = "\n\n"
 """Stands behind every message where a model has no chat template."""
 STAND_IN = "\ue000{}\ue001"
 """Takes the place of a content while the template is rendered, so that its own words can be told apart."""
-
-
-class TextTokenizer(ABC):
-    """A tokenizer that keeps the words of a template and the words of people apart, and reads each text once."""
-
-    def __init__(self, control: frozenset[int]) -> None:
-        self.control = control
-        """Ids of special tokens, which a text of people or models never becomes."""
-        self._kept = KeptIds()
-
-    def text_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a text of people or models: never a special token."""
-        known = self._kept.get(("text", text))
-        return self._kept.put(("text", text), self._read_text(text)) if known is None else known
-
-    def template_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a template's own words: special tokens are honoured, none is added."""
-        known = self._kept.get(("template", text))
-        return self._kept.put(("template", text), self._read_template(text)) if known is None else known
-
-    @abstractmethod
-    def _read_text(self, text: str) -> tuple[int, ...]: ...
-
-    @abstractmethod
-    def _read_template(self, text: str) -> tuple[int, ...]: ...
-
-    @abstractmethod
-    def token_id(self, token: str) -> int | None:
-        """The id of one token of the vocabulary, or None where it has no such token."""
-
-    @abstractmethod
-    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
-        """The text of token ids."""
 
 
 class FastTokenizer(TextTokenizer):

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 import re
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from goldless.models.interface import MeasuringModel, Message
-
-if TYPE_CHECKING:
-    from goldless.models.chat_layout import TextTokenizer
 
 UNFINISHED = "\ufffd"
 """What a decoder writes for the bytes of a character whose other bytes stand in the next token."""
@@ -58,6 +55,39 @@ class KeptIds:
 
 
 # --- the text of each --------------------------------------------------------------------------------------------
+
+
+class TextTokenizer(ABC):
+    """A tokenizer that keeps the words of a template and the words of people apart, and reads each text once."""
+
+    def __init__(self, control: frozenset[int]) -> None:
+        self.control = control
+        """Ids of special tokens, which a text of people or models never becomes."""
+        self._kept = KeptIds()
+
+    def text_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a text of people or models: never a special token."""
+        known = self._kept.get(("text", text))
+        return self._kept.put(("text", text), self._read_text(text)) if known is None else known
+
+    def template_ids(self, text: str) -> tuple[int, ...]:
+        """Token ids of a template's own words: special tokens are honoured, none is added."""
+        known = self._kept.get(("template", text))
+        return self._kept.put(("template", text), self._read_template(text)) if known is None else known
+
+    @abstractmethod
+    def _read_text(self, text: str) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def _read_template(self, text: str) -> tuple[int, ...]: ...
+
+    @abstractmethod
+    def token_id(self, token: str) -> int | None:
+        """The id of one token of the vocabulary, or None where it has no such token."""
+
+    @abstractmethod
+    def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
+        """The text of token ids."""
 
 
 def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...] | None:

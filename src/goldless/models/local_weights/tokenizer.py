@@ -9,8 +9,9 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from goldless.errors import CapabilityError
-from goldless.models.chat_layout import ChatLayout, FastTokenizer, TextTokenizer
+from goldless.models.chat_layout import ChatLayout, FastTokenizer
 from goldless.models.interface import content_hash
+from goldless.models.tokens import TextTokenizer
 
 
 class SlowTokenizer(TextTokenizer):

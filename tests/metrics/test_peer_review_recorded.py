@@ -7,7 +7,6 @@ appendix 5 to the letter (the published row of Auto-PRE mixes variants from cell
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +15,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 import goldless
+from goldless.judging.scales import find_scale
 from goldless.metrics.chair import panel_scores, panel_verdicts, reviewer_scores
 from goldless.metrics.exam_traits import (
     Trait,
@@ -86,22 +86,23 @@ def load(path: Path, convention: str) -> Recorded:
     agents = [agent.agent for agent in study.agents]
     names = {"tasks": study.tasks, "agents": agents}
     compared = rows.filter(pl.col("format") == "pairwise")
+    compare = read_pairwise if convention == "paper" else find_scale("pairwise").read
     pairs = pair_judgements_from_columns(
         *(compared[column].to_list() for column in ("reviewer", "task", "first", "second")),
-        [read_pairwise(output, convention=convention) for output in compared["output"]],
+        [compare(output) for output in compared["output"]],
         **names,
     )
     ratings = {}
-    for scale, (lowest, highest) in SCALES.items():
+    for scale in SCALES:
         rated = rows.filter(pl.col("format") == scale)
-        read = partial(read_rating, lowest=lowest, highest=highest, convention=convention)
+        read = read_rating if convention == "paper" else find_scale(scale).read
         values = [read(output) for output in rated["output"]]
         columns = (rated[column].to_list() for column in ("reviewer", "task", "agent"))
         ratings[scale] = response_ratings_from_columns(*columns, values, **names)
     asked = exams.filter(pl.col("exam") == "pertinence")
     exam = pair_judgements_from_columns(
         *(asked[column].to_list() for column in ("reviewer", "task", "first", "second")),
-        [read_pairwise(output, convention=convention) for output in asked["output"]],
+        [compare(output) for output in asked["output"]],
     )
     labels = pair_labels(study.ratings(), study.preferences(), **names)
     return Recorded(study, pairs, ratings, exam, labels, rating_table(study.ratings(), **names))

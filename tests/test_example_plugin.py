@@ -72,6 +72,15 @@ def test_its_model_refuses_a_weight_that_is_none(run, study_file):
     assert "must have a weight between 0 and 1, got '2'" in ended.stderr
 
 
+def test_its_metric_is_crash_tested(run, study_file):
+    ended = run(
+        *("crashtest", study_file(), "--metric", "mutual-trust", "--scorer", "echo:0.5", "--critic", "echo:0.5"),
+        *("--perturbation", "null", "--json"),
+    )
+    (row,) = json.loads(ended.stdout)["metrics"]["mutual-trust"]["perturbations"]
+    assert row["samples"] > 0
+
+
 def test_its_perturbation_is_crash_tested(run, study_file):
     ended = run("crashtest", study_file(), "--metric", "length", "--perturbation", "shouting", "--json")
     (row,) = json.loads(ended.stdout)["metrics"]["length"]["perturbations"]

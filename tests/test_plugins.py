@@ -7,6 +7,7 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from goldless import plugins as module
+from goldless.errors import UserError
 from goldless.plugins import Catalogue, plugins
 
 
@@ -43,6 +44,15 @@ def test_a_broken_plugin_says_why_and_the_others_work(installed):
     assert failures["wrong"] == "a metric must be a str, got float"
     assert failures["good"] is None
     assert list(catalogue.all()) == ["good"]
+
+
+def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
+    installed(absent="no_such_module:x", good="string:digits")
+    catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
+    with pytest.raises(UserError, match="'absent' of the package unknown cannot be used: ModuleNotFoundError"):
+        catalogue.refuse_broken("absent")
+    for name in ("good", "ours", "nobody's"):
+        catalogue.refuse_broken(name)
 
 
 def test_a_plugin_never_takes_a_name_that_is_ours(installed):

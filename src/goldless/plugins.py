@@ -17,6 +17,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Generic, TypeVar
 
+from goldless.errors import UserError
+
 GROUPS = ("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters")
 """Entry-point groups, one for each kind of thing that can be added."""
 
@@ -83,6 +85,13 @@ class Catalogue(Generic[T]):
     def all(self) -> dict[str, T]:
         """Everything that can be used, ours first."""
         return self._ours | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
+
+    def refuse_broken(self, name: str) -> None:
+        """Raise where a package adds this name and it cannot be used, with the reason."""
+        if name not in self._ours and name not in self.all():
+            for plugin in self.plugins():
+                if plugin.name == name:
+                    raise UserError(f"{name!r} of the package {plugin.package} cannot be used: {plugin.failure}")
 
     def get(self, name: str) -> T | None:
         """The thing of that name; plugins are looked at only where it is not ours."""

@@ -5,6 +5,7 @@ The baselines by name: BLEU, ROUGE, length and BERTScore, each made anew when it
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from goldless.metrics.embedding_similarity import Measure, SentenceSimilarity
 from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
 from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
-from goldless.metrics.metric import Metric
+from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
 from goldless.metrics.wins import WinMetric
@@ -156,6 +157,9 @@ OURS: Mapping[str, MetricFamily] = {
 
 
 def _wrong_shape(value: Any) -> str | None:
+    needs = getattr(value, "needs", None)
+    if isinstance(value, Metric) and not isinstance(needs, Needs | property):
+        return f"a metric's needs must be a goldless.metrics.metric.Needs, got {type(needs).__name__}"
     if isinstance(value, MetricFamily | Metric) or callable(value):
         return None
     return f"a metric must have name, unit, needs and scores, or be a function that makes one, got {value!r}"
@@ -173,6 +177,7 @@ def find_metric(name: str) -> Metric:
     found = _made(CATALOGUE.get(base), name, option)
     if found is not None:
         return found
+    CATALOGUE.refuse_broken(base)
     theirs = {plugin.name: f"from {plugin.package}" for plugin in CATALOGUE.plugins() if plugin.failure is None}
     known = "\n".join(f"  {form:20} {text}" for form, text in (METRICS | theirs).items())
     raise MetricError(
@@ -188,7 +193,8 @@ def _made(entry: Any, name: str, option: str | None) -> Metric | None:
         return entry if option is None else None
     if entry is None:
         return None
-    made = entry(option)
+    # a class without arguments is its only metric
+    made = entry(option) if inspect.signature(entry).parameters else entry()
     if not isinstance(made, Metric):
         raise MetricError(
             f"{name}: the plugin must make a metric with name, unit, needs and scores, got {type(made).__name__}"

@@ -196,15 +196,10 @@ def response_table(responses: pl.DataFrame) -> pl.DataFrame:
 
 def mean_over_peers(pairs: pl.DataFrame) -> pl.DataFrame:
     """Mean over the peers of each response; missing where no pair is left."""
-    return (
-        pairs.group_by("task", "agent", maintain_order=True)
-        .agg(
-            pl.col("score").mean(),
-            asked=pl.len().cast(pl.Int64),
-            used=pl.col("score").count().cast(pl.Int64),
-        )
-        .select(*RESPONSES)
+    means = pairs.group_by("task", "agent", maintain_order=True).agg(
+        pl.col("score").mean(), asked=pl.len(), used=pl.col("score").count()
     )
+    return response_table(means)
 
 
 def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
@@ -227,6 +222,14 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
     """What a metric gave, where it has the shape that all after it relies on; a score that is NaN is missing."""
     if not isinstance(found, Scores):
         raise MetricError(f"{metric}: scores must be a Scores, got {type(found).__name__}")
+    for what, kind in (
+        ("responses", pl.DataFrame),
+        ("pairs", pl.DataFrame),
+        ("settings", Mapping),
+        ("problems", Mapping),
+    ):
+        if not isinstance(getattr(found, what), kind):
+            raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(getattr(found, what)).__name__}")
     for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", found.pairs, PAIRS)):
         _check_columns(f"{metric}: the {what}", frame, columns)
         _check_names(f"{metric}: the {what}", frame, given)

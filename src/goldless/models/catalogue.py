@@ -147,6 +147,7 @@ def unopened_identity(spec: str) -> ModelIdentity | None:
 
 def _unknown(spec: str) -> ModelSpecError:
     prefix = spec.partition(":")[0]
+    PROVIDERS.refuse_broken(prefix)
     known = PROVIDERS.all()
     lacking = prefix in known and not known[prefix].bare
     hint = f": a name or path is missing behind {prefix}:" if lacking else nearest(prefix, known)

@@ -17,7 +17,7 @@ from typing import Any
 
 import polars as pl
 
-from goldless.errors import MetricError
+from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty
 from goldless.files import EvidenceParts
 from goldless.judging.asking import reads_by_scoring
@@ -151,8 +151,15 @@ async def _scored(plan: RunPlan) -> Scored:
 
 
 async def _metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
-    found = metric.scores(given)
-    scores = checked_scores(metric.name, await found if inspect.isawaitable(found) else found, given)
+    ours = type(metric).__module__.startswith("goldless.")
+    try:
+        found = metric.scores(given)
+        made = await found if inspect.isawaitable(found) else found
+    except Exception as error:
+        if ours or isinstance(error, GoldlessError):
+            raise
+        raise MetricError(f"{metric.name}: the metric failed with {type(error).__name__}: {error}") from error
+    scores = checked_scores(metric.name, made, given)
     return MetricScores(metric, scores, signature(metric, scores, given, options))
 
 

@@ -37,7 +37,7 @@ class EchoModel:
 
     def __init__(self, weight: float) -> None:
         self.weight = weight
-        self.identity = ModelIdentity("echo", f"{weight:g}")
+        self.identity = ModelIdentity("echo", f"{weight:g}", revision="1")  # another one where the numbers change
 
     async def prepare(self) -> None:
         """Nothing is loaded."""

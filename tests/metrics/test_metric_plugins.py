@@ -12,7 +12,7 @@ import pytest
 
 import goldless as package
 from goldless import plugins as loader
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError
 from goldless.metrics.metric import LogprobNeed, Needs, Scores
 from goldless.models.scripted import ScriptedModel
 
@@ -203,3 +203,25 @@ def test_a_score_that_is_no_number_is_missing(install, study_file, toy_scorer):
     install(toy=Wrong(Scores(pl.DataFrame(cells, schema={**NAMES, **COUNTS}, orient="row"))))
     result = package.evaluate(study_file(), metrics="toy", scorer=toy_scorer(), critic=critic(), resamples=200)
     assert scores(result, "toy") == {"ann": None, "bob": 1.0, "cy": None}
+
+
+def test_a_metric_that_calls_itself_like_one_of_ours_cannot_be_used(install, study_file):
+    """Its numbers would stand under our name."""
+    disguised = Toy()
+    disguised.name = "gem-raw"
+    install(harmless=disguised)
+    with pytest.raises(UserError, match=r"'harmless' of the package unknown cannot be used: .* got 'gem-raw'"):
+        package.evaluate(study_file(), metrics="harmless")
+
+
+def test_a_metric_that_raises_is_told_by_name(install, study_file, toy_scorer):
+    class Raising(Toy):
+        name = "raising"
+        needs = Needs(logprobs=LogprobNeed())
+
+        def scores(self, given):
+            raise KeyError("boom")
+
+    install(raising=Raising())
+    with pytest.raises(MetricError, match="raising: the metric failed with KeyError: 'boom'"):
+        package.evaluate(study_file(), metrics="raising", scorer=toy_scorer())

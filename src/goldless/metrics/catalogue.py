@@ -160,6 +160,9 @@ def _wrong_shape(value: Any) -> str | None:
     needs = getattr(value, "needs", None)
     if isinstance(value, Metric) and not isinstance(needs, Needs | property):
         return f"a metric's needs must be a goldless.metrics.metric.Needs, got {type(needs).__name__}"
+    called = getattr(value, "name", None)
+    if isinstance(value, Metric) and isinstance(called, str) and called.partition("[")[0] in OURS:
+        return f"a metric of a package must have a name of its own, got {called!r}, which is goldless's"
     if isinstance(value, MetricFamily | Metric) or callable(value):
         return None
     return f"a metric must have name, unit, needs and scores, or be a function that makes one, got {value!r}"

@@ -249,7 +249,8 @@ def test_a_signal_that_ends_goldless_ends_the_program_and_what_it_started(tmp_pa
     )
     runner.write_text(
         "import anyio, signal, sys\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup hand down that it is ignored
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # tests under nohup hand down that it is ignored,
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # and those in the background, that this is
         "from goldless.records import Task\n"
         "from goldless.records import TextItem\n"
         "from goldless.user_metrics.catalogue import find_user_metric\n"

@@ -49,7 +49,7 @@ def test_a_broken_plugin_says_why_and_the_others_work(installed):
 def test_using_a_broken_plugin_says_why_it_cannot_be_used(installed):
     installed(absent="no_such_module:x", good="string:digits")
     catalogue = Catalogue("goldless.metrics", {"ours": "x"}, words_only)
-    with pytest.raises(UserError, match="'absent' of the package unknown cannot be used: ModuleNotFoundError"):
+    with pytest.raises(UserError, match="'absent' from the package unknown cannot be used: ModuleNotFoundError"):
         catalogue.refuse_broken("absent")
     for name in ("good", "ours", "nobody's"):
         catalogue.refuse_broken(name)

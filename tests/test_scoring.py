@@ -164,7 +164,7 @@ async def test_a_text_that_does_not_fit_is_not_asked_and_not_cut():
         ("b", None, None),
         ("b", "a", None),
     ]
-    assert evidence[0]["failure_message"] == f"{shared + 13 + 31} tokens, but the context is {shared + 40}"
+    assert evidence[0]["failure_message"] == f"{shared + 13 + 31} tokens do not fit the context of {shared + 40}"
     assert len(model.calls) == 3
 
 
@@ -200,7 +200,7 @@ async def test_refusing_names_every_task_agent_and_length_and_what_to_do():
     text = str(caught.value)
     assert "4 log-probabilities" in text
     assert "task t: ann given bob: " in text
-    assert "tokens, but the context is 10" in text
+    assert "tokens do not fit the context of 10" in text
     assert "--on-too-long skip" in text
 
 

@@ -108,8 +108,8 @@ def test_a_template_of_ones_own_is_read_from_a_file_and_its_name_tells_versions_
     [
         (OWN.replace("[First]", " "), "lacks a text for candidate_heading"),
         (OWN + 'colour = "red"', "has colour"),
-        ("rewrite = ", "cannot be read as a template"),
-        (None, "cannot be read as a template"),
+        ("rewrite = ", "cannot read this template"),
+        (None, "cannot read this template"),
     ],
 )
 def test_a_template_file_that_is_wrong_is_refused_with_what_it_must_have(tmp_path, text, message):

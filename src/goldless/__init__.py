@@ -110,7 +110,7 @@ _HOMES = {
     "goldless.runs.store": "save_review save_run",
     "goldless.studies": "Study read_study sample_study study_from_frame write_study",
 }
-"""Where each public name is defined: it is imported when it is first used, since all together take seconds."""
+"""Where each public name is defined. Names are imported on first use, because importing them all takes seconds."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}
 
 

@@ -1,4 +1,4 @@
-"""The Python entry points: ``goldless.evaluate`` and its kin, one for each verb of the command line."""
+"""The Python entry points: ``goldless.evaluate`` and its siblings, one per command-line verb."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Model = str | ChatModel
 
 
 class Arguments(TypedDict, total=False):
-    """What every function takes; ``Options`` declares what each means, its default and what is allowed."""
+    """Arguments that every function takes; ``Options`` declares their meaning, defaults and allowed values."""
 
     recorded: bool
     verdicts: Literal["auto", "probabilities", "labels"]
@@ -51,7 +51,7 @@ class Arguments(TypedDict, total=False):
 
 
 class Scoring(Arguments, total=False):
-    """What ``evaluate`` takes."""
+    """Arguments of ``evaluate``."""
 
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]]
     scorer: str | Scorer
@@ -71,7 +71,7 @@ class Scoring(Arguments, total=False):
 
 
 class Reviewing(Arguments, total=False):
-    """What ``review`` takes."""
+    """Arguments of ``review``."""
 
     reviewers: Model | Sequence[Model] | Mapping[str, Model]
     scale: str
@@ -103,22 +103,22 @@ class Reviewing(Arguments, total=False):
 
 
 def evaluate(study: Any, **options: Unpack[Scoring]) -> Evaluation:
-    """Frozen results of the metrics on a study.
+    """Score a study with the metrics and return frozen results.
 
     ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
     ``metrics``: one name or several, such as gem-raw, gem, gem-s[abstract], tvd-mi, mi, bartscore.
     ``scorer``: a model specification such as ``embedded``, ``gguf:PATH``, ``hf:NAME_OR_PATH``,
     ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol. ``rewriter``: the chat model that
-    preprocesses for gem and gem-s; ``template``: the wording. Several of either are averaged over.
-    ``recorded``: use only evidence that the study carries and call no model. ``journal``: where replies are kept;
-    yours by default, so that nothing is computed or paid twice. The other arguments are the options of
-    ``goldless score``, which its help explains.
+    preprocesses for gem and gem-s; ``template``: the prompt wording. Several of either are averaged over.
+    ``recorded``: use only the evidence in the study and call no model. ``journal``: where replies are kept;
+    the user's journal by default, so that nothing is computed or paid for twice. The other arguments are the options of
+    ``goldless score``; see its help.
     """
     return _run(evaluate_study, study, from_arguments(Options, "evaluate", SCORING, options))
 
 
 def plan(study: Any, **options: Unpack[Scoring]) -> Plan:
-    """What ``evaluate`` would ask with these arguments, in calls, tokens, US dollars and seconds. Asks no server."""
+    """Estimate the calls, tokens, US dollars and seconds of ``evaluate`` with these arguments. Calls no server."""
     return _run(plan_study, study, from_arguments(Options, "plan", SCORING, options))
 
 
@@ -133,11 +133,11 @@ def crash_test(
     margin: float = DEFAULT_MARGIN,
     **options: Unpack[Scoring],
 ) -> CrashTest:
-    """What metrics do when responses lose content or are only dressed up, rated.
+    """Stress-test metrics: scores should fall where content is lost, and not rise where only the style changes.
 
-    ``options`` are those of ``evaluate``, ``metrics`` first of all. ``agents``: whose responses are perturbed.
-    ``references``: how many peers, or which agents, a response is held against. ``writer``: a chat model for the
-    perturbations that need one.
+    ``options`` are those of ``evaluate``; ``metrics`` is required. ``agents``: whose responses are perturbed.
+    ``references``: the number of peers, or the agents, that a response is compared with. ``writer``: a chat model for
+    the perturbations that need one.
     """
     crash = CrashOptions(
         perturbations=several(perturbations),
@@ -160,9 +160,9 @@ def agree(
     criterion: str | None = None,
     **options: Unpack[Scoring],
 ) -> Agreement:
-    """How far metrics, recorded reviewers or given scores say what the study's human labels say.
+    """Measure how well metrics, recorded reviewers or given scores agree with the study's human labels.
 
-    ``reviewers``: names whose judgements the study carries, on ``scale``. ``scores``: a file, or a mapping of metrics
+    ``reviewers``: names whose judgements are in the study, on ``scale``. ``scores``: a file, or a mapping of metrics
     to scores by (task, agent). ``options`` are those of ``evaluate``; without ``metrics`` none is computed.
     """
     work = partial(
@@ -184,7 +184,7 @@ def bias(
     orders: Literal["each", "together"] = "each",
     **options: Any,
 ) -> BiasReport:
-    """What reviewers and metrics favour besides quality: place, length, markup, their own kind, an agent.
+    """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, one agent.
 
     ``options``: ``reviewers``, ``scale``, ``families``, ``convention``, ``criterion``, ``margin`` and
     ``task_description`` as in ``goldless bias``, and those of ``evaluate``; without ``metrics`` none is computed.
@@ -196,25 +196,25 @@ def bias(
 
 
 def cost(study: Any, *, tasks: int = 10_000, runs: Sequence[Path | str] = (), **options: Unpack[Scoring]) -> CostReport:
-    """Calls, tokens, US dollars and seconds of metrics, on this study and on ``tasks`` tasks like its own.
+    """Estimate calls, tokens, US dollars and seconds per metric, on this study and on ``tasks`` similar tasks.
 
-    ``runs``: folders of runs whose spending is used instead of a plan. ``options`` are those of ``evaluate``.
+    ``runs``: run folders whose actual usage replaces the plan. ``options`` are those of ``evaluate``.
     """
     work = partial(find_costs, tasks=tasks, runs=tuple(Path(run) for run in runs))
     return _run(work, study, from_arguments(Options, "cost", SCORING, options))
 
 
 def consistency(study: Any, *, scorers: Sequence[str | Scorer], **options: Unpack[Scoring]) -> Consistency:
-    """How far agents' scores agree under two or more scorers. ``options`` are those of ``evaluate``."""
+    """Measure how well agents' scores agree under two or more scorers. ``options`` are those of ``evaluate``."""
     chosen = from_arguments(Options, "consistency", SCORING, options)
     return _run(partial(scorer_consistency, scorers=tuple(scorers)), study, chosen)
 
 
 def review(study: Any, **options: Unpack[Reviewing]) -> Review:
-    """A peer review: reviewers sit an exam, those who pass judge, their weighted votes rank the agents.
+    """Run a peer review: reviewers take an exam, those who pass judge, and their weighted votes rank the agents.
 
     ``reviewers``: specifications, ``NAME=SPEC``, models, a mapping of names to either, or with ``recorded=True`` names.
-    The other arguments are the options of ``goldless review``, which its help explains.
+    The other arguments are the options of ``goldless review``; see its help.
     """
     return _run(review_study, study, from_arguments(Options, "review", REVIEWING, options))
 
@@ -231,7 +231,7 @@ def explain(
     text: Literal["responses", "rewrites"] = "responses",
     journal: Path | str | None = None,
 ) -> InformationMap:
-    """The information map of one pair: which of the agent's sentences make which of the peer's predictable."""
+    """Map the information in one pair: which of the agent's sentences make which of the peer's predictable."""
     options = ExplainOptions(
         task=task,
         agent=agent,
@@ -246,7 +246,7 @@ def explain(
 
 
 def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any) -> Result:
-    """The result of work on a study; in a thread of its own where an event loop is running, as in a notebook."""
+    """Run work on a study; in a separate thread where an event loop is already running, as in a notebook."""
 
     def run() -> Result:
         return anyio.run(work, as_study(study), options)

@@ -1,4 +1,4 @@
-"""Kinds of arrays that columns of numbers come in."""
+"""Array types for numeric columns."""
 
 from __future__ import annotations
 

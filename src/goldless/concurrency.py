@@ -1,4 +1,4 @@
-"""Jobs side by side: many requests in flight, and one error told where many met it."""
+"""Concurrent jobs: many requests in flight, with one error raised where many failed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Job = TypeVar("Job")
 
 
 async def side_by_side(work: Callable[[Job], Awaitable[None]], jobs: Sequence[Job], at_once: int) -> None:
-    """Do the work on all jobs, ``at_once`` of them at a time."""
+    """Run the work on all jobs, ``at_once`` at a time."""
     if at_once < 1:
         raise UserError(f"at_once must be at least 1, got {at_once}")
     queue = iter(jobs)

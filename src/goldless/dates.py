@@ -1,4 +1,4 @@
-"""Dates of which the day, or the month, may not be known."""
+"""Dates whose day or month may be unknown."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _WRITTEN = re.compile(r"(\d{4})(?:-(\d{2})(?:-(\d{2}))?)?", re.ASCII)
 
 
 def last_day(text: str) -> date | None:
-    """The last day that a date written as YYYY, YYYY-MM or YYYY-MM-DD may mean; None: it is no date."""
+    """The last day that a date written as YYYY, YYYY-MM or YYYY-MM-DD can mean; None if it is not a date."""
     found = _WRITTEN.fullmatch(text.strip())
     return None if found is None else _day(found, last=True)
 
 
 def first_day(text: str) -> date | None:
-    """The first day that a date written as YYYY, YYYY-MM or YYYY-MM-DD may mean; None: it is no date."""
+    """The first day that a date written as YYYY, YYYY-MM or YYYY-MM-DD can mean; None if it is not a date."""
     found = _WRITTEN.fullmatch(text.strip())
     return None if found is None else _day(found, last=False)
 

@@ -1,9 +1,9 @@
-"""What can go wrong, as one tree.
+"""Everything that can go wrong, as one tree.
 
 GoldlessError
 ├── UserError                 the input or the command is wrong (exit code 2)
 │   ├── StudyError            a study cannot be read; carries every problem found
-│   ├── ModelSpecError        a model specification nobody knows
+│   ├── ModelSpecError        an unknown model specification
 │   ├── PrerequisiteError     something must be installed, set or downloaded first
 │   ├── CapabilityError       this model cannot do what the metric needs
 │   ├── TextTooLongError      a text does not fit the model's context
@@ -31,7 +31,7 @@ class GoldlessError(Exception):
 
 
 class UserError(GoldlessError):
-    """The input or the command is wrong: the message says what came, what is allowed, what to do."""
+    """The input or the command is wrong: the message says what was given, what is allowed and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +39,11 @@ class Problem:
     """One thing wrong in a study."""
 
     message: str
-    """What came and what is allowed."""
+    """What was given and what is allowed."""
     file: str = ""
-    """The file it stands in, as the user named it; empty for a table given from Python."""
+    """The file, as the user named it; empty for a table passed from Python."""
     line: int | None = None
-    """Line of a text file counted from 1, or row of a Parquet file or frame counted from 1."""
+    """Line of a text file, or row of a Parquet file or frame, counted from 1."""
 
     def __str__(self) -> str:
         """The problem as ``file:line: message``."""
@@ -65,7 +65,7 @@ class StudyError(UserError):
 
 
 class ModelSpecError(UserError):
-    """A model specification nobody knows."""
+    """An unknown model specification."""
 
 
 class PrerequisiteError(UserError):
@@ -73,7 +73,7 @@ class PrerequisiteError(UserError):
 
 
 class CapabilityError(UserError):
-    """The model cannot do what was asked of it."""
+    """The model cannot do what is required."""
 
 
 class TextTooLongError(UserError):
@@ -89,7 +89,7 @@ class BudgetError(UserError):
 
 
 class ModelError(GoldlessError):
-    """A model that misbehaves."""
+    """A model misbehaves."""
 
 
 class CanaryError(ModelError):
@@ -97,7 +97,7 @@ class CanaryError(ModelError):
 
 
 class CallError(ModelError):
-    """One call that failed."""
+    """One failed call."""
 
     def __init__(self, failure: CallFailure) -> None:
         """Carry the typed failure."""
@@ -106,13 +106,13 @@ class CallError(ModelError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint such as ``; did you mean 'task'?``, or nothing when no known word is near."""
+    """A hint such as ``; did you mean 'task'?``, or an empty string if no known word is close."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
 def kind_and_place(error: BaseException) -> str:
-    """What was raised, in which file and line, for logs: the message of an unknown error may quote a text."""
+    """The type of an exception with its file and line, for logs: the message of an unknown error may quote a text."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     trace = error.__traceback__

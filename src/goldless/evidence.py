@@ -1,7 +1,7 @@
-"""Evidence: what models were asked and what they said, in columns, with everything needed to trust it.
+"""Evidence: what models were asked and what they replied, in columns, with everything needed to trust it.
 
-One schema per kind of evidence. Stages append frames of these columns as replies arrive; the tables of a run folder and
-the recorded tables of a study have the same ones. A value that is missing is null, and ``failure`` says why.
+One schema per kind of evidence. Stages append frames of these columns as replies arrive; the tables of a run folder
+and the recorded tables of a study use the same schemas. A missing value is null, and ``failure`` says why.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def _texts(*names: str) -> Schema:
 
 
 FAILURE: Schema = _texts("failure", "failure_message")
-"""Why a value is missing: its kind, and what was said; both null where it is there."""
+"""Why a value is missing: kind and message; both null if it is present."""
 TOKENS = "logprobs_nats"
-"""The column of per-token values: kept on disk, and read only by what shows tokens."""
+"""The column of per-token values: kept on disk and read only to show tokens."""
 LOGPROBS: Schema = {
     **_texts("scorer", "template", "rewriter", "task", "target", "given", "synopsis"),
     "sum_logprob_nats": pl.Float64,
@@ -37,23 +37,25 @@ LOGPROBS: Schema = {
 }
 """log p of the response of ``target``, given that of ``given`` (null: the marginal) and a synopsis (null: none).
 
-``rewriter``: whose rewrites were scored; null: the responses as they are. ``texts``: a hash of the texts it is about,
-by which it is known again; null: not known."""
+``rewriter``: the model whose rewrites were scored; null: the original responses. ``texts``: a hash of the texts
+scored, which identifies them; null: unknown.
+"""
 VERDICTS: Schema = {
     **_texts("critic", "prompt", "task", "first", "second", "second_task"),
     "value": pl.Float64,
     **_texts("label", "read_from"),
     **FAILURE,
 }
-"""Whether the first response tells about the second, from 0 to 1; ``second_task`` is ``task`` in a matched pair."""
+"""Whether the first response is informative about the second, from 0 to 1; in a matched pair ``second_task`` is
+``task``."""
 CONTRASTS: Schema = {**_texts("task", "first", "second"), "contrast": pl.Float64}
-"""A matched verdict less the mean of its shuffled ones, where a study carries that without the verdicts."""
+"""A matched verdict minus the mean of its shuffled ones, for studies that record this without the verdicts."""
 JUDGEMENTS: Schema = {
     **_texts("reviewer", "format", "task", "first", "second", "agent", "output"),
     "value": pl.Float64,
     **FAILURE,
 }
-"""What a reviewer said of one response (``agent``), or how far the first of two is better, on the scale ``format``."""
+"""A reviewer's rating of one response (``agent``), or preference for the first of two, on the scale ``format``."""
 EXAMS: Schema = {
     **_texts("reviewer", "exam", "difficulty", "format", "task", "first", "second", "output"),
     "value": pl.Float64,
@@ -61,11 +63,11 @@ EXAMS: Schema = {
     "label_logprobs": pl.List(pl.Struct({"label": pl.String, "logprob_nats": pl.Float64})),
     **FAILURE,
 }
-"""What a reviewer said to one question of an exam; ``difficulty``: the set it is of, in the self-confidence exam."""
+"""A reviewer's reply to one exam question; ``difficulty``: its question set, in the self-confidence exam."""
 REWRITES: Schema = {**_texts("rewriter", "template", "task", "agent", "text"), **FAILURE}
-"""A response after preprocessing; ``template``: the prompt it was made with, null: not known."""
+"""A response after preprocessing; ``template``: the prompt used, null: unknown."""
 SYNOPSES: Schema = {**_texts("writer", "task", "synopsis", "text"), **FAILURE}
-"""A synopsis, by its name, that a model wrote for a task."""
+"""A named synopsis that a model wrote for a task."""
 
 TABLES: Mapping[str, Schema] = {
     "logprobs": LOGPROBS,
@@ -76,10 +78,10 @@ TABLES: Mapping[str, Schema] = {
     "judgements": JUDGEMENTS,
     "exams": EXAMS,
 }
-"""The tables of evidence by the names they have in a study and in a run folder."""
+"""The evidence tables by their names in a study and in a run folder."""
 
 OPEN_KINDS: frozenset[FailureKind] = frozenset({"rate_limited", "server_error", "timeout", "connection", "budget"})
-"""Failures that another run of the same command would try again."""
+"""Failures that a rerun of the same command would retry."""
 
 
 def empty(schema: Schema) -> pl.DataFrame:
@@ -88,12 +90,12 @@ def empty(schema: Schema) -> pl.DataFrame:
 
 
 def rows_frame(rows: Sequence[Sequence[Any]], schema: Schema) -> pl.DataFrame:
-    """A table of these rows, each in the order of the schema."""
+    """A table of these rows, each in schema order."""
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def number(name: str, kind: pl.DataType) -> pl.Expr:
-    """A column of this type as numbers; null where a cell holds none."""
+    """A column of this type as numbers; null where a cell has none."""
     if kind.is_numeric() or kind in {pl.Boolean, pl.String, pl.Null}:
         return pl.col(name).cast(pl.Float64, strict=False)
     return pl.lit(None, pl.Float64).alias(name)
@@ -106,7 +108,7 @@ def failure_cells(failure: CallFailure | None) -> tuple[str | None, str | None]:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything the metrics of a run rest on, without per-token values."""
+    """All evidence behind a run's metrics, without per-token values."""
 
     logprobs: pl.DataFrame = field(default_factory=lambda: empty(LOGPROBS).drop(TOKENS))
     verdicts: pl.DataFrame = field(default_factory=lambda: empty(VERDICTS))
@@ -114,18 +116,18 @@ class Evidence:
     rewrites: pl.DataFrame = field(default_factory=lambda: empty(REWRITES))
     synopses: pl.DataFrame = field(default_factory=lambda: empty(SYNOPSES))
     described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """What signatures say of a table: who gave it and how."""
+    """What signatures say about a table: its source and settings."""
     with_tokens: Callable[[], pl.LazyFrame] | None = None
-    """The log-probabilities with their per-token values, read from disk when asked for; None: there are none."""
+    """The log-probabilities with their per-token values, read from disk on demand; None: there are none."""
 
     @property
     def wanted(self) -> tuple[pl.DataFrame, ...]:
-        """The tables whose every row was asked for, whether it is there or missing."""
+        """The tables in which every row was requested, present or missing."""
         return self.logprobs, self.verdicts, self.rewrites, self.synopses
 
     @property
     def asked(self) -> int:
-        """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
+        """The number of log-probabilities, verdicts, rewrites and synopses requested."""
         return sum(map(len, self.wanted))
 
     @property
@@ -135,7 +137,7 @@ class Evidence:
 
     @property
     def examples(self) -> dict[FailureKind, str]:
-        """One message for each cause of missing evidence."""
+        """One message per cause of missing evidence."""
         found: dict[FailureKind, str] = {}
         for frame in self.wanted:
             last = frame.lazy().drop_nulls("failure").unique("failure", keep="last", maintain_order=True).collect()
@@ -144,12 +146,12 @@ class Evidence:
 
     @property
     def open(self) -> int:
-        """How many rows are missing for a cause that may pass."""
+        """The number of rows missing for a temporary cause."""
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
 
 def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
-    """Missing rows of tables of evidence by cause."""
+    """Missing rows of evidence tables by cause."""
     found: Counter[FailureKind] = Counter()
     for frame in frames:
         counted = frame["failure"].drop_nulls().value_counts()
@@ -159,7 +161,7 @@ def failure_counts(*frames: pl.DataFrame) -> Counter[FailureKind]:
 
 @dataclass(frozen=True, slots=True)
 class RewriteEvidence:
-    """A response after preprocessing, as a rewriter gave it."""
+    """A response after preprocessing, as the rewriter returned it."""
 
     rewriter: str
     task: str
@@ -168,15 +170,15 @@ class RewriteEvidence:
     """None: missing, and ``failure`` says why. Never an empty string."""
     failure: CallFailure | None = None
     template: str | None = None
-    """Name of the prompt it was made with; None: not known."""
+    """Name of the prompt used; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictEvidence:
-    """What a critic said of two responses, as it came: whether knowing the first tells about the second."""
+    """A critic's verdict on two responses, as received: whether the first is informative about the second."""
 
     critic: str
-    """Who said it, in short."""
+    """The critic's short name."""
     prompt: str
     """Name of the critic's prompt."""
     task: str
@@ -186,24 +188,24 @@ class VerdictEvidence:
     second: str
     """Agent of the second response."""
     second_task: str
-    """Task of the second response; equal to ``task``: a matched pair; another: a shuffled one."""
+    """Task of the second response; equal to ``task``: a matched pair; different: a shuffled one."""
     value: float | None = None
     """Between 0 and 1; None: missing, and ``failure`` says why."""
     label: str | None = None
-    """The label the critic gave, or its likeliest one."""
+    """The label the critic chose, or its most likely one."""
     read_from: Literal["probabilities", "label"] | None = None
-    """Whether the value is the mean over the labels' probabilities, or that of the one label."""
+    """Whether the value is the mean over the label probabilities, or that of the one label."""
     failure: CallFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgementEvidence:
-    """What a reviewer said of one response, or of two, as it came."""
+    """A reviewer's judgement of one response, or of two, as received."""
 
     reviewer: str
-    """Who said it."""
+    """The reviewer's name."""
     scale: str
-    """Name of the scale it was asked on, such as ``pairwise`` or ``5-level``."""
+    """Name of the scale, such as ``pairwise`` or ``5-level``."""
     task: str
     first: str
     """The agent that was rated, or the one shown first."""
@@ -212,17 +214,18 @@ class JudgementEvidence:
     output: str | None = None
     """The reply as the model wrote it."""
     value: float | None = None
-    """A rating; of two responses, how far the first is better: 1 it is, 0 the second is, 0.5 neither, and anything
-    between where it was read from probabilities. None: missing, and ``failure`` says why."""
+    """A rating; for two responses, the preference for the first: 1 the first is better, 0 the second, 0.5 a tie,
+    and anything between if read from probabilities. None: missing, and ``failure`` says why.
+    """
     read_from: Literal["probabilities", "label"] | None = None
     label_logprobs: Mapping[str, float] | None = None
-    """log p of each label in nats, normalised over the labels, where the model gives them."""
+    """log p of each label in nats, normalised over the labels, where the model returns them."""
     failure: CallFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class SynopsisEvidence:
-    """A synopsis that a model wrote for a task, as it came."""
+    """A synopsis that a model wrote for a task, as received."""
 
     writer: str
     task: str
@@ -238,23 +241,23 @@ class GenerationEvidence:
     """What a model wrote for a task."""
 
     writer: str
-    """Who wrote, in short."""
+    """The writer's short name."""
     task: str
     reply: str | None = None
-    """As the model wrote it, also where it cannot be used; None: nothing came."""
+    """The text as the model wrote it, even if unusable; None: no reply."""
     failure: CallFailure | None = None
     """Why the text is missing."""
     finish: str | None = None
     """How the reply ended: ``stop``, or ``length`` where it was cut at its limit."""
     input_tokens: int | None = None
     output_tokens: int | None = None
-    """What the call was charged for, when it was made; None: nothing came, or nobody said."""
+    """Tokens charged when the call was made; None: no reply, or not reported."""
     characters_cut: int = 0
-    """Of the task's material, at its end, so that it fits."""
+    """Characters cut from the end of the task's material so that it fits."""
 
     @property
     def text(self) -> str | None:
-        """What can be used; None: missing, and ``failure`` says why."""
+        """The usable text; None: missing, and ``failure`` says why."""
         return self.reply if self.failure is None else None
 
 
@@ -265,7 +268,7 @@ def verdicts_frame(rows: Sequence[VerdictEvidence]) -> pl.DataFrame:
 
 
 def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
-    """Judgements as a table; of a rated response the agent has a column of its own."""
+    """Judgements as a table; the agent of a rated response has its own column."""
     return rows_frame(
         [
             (
@@ -286,7 +289,7 @@ def judgements_frame(rows: Sequence[JudgementEvidence]) -> pl.DataFrame:
 
 
 def judgement_rows(table: pl.DataFrame) -> list[JudgementEvidence]:
-    """Judgements one by one, where single ones are looked at."""
+    """Judgements one by one, for code that inspects single ones."""
     return [
         JudgementEvidence(
             reviewer=row["reviewer"],

@@ -1,7 +1,4 @@
-"""Files that are whole or not there.
-
-Evidence on disk: tables in parts, each written whole when its rows have arrived.
-"""
+"""Atomic file writes, and evidence on disk as tables in parts, each written when its rows have arrived."""
 
 from __future__ import annotations
 
@@ -18,12 +15,12 @@ import polars as pl
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text, whole or not at all."""
+    """Write a text, completely or not at all."""
     write_whole(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file aside and put it in its place when it is whole."""
+    """Write to a temporary file and move it into place when complete."""
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         write(aside)
@@ -33,15 +30,15 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 
 ROWS_PER_GROUP = 5_000
-"""Of Parquet: few enough that one task's rows are found without reading much else."""
+"""Rows per Parquet row group: few enough to find one task's rows without reading much else."""
 ROWS_PER_PART = 20_000
 
 
 class EvidenceParts:
-    """The parts of a run's tables while it is under way, in a folder that goes with this object.
+    """The parts of a run's tables while it is running, in a temporary folder that is deleted with this object.
 
-    Rows are appended by the place of their batch: batches that arrive early wait for those before them, so that the
-    same evidence gives the same parts, whatever the order of the replies.
+    Rows are appended by batch number: batches that arrive early wait for the earlier ones, so that the same evidence
+    gives the same parts in whatever order the replies arrive.
     """
 
     def __init__(self) -> None:
@@ -54,13 +51,13 @@ class EvidenceParts:
         return folder
 
     def append(self, table: str, place: int, rows: pl.DataFrame) -> None:
-        """Take the rows of the batch with this number, counted from 0 in each table."""
+        """Add the rows of the batch with this number, counted from 0 in each table."""
         if table not in self._tables:
             self._tables[table] = _Table(self._folder / table)
         self._tables[table].append(place, rows)
 
     def scan(self, table: str) -> pl.LazyFrame | None:
-        """All rows appended so far, but for those that wait for others, read when collected; None: there are none."""
+        """A lazy scan of all rows appended so far, except those waiting for earlier batches; None: there are none."""
         if table not in self._tables:
             return None
         self._tables[table].flush()
@@ -92,7 +89,7 @@ class _Table:
 
 
 def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
-    """Write one part of a table, whole or not at all."""
+    """Write one part of a table, completely or not at all."""
     folder.mkdir(parents=True, exist_ok=True)
     write_whole(
         folder / f"part-{number:05}.parquet", lambda path: rows.write_parquet(path, row_group_size=ROWS_PER_GROUP)
@@ -100,7 +97,7 @@ def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
 
 
 def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: str) -> None:
-    """Write a table in parts in place of what a run before wrote; without rows it is not there."""
+    """Write a table in parts and replace that of an earlier run; without rows the table is removed."""
     aside = folder / f".{name}.parts"
     shutil.rmtree(aside, ignore_errors=True)
     try:

@@ -1,4 +1,4 @@
-"""Generation: a chat model answers a study's tasks under a system prompt, or says why it cannot."""
+"""Generation: a chat model writes responses to a study's tasks under a system prompt; failures are recorded."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from goldless.records import CallFailure, Task
 
 MOST_TOKENS = 4096
 ESTIMATE_MARGIN = 0.05
-"""Share of a context that stays free where a material is cut by an estimate of its tokens."""
+"""Share of a context left free when material is cut by estimated tokens."""
 
 Cut = Literal["missing", "keep"]
-"""What becomes of a reply that reached its limit: ``missing``, or kept as far as it goes."""
+"""What happens to a reply that reached its limit: ``missing``, or kept up to the limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Fitted:
-    """A material as it is put to the writer."""
+    """Material as sent to the writer."""
 
     material: str
     characters_cut: int = 0
@@ -31,7 +31,7 @@ class _Fitted:
 
 @dataclass(frozen=True, slots=True)
 class GenerationStage:
-    """How tasks are put to a writer: the system prompt, then the task's prompt as it is."""
+    """How tasks are sent to a writer: the system prompt, then the task's unchanged prompt."""
 
     writer: Writer
     system: str
@@ -42,24 +42,24 @@ class GenerationStage:
     temperature: float = 0.0
     seed: int | None = None
     context_length: int | None = None
-    """Most tokens of request and reply, where the model does not say, or where it is to be less."""
+    """Maximum tokens of request and reply, if the model does not report it or a lower limit is wanted."""
     truncate: bool = False
-    """Cut a prompt that does not fit at its end; else it is missing as ``too_long``."""
+    """Cut the end of a prompt that does not fit; otherwise it is missing as ``too_long``."""
     cut: Cut = "missing"
 
     @property
     def limit(self) -> int | None:
-        """Most tokens of request and reply; None: nobody knows, and the server decides."""
+        """Maximum tokens of request and reply; None: unknown, the server decides."""
         return context_limit(self.writer, self.context_length)
 
     async def least_length(self) -> RequestLength:
-        """How long a request is without any material."""
+        """Length of a request without any material."""
         return await request_length(self.writer, self._messages(""))
 
     async def write(self, task: Task) -> GenerationEvidence:
-        """What the writer makes of the task; missing where it does not fit, the call failed, or the text is unusable.
+        """Write a response to the task; missing if it does not fit, the call failed, or the text is unusable.
 
-        The whole reply must fit beside the request: a model that ran out of context would cut it.
+        The whole reply must fit after the request: a model that runs out of context would cut it.
         """
         if not task.prompt:
             return self._missing(task, CallFailure("not_recorded", f"task {task.task} has no prompt", attempts=0))
@@ -104,7 +104,7 @@ class GenerationStage:
         )
 
     async def _fitted(self, material: str) -> _Fitted | CallFailure:
-        """The material as far as it fits; where it does not and is not to be cut, why it is missing."""
+        """The material that fits; if it does not fit and may not be cut, why it is missing."""
         limit = self.limit
         if limit is None:
             return _Fitted(material)
@@ -121,12 +121,12 @@ class GenerationStage:
 
         kept = await _longest(len(material), tokens, room)
         if not material[:kept].strip():
-            return CallFailure("too_long", f"{message}, even if all of it is cut", attempts=0)
+            return CallFailure("too_long", f"{message}, even with all of it cut", attempts=0)
         return _Fitted(material[:kept], len(material) - kept)
 
 
 async def _longest(whole: int, tokens: Callable[[int], Awaitable[int]], room: int) -> int:
-    """Characters from the beginning that fit, with one more than which they do not; 0 where none does."""
+    """The largest number of leading characters that fits; 0 if none does."""
     fits, does_not = 0, whole
     while does_not - fits > 1:
         middle = (fits + does_not) // 2

@@ -1,4 +1,4 @@
-"""A web application on a port of this machine, from its start to its orderly end."""
+"""Serve a web application on a local port and shut it down cleanly."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _SILENT.propagate = False
 async def listening_application(
     app: web.Application, *, host: str, port: int, ending_seconds: float
 ) -> AsyncIterator[str]:
-    """The application while the block runs; its address. Port 0 takes a free one.
+    """Run the application during the block and yield its address. Port 0 picks a free port.
 
-    At the end it takes no new connections, and what is under way may take ``ending_seconds`` more.
+    On exit it accepts no new connections, and requests in progress get ``ending_seconds`` to finish.
     """
     runner = web.AppRunner(app, access_log=None, logger=_SILENT, shutdown_timeout=ending_seconds)
     await runner.setup()
@@ -35,7 +35,7 @@ async def listening_application(
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise UserError(
-                f"cannot listen on {host}, port {port} ({why}); choose another port, or 0 for a free one"
+                f"cannot listen on {host}, port {port} ({why}). Choose another port, or 0 for a free one"
             ) from None
         yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
     finally:

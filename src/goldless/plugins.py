@@ -1,12 +1,12 @@
-"""Plugins: what installed packages add to goldless, and the catalogues that hold it beside our own.
+"""Plugins: what installed packages add to goldless, and the catalogues that list it with the built-ins.
 
 A package adds a metric, a model provider, a perturbation, an importer or an exporter by an entry point:
 
     [project.entry-points."goldless.metrics"]
     novelty = "my_package:novelty"
 
-What is loaded must have the shape that the group's catalogue asks for. A plugin that cannot be loaded, has another
-shape or takes a name that is in use is recorded with the reason, and everything else goes on without it.
+The loaded object must have the shape that the group's catalogue requires. A plugin that cannot be loaded, has another
+shape or takes a name in use is recorded with the reason, and everything else works without it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any, Generic, TypeVar
 from goldless.errors import UserError
 
 GROUPS = ("goldless.metrics", "goldless.models", "goldless.perturbations", "goldless.importers", "goldless.exporters")
-"""Entry-point groups, one for each kind of thing that can be added."""
+"""Entry-point groups, one per kind of extension."""
 
 T = TypeVar("T")
 
@@ -34,14 +34,14 @@ class Plugin:
     package: str
     version: str
     value: Any = None
-    """What it adds; None where it could not be loaded."""
+    """The object it adds; None if it could not be loaded."""
     failure: str | None = None
     """Why it cannot be used; None: it can."""
 
 
 @cache
 def plugins(group: str) -> tuple[Plugin, ...]:
-    """The entry points of a group, each loaded once; one that fails says why instead of raising."""
+    """The entry points of a group, each loaded once; one that fails carries the reason instead of raising."""
     found = sorted(entry_points(group=group), key=lambda entry: (entry.name, _package(entry)))
     return tuple(_loaded(entry) for entry in found)
 
@@ -60,9 +60,9 @@ def _loaded(entry: EntryPoint) -> Plugin:
 
 
 class Catalogue(Generic[T]):
-    """Things of one kind by name: ours, and those that plugins add under the same rules.
+    """Objects of one kind by name: built-ins, and those that plugins add under the same rules.
 
-    ``check`` says what is wrong with a plugin's value, or None where it has the right shape.
+    ``check`` returns what is wrong with a plugin's object, or None if it has the right shape.
     """
 
     def __init__(self, group: str, ours: Mapping[str, T], check: Callable[[Any], str | None]) -> None:
@@ -71,7 +71,7 @@ class Catalogue(Generic[T]):
         self._check = check
 
     def plugins(self) -> Iterator[Plugin]:
-        """What packages add, each with the reason where it cannot be used."""
+        """What packages add, each with the reason if it cannot be used."""
         taken = dict.fromkeys(self._ours, "goldless itself")
         for plugin in plugins(self.group):
             failure = plugin.failure or self._check(plugin.value)
@@ -83,16 +83,16 @@ class Catalogue(Generic[T]):
             yield Plugin(plugin.group, plugin.name, plugin.package, plugin.version, value, failure)
 
     def all(self) -> dict[str, T]:
-        """Everything that can be used, ours first."""
+        """Everything usable, built-ins first."""
         return self._ours | {plugin.name: plugin.value for plugin in self.plugins() if plugin.failure is None}
 
     def refuse_broken(self, name: str) -> None:
-        """Raise where a package adds this name and it cannot be used, with the reason."""
+        """Raise with the reason if a package adds this name but it cannot be used."""
         if name not in self._ours and name not in self.all():
             for plugin in self.plugins():
                 if plugin.name == name:
-                    raise UserError(f"{name!r} of the package {plugin.package} cannot be used: {plugin.failure}")
+                    raise UserError(f"{name!r} from the package {plugin.package} cannot be used: {plugin.failure}")
 
     def get(self, name: str) -> T | None:
-        """The thing of that name; plugins are looked at only where it is not ours."""
+        """The object of that name; plugins are loaded only if it is not a built-in."""
         return self._ours[name] if name in self._ours else self.all().get(name)

@@ -1,4 +1,4 @@
-"""Preprocessing: a chat model rewrites responses into plain points, so that style counts for nothing (GEM, C.1)."""
+"""Preprocessing: a chat model rewrites responses into plain points, to remove the effect of style (GEM, C.1)."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ MOST_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class RewritingStage:
-    """How responses are put to a rewriter."""
+    """How responses are sent to a rewriter."""
 
     rewriter: Writer
     template: Template
     most_tokens: int = MOST_TOKENS
-    """A longer rewrite is cut, and so missing."""
+    """Maximum tokens of a rewrite; a longer one is cut and counts as missing."""
 
     async def rewrite(self, response: Response) -> RewriteEvidence:
-        """The response after preprocessing; missing where the rewrite failed, is empty or was cut."""
+        """Rewrite the response; missing if the call failed, or the rewrite is empty or was cut."""
         request = ChatRequest(
             (Message("system", self.template.rewrite), Message("user", response.text)), max_tokens=self.most_tokens
         )

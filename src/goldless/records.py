@@ -1,7 +1,4 @@
-"""The rows everything is made of: tasks, agents, responses, labels, and failed calls.
-
-What a metric of texts is given, and what it gives back: one response at a time, with all it may be held against.
-"""
+"""The basic records: tasks, agents, responses, labels, failed calls, and the items and scores of text metrics."""
 
 from __future__ import annotations
 
@@ -12,7 +9,7 @@ from typing import Any, Literal, Protocol
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What was asked (w in the papers)."""
+    """What the agents were given to do (w in the papers)."""
 
     task: str
     """Its name, unique in the study."""
@@ -28,7 +25,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """Whoever answered: a model under evaluation, a person, a strategy, a perturbed copy."""
+    """The author of responses: a model under evaluation, a person, a strategy, a perturbed copy."""
 
     agent: str
     """Its name, unique in the study."""
@@ -89,25 +86,25 @@ FailureKind = Literal[
     "no_synopsis",
     "not_recorded",
 ]
-"""Why a call gave nothing.
+"""Why a call returned nothing usable.
 
-``rejected``: the server will not take this request (bad request, no such model, bad key).
-``refused``: the model declined to answer. ``bad_reply``: the server's answer cannot be used.
-``truncated``: the answer was cut at its length limit. ``budget``: not sent, it would have gone over the budget.
-``unparsable``: the model answered, but with none of the labels it was offered.
-``no_synopsis``: the task has no synopsis of the name asked for.
-``not_recorded``: the study does not carry it, and no model was to be asked.
+``rejected``: the server does not accept this request (bad request, no such model, bad key).
+``refused``: the model declined to answer. ``bad_reply``: the server's reply cannot be used.
+``truncated``: the reply was cut at its length limit. ``budget``: not sent, it could have exceeded the budget.
+``unparsable``: the reply has none of the labels offered.
+``no_synopsis``: the task has no synopsis of the requested name.
+``not_recorded``: not in the study, and calling models is off.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class CallFailure:
-    """A call that gave nothing: absent, never zero."""
+    """A call that returned nothing usable: absent, never zero."""
 
     kind: FailureKind
     message: str
     attempts: int = 1
-    """How many times it was tried in a row before it was left open."""
+    """Consecutive attempts before it was left open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,33 +115,33 @@ class TextItem:
     agent: str
     text: str
     peers: Mapping[str, str]
-    """Texts of the responses it is held against, by agent."""
+    """Texts of the peers it is compared with, by agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """What a metric says of one response."""
+    """A metric's score for one response."""
 
     score: float | None
     """Higher is better. None: missing."""
     problem: str | None = None
-    """Why it is missing, where the metric says so."""
+    """Why it is missing, if the metric says so."""
 
 
 class ItemMetric(Protocol):
-    """A metric that is given whole responses with everything they may be held against."""
+    """A metric that scores whole responses, given everything they can be compared with."""
 
     @property
     def name(self) -> str:
-        """As it was asked for."""
+        """The name as requested."""
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What tells its numbers from another version's, for the signature."""
+        """Settings that distinguish its scores from those of another version, for the signature."""
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order."""
+        """The score of each item, in order."""

@@ -16,7 +16,7 @@ from goldless.templates import Template
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One log-probability to be known."""
+    """One log-probability to compute."""
 
     target: str
     given: str | None
@@ -29,11 +29,11 @@ def questions(
     both_directions: bool = True,
     marginals: bool = True,
 ) -> Iterator[Question]:
-    """The log-probabilities to be known of the agents that answered a task; nothing where there are no peers.
+    """The log-probabilities to compute for the agents with a response to a task; none if there are no peers.
 
     Every ordered pair of an agent and a peer: the peer's response given the agent's, and in both directions also the
-    agent's given the peer's; and the marginal of every response predicted. ``peers``: the agents that serve as
-    peers; all where none are named.
+    agent's given the peer's; and the marginal of every predicted response. ``peers``: the agents used as peers
+    (default: all).
     """
     for target in agents:
         given = [
@@ -49,7 +49,7 @@ def questions(
 def paired_questions(
     peers_of: Mapping[str, Sequence[str]], *, both_directions: bool = True, marginals: bool = True
 ) -> Iterator[Question]:
-    """The log-probabilities to be known of some agents and the peers named for each, every one once."""
+    """The log-probabilities to compute for some agents and the peers named for each, without duplicates."""
     pairs = [(agent, peer) for agent, peers in peers_of.items() for peer in peers]
     asked = [(peer, agent) for agent, peer in pairs]
     if both_directions:
@@ -64,22 +64,22 @@ def paired_questions(
 
 
 Texts = Mapping[str, str | CallFailure]
-"""By agent; an agent whose text is missing has its failure for a text."""
+"""Texts by agent; if a text is missing, its failure instead."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScoringStage:
-    """One way to put texts to a scorer."""
+    """One way to present texts to a scorer."""
 
     scorer: Scorer
     template: Template
     rewriter: str | None = None
-    """Whose rewrites the texts are; None: responses as they are."""
+    """The model whose rewrites the texts are; None: the original responses."""
     synopsis: str | None = None
-    """Name of the synopsis that is shown; None: none."""
+    """Name of the synopsis shown; None: none."""
 
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
-        """What the scorer is asked, or why it cannot be."""
+        """The request to the scorer, or why it cannot be made."""
         target = texts[question.target]
         given = None if question.given is None else texts[question.given]
         for text in (target, given):
@@ -98,11 +98,11 @@ class ScoringStage:
             return error.failure
         longest = self.scorer.context_length
         if longest is not None and request.tokens > longest:
-            return CallFailure("too_long", f"{request.tokens} tokens, but the context is {longest}", attempts=0)
+            return CallFailure("too_long", f"{request.tokens} tokens do not fit the context of {longest}", attempts=0)
         return request
 
     def texts_hash(self, task: Task, question: Question, texts: Texts) -> str | None:
-        """What tells apart two questions of the same names about other texts; None where a text is missing."""
+        """A hash that distinguishes questions with the same names about different texts; None if a text is missing."""
         given = "" if question.given is None else texts[question.given]
         synopsis = "" if self.synopsis is None else task.synopses.get(self.synopsis, "")
         target = texts[question.target]
@@ -113,7 +113,7 @@ class ScoringStage:
 
 @dataclass(frozen=True, slots=True)
 class ScoringJob:
-    """Questions about the texts of one task, put in one way."""
+    """Questions about the texts of one task, presented in one way."""
 
     stage: ScoringStage
     task: Task
@@ -122,7 +122,7 @@ class ScoringJob:
 
 
 async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
-    """The questions whose texts do not fit, in words with the cause, found without asking the scorer anything."""
+    """The questions whose texts do not fit, each described with its cause, found without calling the scorer."""
     found = []
     for job in jobs:
         for question in job.questions:
@@ -133,9 +133,9 @@ async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
 
 
 async def score_together(jobs: Sequence[ScoringJob]) -> pl.DataFrame:
-    """The log-probabilities of all jobs, with per-token values, in their order and that of their questions.
+    """The log-probabilities of all jobs, with per-token values, in the order of jobs and questions.
 
-    All are asked at once of one scorer, so that what they share is computed once.
+    All go to one scorer in one batch, so that shared parts are computed once.
     """
     asked = [(job, question) for job in jobs for question in job.questions]
     replies: list[ScoreReply] = [NOTHING] * len(asked)
@@ -158,7 +158,7 @@ async def score_together(jobs: Sequence[ScoringJob]) -> pl.DataFrame:
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], LOGPROBS)
 
 
-NOTHING = CallFailure("bad_reply", "the scorer delivered nothing for this question")
+NOTHING = CallFailure("bad_reply", "the scorer returned no reply for this question")
 
 
 def _row(job: ScoringJob, question: Question, reply: ScoreReply) -> tuple[object, ...]:
@@ -189,7 +189,10 @@ def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> 
     raise TextTooLongError(
         "\n".join(
             [
-                f"{len(bad)} log-probabilities cannot be computed: the texts do not fit the scorer's context:",
+                (
+                    f"{len(bad)} log-probabilities cannot be computed because their texts do not fit the scorer's "
+                    "context:"
+                ),
                 *lines,
                 "Use a scorer with a longer context, or --on-too-long skip to count them as missing.",
             ]
@@ -198,7 +201,7 @@ def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> 
 
 
 def too_long(logprobs: pl.DataFrame) -> list[tuple[str, CallFailure]]:
-    """The log-probabilities that are missing because their texts do not fit, in words with the cause."""
+    """The log-probabilities missing because their texts do not fit, each described with its cause."""
     bad = logprobs.filter(pl.col("failure") == "too_long").select("task", "target", "given", "failure_message")
     return [(_named(task, target, given), CallFailure("too_long", said)) for task, target, given, said in bad.rows()]
 

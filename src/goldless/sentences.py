@@ -1,8 +1,8 @@
-"""Sentences: where a text is cut into them.
+"""Sentence splitting.
 
-``default`` reads a text as people write it: abbreviations do not end a sentence, a line break and a list item do, and a
-Markdown code block is one sentence. ``paper`` is the rule of the GEM paper's deletion experiment, which ends a sentence
-at every full stop, question mark, exclamation mark and line break.
+``default`` follows ordinary writing: abbreviations do not end a sentence, a line break and a list item do, and a
+Markdown code block is one sentence. ``paper`` is the rule of the GEM paper's deletion experiment, which ends a
+sentence at every full stop, question mark, exclamation mark and line break.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ Mode = Literal["default", "paper"]
 
 LANGUAGE = "en"
 LINE_END = re.compile(r"\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
-"""Where a line ends: the same places as ``str.splitlines``."""
+"""Line ends, the same as for ``str.splitlines``."""
 LIST_MARK = re.compile(r"\s*(?:(?:[-*+•‣◦\u2013\u2014>]|#{1,6}|\(?\d{1,3}[.)]|\(?[A-Za-z]\))\s+)+")
-"""What opens a list item, a heading or a quoted line; its own full stop ends no sentence."""
+"""The start of a list item, a heading or a quoted line; its full stop does not end a sentence."""
 FENCE = re.compile(r"\s*(?:(?P<ticks>`{3,})[^`]*|(?P<tildes>~{3,}).*)", re.DOTALL)
 """A line that opens a Markdown code block."""
 PAPER_SENTENCE = re.compile(r"[^.?!\n]*(?:[.?!\n]|\Z)")
@@ -42,11 +42,9 @@ class Sentence:
 
 
 def split_sentences(text: str, *, mode: Mode = "default") -> tuple[Sentence, ...]:
-    """The sentences of a text in order; nothing but white space stands outside them."""
+    """Split a text into sentences, in order; only white space is left out."""
     if mode not in get_args(Mode):
-        raise UserError(
-            f"sentences are cut in mode {' or '.join(get_args(Mode))}, not {mode!r}{nearest(mode, get_args(Mode))}"
-        )
+        raise UserError(f"mode must be {' or '.join(get_args(Mode))}, got {mode!r}{nearest(mode, get_args(Mode))}")
     spans = _paper_spans(text) if mode == "paper" else _default_spans(text)
     trimmed = (_trimmed(text, span) for span in spans)
     return tuple(Sentence(text[start:end], start, end) for start, end in trimmed if start < end)
@@ -73,7 +71,7 @@ def _default_spans(text: str) -> Iterator[Span]:
 
 
 def _lines(text: str) -> Iterator[Span]:
-    """The lines, without what ends them."""
+    """The lines, without their line ends."""
     start = 0
     for match in LINE_END.finditer(text):
         yield start, match.start()
@@ -82,7 +80,7 @@ def _lines(text: str) -> Iterator[Span]:
 
 
 def _closes(line: str, fence: str) -> bool:
-    """Whether a line closes the code block that this fence opened: the same character, at least as often."""
+    """Whether a line closes the code block opened by this fence: the same character, at least as many times."""
     bare = line.strip()
     return len(bare) >= len(fence) and set(bare) == set(fence)
 

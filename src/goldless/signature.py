@@ -1,4 +1,4 @@
-"""One line that says exactly how a number was made."""
+"""Signatures: one line that says exactly how a number was computed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import goldless._version as version
 
 Words = npt.NDArray[np.uint64]
 NOTHING = np.uint64(0x2545F4914F6CDD1D)
-"""Stands for a value that is missing."""
+"""The text for a missing value."""
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """How a number was made: ``metric|key:value|…|goldless:version``. Two equal lines mean comparable numbers."""
+    """How a number was computed: ``metric|key:value|…|goldless:version``. Equal lines mean comparable numbers."""
 
     metric: str
     settings: Mapping[str, str]
@@ -32,7 +32,7 @@ class Signature:
 
 
 def table_hash(table: pl.DataFrame) -> str:
-    """Eight digits that tell two tables of evidence apart, whatever the order of their rows and on any machine."""
+    """Eight digits that distinguish two evidence tables, independent of row order and machine."""
     rows = np.zeros(len(table), np.uint64)
     for column in table:
         rows = rows * np.uint64(0x9E3779B97F4A7C15) + _words(column)  # odd, so that no bit is lost

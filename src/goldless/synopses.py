@@ -44,17 +44,17 @@ ASSW = (
 """GEM paper, prompt C.4."""
 
 PROMPTS = {"abstract": ABSTRACT, "assw": ASSW}
-"""Synopses that can be written, by name; any other is the study's own."""
+"""Synopses that can be generated, by name; any other must be in the study."""
 
 
 @dataclass(frozen=True, slots=True)
 class SynopsisStage:
-    """How tasks are put to a writer."""
+    """How tasks are sent to a writer."""
 
     writer: Writer
 
     async def write(self, task: Task, name: str) -> list[SynopsisEvidence]:
-        """The synopsis of that name, last; before it what had to be written first.
+        """Write the synopsis of that name, last in the list, after those it depends on.
 
         ``assw`` is the abstract followed by the author-stated strengths and weaknesses, as in the paper.
         """
@@ -76,6 +76,6 @@ class SynopsisStage:
 
     async def _ask(self, task: Task, name: str) -> ChatReply | CallFailure:
         if not task.prompt:
-            return CallFailure("no_synopsis", f"task {task.task} has no prompt to write it from", attempts=0)
+            return CallFailure("no_synopsis", f"task {task.task} has no prompt to write a synopsis from", attempts=0)
         messages = (Message("system", PROMPTS[name]), Message("user", task.prompt))
         return await self.writer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))

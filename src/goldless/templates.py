@@ -1,6 +1,6 @@
 """Prompt templates of the information metrics: how a response is rewritten, and how a second one is predicted.
 
-Instructions, synopsis and candidate come before the target, in this order, so that what is shared comes first.
+Instructions, synopsis and candidate precede the target, in this order, so that the shared part comes first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pathlib import Path
 from goldless.errors import UserError, nearest
 
 NOT_AVAILABLE = "Not available"
-"""Stands for an absent synopsis or candidate, as in the paper."""
+"""The text for an absent synopsis or candidate, as in the paper."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,29 +101,29 @@ FIELDS = ("rewrite", "predict", "synopsis_heading", "candidate_heading")
 
 
 def find_template(name: str) -> Template:
-    """The template of that name, or the one in a TOML file of yours."""
+    """The template of that name, or from a TOML file."""
     if name in TEMPLATES:
         return TEMPLATES[name]
     if name.endswith(".toml"):
         return _read(Path(name).expanduser())
     raise UserError(
-        f"unknown template {name!r}{nearest(name, TEMPLATES) or '.'} Known: {', '.join(TEMPLATES)}, "
-        f"or a file FILE.toml with {', '.join(FIELDS)}."
+        f"unknown template {name!r}{nearest(name, TEMPLATES) or '.'} Known: {', '.join(TEMPLATES)}, or a file "
+        f"FILE.toml with {', '.join(FIELDS)}"
     )
 
 
 def _read(path: Path) -> Template:
-    """A template from a file; its name carries a hash of its words, so that a signature tells two versions apart."""
+    """Read a template from a file; its name includes a hash of the text, so that signatures distinguish versions."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeError, tomllib.TOMLDecodeError) as error:
-        raise UserError(f"{path}: cannot be read as a template ({error})") from error
+        raise UserError(f"{path}: cannot read this template ({error})") from error
     wrong = [field for field in FIELDS if not isinstance(data.get(field), str) or not data[field].strip()]
     unknown = sorted(set(data) - set(FIELDS))
     if wrong or unknown:
         parts = [f"lacks a text for {', '.join(wrong)}"] * bool(wrong) + [f"has {', '.join(unknown)}"] * bool(unknown)
         raise UserError(
-            f"{path}: a template has texts for {', '.join(FIELDS)} and nothing else; this {' and '.join(parts)}"
+            f"{path}: a template must have exactly the texts {', '.join(FIELDS)}; this one {' and '.join(parts)}"
         )
     texts = {field: data[field].strip() for field in FIELDS}
     digest = hashlib.sha256("\0".join(texts.values()).encode()).hexdigest()[:8]

@@ -120,7 +120,7 @@ def test_a_text_of_9000_tokens_is_refused_with_task_and_agent_and_can_be_skipped
     refused = goldless("score", study_file(long), "--journal", journal)
     assert (refused.code, refused.out) == (2, "")
     assert "task long: ann: " in refused.err
-    assert "tokens, but the context is 8192" in refused.err
+    assert "tokens do not fit the context of 8192" in refused.err
     skipped = goldless("score", study_file(long), "--journal", journal, "--on-too-long", "skip", "--json")
     assert skipped.code == 0
     read = json.loads(skipped.out)

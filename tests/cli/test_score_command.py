@@ -161,7 +161,7 @@ def test_a_text_longer_than_the_context_is_refused_with_task_and_agent(goldless,
     ended = goldless("score", study_file(LONG), "--scorer", "small")
     assert (ended.code, ended.out) == (2, "")
     assert "task t1: bob: " in ended.err
-    assert "tokens, but the context is 200" in ended.err
+    assert "tokens do not fit the context of 200" in ended.err
     assert "--on-too-long skip" in ended.err
 
 

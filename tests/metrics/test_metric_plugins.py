@@ -210,7 +210,7 @@ def test_a_metric_that_calls_itself_like_one_of_ours_cannot_be_used(install, stu
     disguised = Toy()
     disguised.name = "gem-raw"
     install(harmless=disguised)
-    with pytest.raises(UserError, match=r"'harmless' of the package unknown cannot be used: .* got 'gem-raw'"):
+    with pytest.raises(UserError, match=r"'harmless' from the package unknown cannot be used: .* got 'gem-raw'"):
         package.evaluate(study_file(), metrics="harmless")
 
 

@@ -298,5 +298,5 @@ def test_a_port_that_is_taken_is_said_to_be(runs, tmp_path):
         async with listening(library) as url, listening(library, port=URL(url).port):
             pass
 
-    with pytest.raises(UserError, match="choose another port, or 0 for a free one"):
+    with pytest.raises(UserError, match="Choose another port, or 0 for a free one"):
         anyio.run(twice)

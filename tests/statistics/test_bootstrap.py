@@ -182,13 +182,13 @@ def test_a_shift_of_all_scores_shifts_the_interval(shift):
 
 
 def test_bad_input_is_refused_with_what_is_allowed():
-    with pytest.raises(UserError, match=r"shape \(3,\) came; a table \[tasks, agents\]"):
+    with pytest.raises(UserError, match=r"table \[tasks, agents\], got shape \(3,\)"):
         task_intervals(np.zeros(3))
     with pytest.raises(UserError, match="infinite score"):
         task_intervals(np.array([[1.0], [np.inf]]))
-    with pytest.raises(UserError, match="level of 95 came; it lies between 0 and 1"):
+    with pytest.raises(UserError, match="level must be between 0 and 1, got 95"):
         task_intervals(np.zeros((3, 1)), level=95)
-    with pytest.raises(UserError, match="0 resamples"):
+    with pytest.raises(UserError, match="resamples must be at least 1, got 0"):
         task_intervals(np.arange(12.0)[:, None], resamples=0)
-    with pytest.raises(UserError, match="seed of -1 came; seeds are whole numbers from 0 on"):
+    with pytest.raises(UserError, match="seed must be a whole number of at least 0, got -1"):
         task_intervals(np.arange(12.0)[:, None], seed=-1)

@@ -196,24 +196,24 @@ def test_groups_without_a_common_task_have_nothing_to_compare():
 
 def test_bad_groups_are_refused_with_what_is_allowed():
     values = np.zeros((3, 3))
-    with pytest.raises(UserError, match=r"columns \[1\] are in both groups"):
+    with pytest.raises(UserError, match=r"groups must not overlap, got columns \[1\] in both"):
         compare_groups(values, [0, 1], [1, 2])
-    with pytest.raises(UserError, match="0 to 2 exist"):
+    with pytest.raises(UserError, match="columns must be 0 to 2, got"):
         compare_groups(values, [0], [3])
-    with pytest.raises(UserError, match="2 places for 3 agents"):
+    with pytest.raises(UserError, match=r"one entry per agent \(3\), got 2"):
         compare_groups(values, [True, False], [2])
     with pytest.raises(UserError, match="all false"):
         compare_groups(values, [False, False, False], [2])
-    with pytest.raises(UserError, match="names a column twice"):
+    with pytest.raises(UserError, match="columns must be distinct"):
         compare_groups(values, [0, 0], [2])
     with pytest.raises(UserError, match="column numbers or a mask"):
         compare_groups(values, [], [2])
 
 
 def test_scores_that_do_not_fit_together_are_refused():
-    with pytest.raises(UserError, match="2 scores before and 3 after"):
+    with pytest.raises(UserError, match="same length, got 2 and 3 scores"):
         pooled_smd(np.zeros(2), np.zeros(3))
-    with pytest.raises(UserError, match="1 clusters came for 2 scores"):
+    with pytest.raises(UserError, match="got 1 for 2 scores"):
         pooled_smd(np.zeros(2), np.zeros(2), clusters="a")
     with pytest.raises(UserError, match="infinite"):
         auc(np.array([np.inf]), np.zeros(1))

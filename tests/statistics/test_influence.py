@@ -67,8 +67,8 @@ def test_fewer_changes_than_asked_for_are_given_as_they_are():
     assert most_influential(np.full((2, 1), NAN), ["x", "y"], ["a"], k=3) == []
 
 
-def test_bad_input_is_refused_with_what_came():
-    with pytest.raises(UserError, match=r"shape \(2, 1\) came with 1 tasks and 1 agents"):
+def test_bad_input_is_refused_with_what_was_given():
+    with pytest.raises(UserError, match=r"shape \(1 tasks, 1 agents\), got \(2, 1\)"):
         most_influential(np.zeros((2, 1)), ["x"], ["a"])
     with pytest.raises(UserError, match="at least 1"):
         most_influential(np.zeros((1, 1)), ["x"], ["a"], k=0)

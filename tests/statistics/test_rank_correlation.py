@@ -58,7 +58,7 @@ def test_intervals_are_near_those_of_resampling_tasks_with_everything_computed_a
 
 
 def test_columns_that_do_not_fit_are_refused():
-    with pytest.raises(UserError, match="equally long"):
+    with pytest.raises(UserError, match="columns of the same length"):
         pooled_correlations(np.ones(2), np.ones(3), np.ones(2, int))
 
 

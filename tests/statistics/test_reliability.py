@@ -78,7 +78,7 @@ def test_the_interval_is_near_that_of_resampling_tasks_with_everything_computed_
 
 def test_nothing_rated_twice_and_one_value_only_have_no_alpha_and_say_why():
     alone = krippendorff_alpha(np.array([1.0, 2.0]), np.array([0, 1]))
-    assert (alone.alpha, alone.unpaired, alone.note) == (None, 2, "not defined: no two raters rated the same")
+    assert (alone.alpha, alone.unpaired, alone.note) == (None, 2, "not defined: no unit was rated by two raters")
     same = krippendorff_alpha(np.ones(4), np.array([0, 0, 1, 1]))
     assert (same.alpha, same.note) == (None, "not defined: all values are equal")
 
@@ -86,7 +86,7 @@ def test_nothing_rated_twice_and_one_value_only_have_no_alpha_and_say_why():
 def test_unknown_measurements_missing_values_and_columns_that_do_not_fit_are_refused():
     with pytest.raises(UserError, match="'ordinl'; did you mean 'ordinal'"):
         krippendorff_alpha(np.ones(2), np.zeros(2, int), measurement="ordinl")
-    with pytest.raises(UserError, match="not a finite number"):
+    with pytest.raises(UserError, match="must be finite numbers"):
         krippendorff_alpha(np.array([1, NONE]), np.zeros(2, int))
-    with pytest.raises(UserError, match="one each"):
+    with pytest.raises(UserError, match="columns of the same length"):
         krippendorff_alpha(np.ones(2), np.zeros(3, int))

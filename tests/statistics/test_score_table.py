@@ -28,7 +28,7 @@ def test_a_missing_score_is_left_out_and_a_cell_without_scores_is_missing_too():
 
 
 def test_numbers_of_tasks_that_do_not_exist_are_refused():
-    with pytest.raises(UserError, match="task numbers run from 0 to 2; 0 to 1 are allowed"):
+    with pytest.raises(UserError, match="task numbers must be 0 to 1, got 0 to 2"):
         score_table(np.array([0, 2]), np.array([0, 0]), np.zeros(2), tasks=2, agents=1)
-    with pytest.raises(UserError, match="columns of equal length"):
+    with pytest.raises(UserError, match="columns of the same length"):
         score_table(np.array([0, 1]), np.array([0]), np.zeros(2), tasks=2, agents=1)

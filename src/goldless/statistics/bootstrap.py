@@ -1,20 +1,16 @@
 """Intervals by resampling tasks: responses to one task are not independent, tasks are.
 
-Tasks drawn with replacement, as counts: how often each task is in each resample.
+Tasks are drawn with replacement; a resample is stored as the number of times each task was drawn.
 
-Intervals of numbers that are no means: from what leaving each task out does to them.
+A correlation over all responses, or a reliability, is not a mean over tasks. Its interval comes from its values with
+each task left out in turn: value + (n - 1) (mean of the values without a task - value without task t) has the value as
+its mean over tasks and, to first order, its spread (Tukey's pseudo-values, centred). The interval is that of this mean,
+by the same studentised bootstrap over tasks.
 
-A correlation over all responses, or a reliability, is no mean over tasks. Its values without each task in turn say how
-far each task pulls it: value + (n - 1) (mean of the values without a task - value without task t) has the number itself
-as its mean over tasks and, to first order, its spread (Tukey's pseudo-values, centred). The interval is that of this
-mean, by the same studentised bootstrap over tasks as everywhere.
-
-A share of several judgements a task, with an interval that allows for judgements of one task being alike.
-
-The share is the mean over all judgements, Σ S_t / Σ N_t with the sum S_t of N_t judgements on task t. Its interval is
-that of the mean over tasks of share + (S_t - share N_t) / mean N: the same value, and the same spread to first order
-however many judgements a task has. Where all judgements are 0 or 1 alike, resampling sees no spread, and the interval
-is Wilson's with one trial a task.
+A share is the mean over all judgements, Σ S_t / Σ N_t with the sum S_t of N_t judgements on task t. Its interval is
+that of the mean over tasks of share + (S_t - share N_t) / mean N, which has the same value and, to first order, the
+same spread, and so allows for judgements of one task being alike. Where all judgements are 0, or all are 1, resampling
+sees no spread, and the interval is Wilson's with one trial per task.
 """
 
 from __future__ import annotations
@@ -29,20 +25,21 @@ from scipy.special import ndtri, stdtrit
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
+from goldless.statistics.checks import check_level, check_resamples, check_score_table, check_seed
 
 ELEMENTS_AT_ONCE = 1 << 21
-"""Draws held at a time: about 50 MB, and few enough matrix products that their start does not count."""
+"""Draws kept in memory at a time: about 50 MB, and few enough matrix products that their overhead does not count."""
 
 
 class Draws(TypedDict, total=False):
-    """How tasks are resampled: given to all that makes intervals, and handed on as it is."""
+    """How tasks are resampled; every function that computes intervals takes these keyword arguments."""
 
     seed: int
-    """0 where nothing is said."""
+    """Default: 0."""
     resamples: int
-    """10,000 where nothing is said."""
+    """Default: 10,000."""
     level: float
-    """0.95 where nothing is said."""
+    """Default: 0.95."""
 
 
 LEVEL = 0.95
@@ -52,14 +49,12 @@ USUAL: Draws = {"seed": 0, "resamples": 10_000, "level": LEVEL}
 def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray]:
     """Blocks [some resamples, tasks] of how often each task was drawn, ``resamples`` rows in all.
 
-    Row r counts row r of ``numpy.random.default_rng(seed).integers(tasks, size=(resamples, tasks))``: how many rows a
-    block has changes nothing. Sums over all resamples are then one matrix product. (Counting drawn integers is several
-    times faster than drawing the counts from a multinomial distribution, and gives the same distribution.)
+    Row r counts row r of ``numpy.random.default_rng(seed).integers(tasks, size=(resamples, tasks))``, whatever the size
+    of a block. Sums over all resamples are then one matrix product. (Counting drawn integers is several times faster
+    than drawing the counts from a multinomial distribution, and gives the same distribution.)
     """
-    if resamples < 1:
-        raise UserError(f"{resamples} resamples were asked for; at least 1 is needed, 10,000 is the default")
-    if seed < 0:
-        raise UserError(f"a seed of {seed} came; seeds are whole numbers from 0 on")
+    check_resamples(resamples)
+    check_seed(seed)
     random = np.random.default_rng(seed)
     step = max(1, ELEMENTS_AT_ONCE // max(1, tasks))
     for begin in range(0, resamples, step):
@@ -71,9 +66,9 @@ def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray
 
 Method = Literal["bootstrap-t", "t"]
 FEW_TASKS = 10
-"""Below this many tasks the interval is Student's t: too few different resamples exist to learn a distribution from."""
+"""With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0
-"""A resampled t beyond this many times Student's quantile counts as lying there."""
+"""Resampled values of t are clipped at this multiple of Student's quantile."""
 NO_SPREAD = 1e-12
 """A resampled variance below this share of the variance of the scores is rounding: all drawn scores are equal."""
 MEANS_AT_ONCE = 1 << 23
@@ -93,7 +88,7 @@ class Interval:
     level: float
     note: str | None = None
     method: Method | None = None
-    """How the interval was made; None: there is none."""
+    """How the interval was computed; None: there is none."""
 
 
 def task_intervals(
@@ -103,9 +98,9 @@ def task_intervals(
 
     From ten tasks on, tasks are drawn with replacement, the same draw for all agents, and the interval is
     mean - q se, with q the quantiles of (resampled mean - mean) / (resampled se): the studentised bootstrap, or
-    "bootstrap-t" (Efron 1981). It allows for skewed scores, as a percentile interval does not. Where few tasks carry
-    all the spread, draws without them run off towards infinity, so q is held within twice Student's t. With two to
-    nine tasks the interval is Student's t.
+    "bootstrap-t" (Efron 1981). Unlike a percentile interval it allows for skewed scores. Where few tasks carry all the
+    spread, draws without them run off towards infinity, so q is clipped at twice Student's t. With two to nine tasks
+    the interval is Student's t.
     """
     values = _checked(values, level)
     counts = np.sum(~np.isnan(values), axis=0)
@@ -123,12 +118,8 @@ def task_intervals(
 
 def _checked(values: FloatArray, level: float) -> FloatArray:
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2:
-        raise UserError(f"scores of shape {values.shape} came; a table [tasks, agents] is needed")
-    if np.isinf(values).any():
-        raise UserError("an infinite score came; scores are finite numbers, or NaN where one is missing")
-    if not 0 < level < 1:
-        raise UserError(f"a level of {level} came; it lies between 0 and 1, such as 0.95")
+    check_score_table(values)
+    check_level(level)
     return values
 
 
@@ -210,14 +201,14 @@ def _quantiles(studentised: FloatArray, level: float) -> FloatArray:
 
 
 ONE_BY_ONE = 200
-"""Up to this many tasks each is left out on its own; of more, a hundredth at a time."""
+"""Up to this many tasks, each is left out on its own; beyond, a hundredth of them at a time."""
 GROUPS = 100
 
 
 def groups_left_out(task: IntArray) -> tuple[IntArray, int]:
-    """The group that each row is left out with, numbered from 0, and the number of tasks.
+    """The group in which each row is left out, numbered from 0, and the number of tasks.
 
-    Rows of one task are in one group: on its own where there are at most 200 tasks, else with every hundredth other.
+    Rows of one task are in one group: a group is one task up to 200 tasks, else every hundredth task.
     """
     names, code = np.unique(task, return_inverse=True)
     return (code if len(names) <= ONE_BY_ONE else code % GROUPS).astype(np.int64), len(names)
@@ -234,11 +225,11 @@ def left_out_intervals(
 ) -> list[Interval]:
     """The interval of each value, from its values [groups, values] without each group of tasks.
 
-    Ends lie within ``lowest`` and ``highest``. A value of NaN is not defined and has none.
+    Ends are clipped to ``lowest`` and ``highest``. A value of NaN is not defined and has no interval.
     """
     given, without = np.asarray(values, dtype=np.float64), np.asarray(without, dtype=np.float64)
     if without.ndim != 2 or without.shape[1:] != given.shape:
-        raise UserError(f"{given.shape} values came with {without.shape} of them left out; [groups, values] is needed")
+        raise UserError(f"without must be a table [groups, {len(given)} values], got shape {without.shape}")
     groups = len(without)
     bad = np.isnan(given) | np.isnan(without).any(axis=0)
     pulled = np.where(bad, 0.0, given + (groups - 1) * (without.mean(axis=0) - without))
@@ -268,7 +259,7 @@ class Share:
     """A mean over judgements with its interval."""
 
     value: float | None
-    """None: no judgement is there."""
+    """None: there are no judgements."""
     low: float | None
     """None: no interval, ``note`` says why."""
     high: float | None
@@ -289,9 +280,9 @@ def task_shares(
     highest: float = 1.0,
     **draws: Unpack[Draws],
 ) -> list[Share]:
-    """Mean of each row of values [judges, judgements] but for NaN, with intervals that end at ``lowest``, ``highest``.
+    """Mean of each row of values [judges, judgements], NaN left out, with intervals within ``lowest`` and ``highest``.
 
-    All rows are on the same tasks [judgements], which are resampled for all of them alike.
+    ``task`` [judgements] names the task of each column; all rows share the same resampled tasks.
     """
     names, code = np.unique(task, return_inverse=True)
     present = ~np.isnan(values)

@@ -1,4 +1,4 @@
-"""Effect sizes: how far two sets of scores lie apart, in standard deviations or as a probability."""
+"""Effect sizes: how far apart two sets of scores are, in standard deviations or as a probability."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from scipy.special import stdtrit
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
 from goldless.statistics.bootstrap import Draws, Method, task_intervals
+from goldless.statistics.checks import check_finite, check_level, check_score_table
 
 Members = Sequence[int] | Sequence[bool] | npt.NDArray[np.bool_] | npt.NDArray[np.integer]
 NO_SPREAD = 1e-12
@@ -29,14 +30,14 @@ class EffectSize:
     """None: no interval, ``note`` says why."""
     high: float | None
     n: int
-    """Tasks used (clusters, where they were given)."""
+    """Number of tasks used (of clusters, if given)."""
     level: float
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GroupComparison:
-    """The first group of agents against the second, on tasks where both have a score."""
+    """The first group of agents compared with the second, on tasks where both have a score."""
 
     difference: float | None
     """Mean over tasks of (mean of the first group - mean of the second); None: no common task."""
@@ -56,7 +57,7 @@ class GroupComparison:
     n_second: int
     level: float
     method: Method | None
-    """How the interval was made; None: there is none."""
+    """How the interval was computed; None: there is none."""
     notes: tuple[str, ...] = ()
     """Why a number is missing."""
 
@@ -66,12 +67,12 @@ def pooled_smd(
 ) -> EffectSize:
     """(mean after - mean before) / sqrt((variance before + variance after) / 2), with variances of n - 1 (GEM, 4.2).
 
-    Position i of both is the same sample, before and after something was done to it; one without both scores (NaN) is
-    left out. ``clusters`` names each sample's task where a task has several: whole tasks are left out for the interval.
+    Position i is the same sample in both, before and after a change; samples without both scores (NaN) are left out.
+    ``clusters`` names each sample's task where a task has several samples: the interval leaves out whole tasks.
     """
     before, after = _column(before, "before"), _column(after, "after")
     if len(before) != len(after):
-        raise UserError(f"{len(before)} scores before and {len(after)} after came; position i of both is one sample")
+        raise UserError(f"before and after must have the same length, got {len(before)} and {len(after)} scores")
     both = ~(np.isnan(before) | np.isnan(after))
     codes, n = _codes(clusters, both)
     before, after = before[both], after[both]
@@ -92,8 +93,8 @@ def pooled_smd(
 def paired_d(differences: FloatArray, *, clusters: Sequence[object] | None = None, level: float = 0.95) -> EffectSize:
     """Mean difference / standard deviation of the differences (n - 1), NaN left out.
 
-    The deviation shrinks with everything a difference was averaged over, so the value says how surely two sets of
-    agents are told apart over tasks, not how far apart two responses lie.
+    The deviation shrinks with everything a difference was averaged over, so the value says how reliably tasks separate
+    two sets of agents, not how far apart two responses are.
     """
     differences = _column(differences, "differences")
     present = ~np.isnan(differences)
@@ -131,17 +132,16 @@ def compare_groups(
     second: Members,
     **draws: Unpack[Draws],
 ) -> GroupComparison:
-    """Columns ``first`` of ``values`` [tasks, agents] against columns ``second``; NaN marks a missing score.
+    """Compare columns ``first`` of ``values`` [tasks, agents] with columns ``second``; NaN marks a missing score.
 
     A group is a list of column numbers or a mask over columns; an agent in neither is left out. A group's mean on a
     task is over the scores present; a task on which one group has none is left out altogether.
     """
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2:
-        raise UserError(f"scores of shape {values.shape} came; a table [tasks, agents] is needed")
+    check_score_table(values)
     one, other = _columns(first, values.shape[1], "first"), _columns(second, values.shape[1], "second")
     if shared := sorted(set(one.tolist()) & set(other.tolist())):
-        raise UserError(f"agents in columns {shared} are in both groups; an agent is in one group or in neither")
+        raise UserError(f"groups must not overlap, got columns {shared} in both")
     means = np.stack([_row_means(values[:, one]), _row_means(values[:, other])], axis=1)
     used = ~np.isnan(means).any(axis=1)
     differences = means[used, 0] - means[used, 1]
@@ -169,7 +169,7 @@ def compare_groups(
 def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | None]:
     """The standardised mean difference of two sets of any sizes without NaN, or None and why there is none."""
     if len(before) < 2 or len(after) < 2:
-        return None, f"no effect size: a side has n = {min(len(before), len(after))}, at least 2 are needed"
+        return None, f"no effect size: one side has n = {min(len(before), len(after))}, needs at least 2"
     if before.min() == before.max() and after.min() == after.max():
         return None, "no effect size: the scores of each side do not vary"
     spread = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / 2)
@@ -178,7 +178,7 @@ def _smd(before: FloatArray, after: FloatArray) -> tuple[float | None, str | Non
 
 def _no_spread(used: FloatArray, what: str) -> str | None:
     if len(used) < 2:
-        return f"no effect size: n = {len(used)}, at least 2 are needed"
+        return f"no effect size: n = {len(used)}, needs at least 2"
     return f"no effect size: the {what} do not vary" if used.min() == used.max() else None
 
 
@@ -186,8 +186,7 @@ def _with_interval(
     value: float, sums: FloatArray, statistic: Callable[[FloatArray], FloatArray], level: float
 ) -> EffectSize:
     """The value with Student's t interval around it, its standard error from leaving each task out in turn."""
-    if not 0 < level < 1:
-        raise UserError(f"a level of {level} came; it lies between 0 and 1, such as 0.95")
+    check_level(level)
     n = len(sums)
     if n == 1:
         return EffectSize(value, None, None, 1, level, "no interval: n = 1")
@@ -217,7 +216,7 @@ def _codes(clusters: Sequence[object] | None, used: npt.NDArray[np.bool_]) -> tu
     if clusters is None:
         return np.arange(int(used.sum())), int(used.sum())
     if len(clusters) != len(used):
-        raise UserError(f"{len(clusters)} clusters came for {len(used)} scores; each score has one")
+        raise UserError(f"clusters must name one cluster per score, got {len(clusters)} for {len(used)} scores")
     number: dict[object, int] = {}
     codes = [number.setdefault(c, len(number)) for c, kept in zip(clusters, used, strict=True) if kept]
     return np.array(codes, dtype=np.intp), len(number)
@@ -226,9 +225,8 @@ def _codes(clusters: Sequence[object] | None, used: npt.NDArray[np.bool_]) -> tu
 def _column(scores: FloatArray, name: str) -> FloatArray:
     scores = np.asarray(scores, dtype=np.float64)
     if scores.ndim != 1:
-        raise UserError(f"{name}: scores of shape {scores.shape} came; one column of numbers is needed")
-    if np.isinf(scores).any():
-        raise UserError(f"{name}: an infinite score came; scores are finite numbers, or NaN where one is missing")
+        raise UserError(f"{name} must be one column of scores, got shape {scores.shape}")
+    check_finite(scores, name)
     return scores
 
 
@@ -236,17 +234,17 @@ def _columns(members: Members, agents: int, name: str) -> npt.NDArray[np.intp]:
     """Column numbers of a group given as a mask or as numbers."""
     given = np.asarray(members)
     if given.ndim != 1 or not len(given) or given.dtype.kind not in "biu":
-        raise UserError(f"the {name} group is {members!r}; column numbers or a mask over the agents are needed")
+        raise UserError(f"the {name} group must be column numbers or a mask over the agents, got {members!r}")
     if given.dtype == bool:
         if len(given) != agents:
-            raise UserError(f"the {name} group's mask has {len(given)} places for {agents} agents")
+            raise UserError(f"the {name} group's mask must have one entry per agent ({agents}), got {len(given)}")
         given = np.flatnonzero(given)
         if not len(given):
-            raise UserError(f"the {name} group's mask is all false; a group has at least one agent")
+            raise UserError(f"the {name} group must have at least one agent, got a mask that is all false")
     if given.min() < 0 or given.max() >= agents:
-        raise UserError(f"the {name} group names column {given.min()} or {given.max()}; 0 to {agents - 1} exist")
+        raise UserError(f"the {name} group's columns must be 0 to {agents - 1}, got {given.min()} to {given.max()}")
     if len(np.unique(given)) < len(given):
-        raise UserError(f"the {name} group names a column twice: {given.tolist()}")
+        raise UserError(f"the {name} group's columns must be distinct, got {given.tolist()}")
     return given.astype(np.intp)
 
 

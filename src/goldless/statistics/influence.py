@@ -1,4 +1,4 @@
-"""Influence: what leaving one task out does to the agents' means and to their ranking."""
+"""Influence: how leaving one task out changes the agents' means and their ranking."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.statistics.checks import check_score_table
 
 TIED = 1e-12
 """Means that differ by less than this share of the largest are tied: sums in another order differ in the last digit."""
@@ -17,23 +18,23 @@ TIED = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Influence:
-    """One task's part in one agent's mean."""
+    """How one task affects one agent's mean."""
 
     agent: str
     task: str
     change: float
-    """Mean without the task less mean with it."""
+    """Mean without the task minus mean with it."""
     rank: int
-    """The agent's place with the task: one more than the number of agents with a higher mean."""
+    """The agent's rank with the task: one more than the number of agents with a higher mean."""
     rank_without: int
     ranking_changes: bool
-    """Whether any agent's place changes when the task is left out for all."""
+    """Whether any agent's rank changes when the task is left out for all."""
 
 
 def leave_one_out_changes(values: FloatArray) -> FloatArray:
-    """Mean without each task less mean with it: [tasks, agents], for scores of that shape with NaN where missing.
+    """Mean without each task minus mean with it: [tasks, agents], for scores of that shape with NaN where missing.
 
-    Exact: (mean - score) / (n - 1). NaN where the agent has no score on the task, or has no other.
+    Exact: (mean - score) / (n - 1). NaN where the agent has no score on the task, or no score on any other.
     """
     values = _checked(values)
     counts = np.sum(~np.isnan(values), axis=0)
@@ -45,12 +46,12 @@ def leave_one_out_changes(values: FloatArray) -> FloatArray:
 
 
 def most_influential(values: FloatArray, tasks: Sequence[str], agents: Sequence[str], k: int = 10) -> list[Influence]:
-    """The k largest changes of an agent's mean by leaving out a task, largest first; fewer where there are fewer."""
+    """The k largest changes of an agent's mean when a task is left out, largest first; fewer if there are fewer."""
     values = _checked(values)
     if values.shape != (len(tasks), len(agents)):
-        raise UserError(f"scores of shape {values.shape} came with {len(tasks)} tasks and {len(agents)} agents")
+        raise UserError(f"scores must have shape ({len(tasks)} tasks, {len(agents)} agents), got {values.shape}")
     if k < 1:
-        raise UserError(f"the {k} largest changes were asked for; at least 1 is needed")
+        raise UserError(f"k must be at least 1, got {k}")
     changes = leave_one_out_changes(values)
     means = _means(values, np.sum(~np.isnan(values), axis=0))
     ranks = _ranks(means)
@@ -96,8 +97,5 @@ def _ranks(means: FloatArray) -> npt.NDArray[np.int_]:
 
 def _checked(values: FloatArray) -> FloatArray:
     values = np.asarray(values, dtype=np.float64)
-    if values.ndim != 2:
-        raise UserError(f"scores of shape {values.shape} came; a table [tasks, agents] is needed")
-    if np.isinf(values).any():
-        raise UserError("an infinite score came; scores are finite numbers, or NaN where one is missing")
+    check_score_table(values)
     return values

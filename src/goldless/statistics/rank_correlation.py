@@ -1,4 +1,4 @@
-"""Rank correlations: of two columns, with what leaving tasks out does to them, and of the rows of two tables.
+"""Rank correlations of two columns, with intervals from leaving tasks out, and of the rows of two tables.
 
 Spearman's coefficient is Pearson's of the ranks, ties sharing theirs. Kendall's tau-a is (concordant - discordant) /
 all pairs; tau-b divides by the geometric mean of the pairs not tied on either side (M. G. Kendall, 1938, 1945).
@@ -18,18 +18,18 @@ Coefficient = Literal["spearman", "kendall", "kendall-b"]
 """``kendall`` is tau-a, with all pairs in the denominator; ``kendall-b`` leaves out those tied on either side."""
 
 COEFFICIENTS = ("spearman", "kendall-b", "kendall-a")
-"""The order in which the coefficients come."""
+"""The order in which the coefficients are returned."""
 DIGITS = 12
-"""Values that agree to so many digits of the largest are equal: sums in another order differ in the last ones."""
+"""Values that agree to this many digits of the largest are equal: sums in another order differ in the last ones."""
 FEWEST_DRAWS = 0.5
 """Share of resamples in which a coefficient must be defined for an interval."""
 ELEMENTS_AT_ONCE = 1 << 22
 
 
 def rank_coefficients(first: FloatArray, second: FloatArray) -> FloatArray:
-    """Spearman's coefficient, tau-b and tau-a of two columns without NaN; NaN where one is not defined.
+    """Spearman's coefficient, tau-b and tau-a of two columns without NaN; NaN where a coefficient is not defined.
 
-    With fewer than two values none is defined, and with one side all alike only tau-a, which is 0.
+    With fewer than two values none is defined; where all values of one side are equal only tau-a is, and it is 0.
     """
     from scipy.stats import kendalltau  # noqa: PLC0415 - it takes most of a second to import
 
@@ -57,7 +57,10 @@ def pooled_correlations(
     """The coefficients over all rows with both values, in the order of ``COEFFICIENTS``, with intervals over tasks."""
     first, second, task = np.asarray(first, np.float64), np.asarray(second, np.float64), np.asarray(task)
     if not first.shape == second.shape == task.shape or first.ndim != 1:
-        raise UserError(f"columns of shapes {first.shape}, {second.shape} and {task.shape} came; all are equally long")
+        raise UserError(
+            "first, second and task must be columns of the same length, "
+            f"got shapes {first.shape}, {second.shape} and {task.shape}"
+        )
     both = ~(np.isnan(first) | np.isnan(second))
     first, second, task = first[both], second[both], task[both]
     group, n_tasks = groups_left_out(task)
@@ -73,7 +76,7 @@ def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coeffi
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 2:
         raise UserError(
-            f"tables of shapes {first.shape} and {second.shape} came; both are [rows, columns], equally large"
+            f"both tables must be [rows, columns] of the same shape, got {first.shape} and {second.shape}"
         )
     found = np.full(len(first), np.nan)
     step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
@@ -100,11 +103,11 @@ def percentile_interval(drawn: FloatArray, *, level: float) -> tuple[float | Non
     Without an interval where it is defined in fewer than half.
     """
     kept = drawn[~np.isnan(drawn)]
-    told = None if len(kept) == len(drawn) else f"defined in {len(kept)} of {len(drawn)} resamples"
+    note = None if len(kept) == len(drawn) else f"defined in {len(kept)} of {len(drawn)} resamples"
     if not len(kept) or len(kept) < FEWEST_DRAWS * len(drawn):
-        return None, None, f"no interval: {told}"
+        return None, None, f"no interval: {note}"
     low, high = np.quantile(kept, [(1 - level) / 2, (1 + level) / 2]).tolist()
-    return low, high, told
+    return low, high, note
 
 
 def _row_correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:

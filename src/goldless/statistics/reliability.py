@@ -1,4 +1,4 @@
-"""Reliability: how far raters say the same of the same thing, beyond what chance would give.
+"""Reliability: how far raters agree on the same unit, beyond what chance would give.
 
 Krippendorff's alpha = 1 - D_o / D_e. D_o is the mean squared distance of two values of the same unit, D_e that of any
 two values; units with one value say nothing and are left out (K. Krippendorff, "Computing Krippendorff's
@@ -31,11 +31,11 @@ class Reliability:
     high: float | None
     measurement: Measurement
     n_units: int
-    """Things that two raters or more gave a value."""
+    """Units with values from two or more raters."""
     n_values: int
-    """Values of these."""
+    """Values of these units."""
     unpaired: int
-    """Values left out: nobody else gave one to the same unit."""
+    """Values left out because no other rater gave the same unit a value."""
     n_tasks: int
     level: float
     method: Method | None = None
@@ -50,23 +50,24 @@ def krippendorff_alpha(
     measurement: Measurement = "ordinal",
     **draws: Unpack[Draws],
 ) -> Reliability:
-    """Alpha of values, each of one rater on one unit; ``task`` says what each belongs to, None: units are tasks.
+    """Alpha of values, each by one rater on one unit; ``task`` names the task of each value (None: units are tasks).
 
-    A rater gives a unit one value. Who gave it does not matter: alpha takes raters to be interchangeable.
+    A rater gives a unit one value. Alpha treats raters as interchangeable, so their names are not needed.
     """
     if measurement not in get_args(Measurement):
         known = get_args(Measurement)
         raise UserError(
-            f"a measurement is one of {', '.join(known)}, not {measurement!r}{nearest(str(measurement), known)}"
+            f"measurement must be one of {', '.join(known)}, got {measurement!r}{nearest(str(measurement), known)}"
         )
     values, unit = np.asarray(values, dtype=np.float64), np.asarray(unit)
     task = unit if task is None else np.asarray(task)
     if values.ndim != 1 or not len(values) == len(unit) == len(task):
         raise UserError(
-            f"{values.shape} values came with {unit.shape} units and {task.shape} tasks: one each is needed"
+            "values, units and tasks must be columns of the same length, "
+            f"got shapes {values.shape}, {unit.shape} and {task.shape}"
         )
     if not np.isfinite(values).all():
-        raise UserError("a value that is not a finite number came; leave out what nobody rated")
+        raise UserError("values must be finite numbers, got NaN or infinity. Leave out units that were not rated")
     code = np.unique(unit, return_inverse=True)[1]
     paired = np.bincount(code)[code] > 1 if len(code) else np.zeros(0, dtype=np.bool_)
     values, code, task = values[paired], code[paired], task[paired]
@@ -75,7 +76,7 @@ def krippendorff_alpha(
     n_units, unpaired = len(np.unique(code)), int(np.sum(~paired))
     if np.isnan(whole):
         level = draws.get("level", LEVEL)
-        note = "no two raters rated the same" if not len(values) else "all values are equal"
+        note = "no unit was rated by two raters" if not len(values) else "all values are equal"
         return Reliability(
             None,
             None,

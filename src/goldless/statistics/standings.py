@@ -1,8 +1,7 @@
-"""Standings: agents in order of their mean, each with its interval and whom it is better than.
+"""Standings: agents in order of their mean, each with its interval and the agents it is better than.
 
-Who is better than whom: paired differences over common tasks, with a test that allows for many comparisons.
-
-From scores of pairs to a table of tasks and agents: an agent's score on a task is the mean over its peers.
+Agents are compared by paired differences over common tasks, with a test corrected for multiple comparisons. An agent's
+score on a task is the mean over its peers.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from goldless.errors import UserError
 from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
 
 EXACT_UP_TO = 13
-"""Up to this many tasks all sign flips are tried (8,192); beyond, as many random ones as asked for."""
+"""Up to this many tasks, all sign flips are tried (8,192); beyond, ``permutations`` random ones."""
 ELEMENTS_AT_ONCE = 1 << 23
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Two agents on the tasks both have a score for."""
+    """Two agents compared on the tasks where both have a score."""
 
     first: str
     second: str
@@ -43,9 +42,9 @@ class Comparison:
 def compare_all(
     agents: Sequence[str], values: FloatArray, *, seed: int = 0, permutations: int = 10_000
 ) -> list[Comparison]:
-    """Every pair of agents, in order; ``values`` is [tasks, agents] with NaN where a score is missing.
+    """Compare every pair of agents, in order; ``values`` is [tasks, agents] with NaN where a score is missing.
 
-    Where signs are flipped at random, they are flipped in the same way for all pairs.
+    Random sign flips are the same for all pairs.
     """
     found = []
     pairs = list(itertools.combinations(range(len(agents)), 2))
@@ -68,9 +67,9 @@ def sign_flip_p(differences: FloatArray, *, seed: int = 0, permutations: int = 1
 
 
 def sign_flip_ps(differences: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> list[float | None]:
-    """The test of each column of differences [tasks, pairs], NaN where a pair has no common score; None: too few tasks.
+    """p of each column of differences [tasks, pairs], NaN where a pair has no common score; None: too few tasks.
 
-    Where signs are flipped at random, they are flipped in the same way for all columns.
+    Random sign flips are the same for all columns.
     """
     counts = np.sum(~np.isnan(differences), axis=0)
     ps: list[float | None] = [None] * len(counts)
@@ -109,7 +108,7 @@ def _nearly(distance: FloatArray) -> FloatArray:
 
 
 def holm(ps: Sequence[float | None]) -> list[float | None]:
-    """Holm's correction; what has no p keeps none and does not count."""
+    """Holm's correction; entries without p stay None and do not count."""
     order = sorted((i for i, p in enumerate(ps) if p is not None), key=lambda i: ps[i] or 0.0)
     corrected: list[float | None] = [None] * len(ps)
     running = 0.0
@@ -124,19 +123,19 @@ SIGNIFICANT = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One agent."""
+    """One agent's row in the standings."""
 
     agent: str
     rank: int | None
     """None: no score."""
     interval: Interval
     better_than: tuple[str, ...]
-    """Agents it beats on common tasks, corrected for many comparisons."""
+    """Agents it beats on common tasks, corrected for multiple comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Standings:
-    """Agents by score, highest first, and every two of them compared."""
+    """Agents by score, highest first, and the comparison of every pair."""
 
     rows: tuple[Standing, ...]
     comparisons: tuple[Comparison, ...]
@@ -179,19 +178,19 @@ Codes = npt.NDArray[np.integer]
 
 
 def score_table(task: Codes, agent: Codes, score: FloatArray, *, tasks: int, agents: int) -> FloatArray:
-    """Mean score [tasks, agents] of rows (task, agent, score), which number tasks and agents from 0.
+    """Mean score [tasks, agents] of rows (task, agent, score), with tasks and agents numbered from 0.
 
-    A NaN score is missing and left out; where no score is left, the mean is NaN.
+    NaN scores are missing and left out; where no score is left, the mean is NaN.
     """
     task, agent, score = np.asarray(task), np.asarray(agent), np.asarray(score, dtype=np.float64)
     if not task.shape == agent.shape == score.shape or score.ndim != 1:
         raise UserError(
-            f"columns of shapes {task.shape}, {agent.shape} and {score.shape} came; "
-            "task, agent and score are columns of equal length"
+            "task, agent and score must be columns of the same length, "
+            f"got shapes {task.shape}, {agent.shape} and {score.shape}"
         )
     for name, codes, count in (("task", task, tasks), ("agent", agent, agents)):
         if len(codes) and not (codes.min() >= 0 and codes.max() < count):
-            raise UserError(f"{name} numbers run from {codes.min()} to {codes.max()}; 0 to {count - 1} are allowed")
+            raise UserError(f"{name} numbers must be 0 to {count - 1}, got {codes.min()} to {codes.max()}")
     cell = task.astype(np.intp) * agents + agent
     present = ~np.isnan(score)
     if not present.all():

@@ -52,5 +52,5 @@ def test_a_call_error_carries_the_failure():
 
 
 def test_the_nearest_word_is_a_hint_and_a_far_one_is_none():
-    assert nearest("tsak", ["task", "agent"]) == "; did you mean 'task'?"
+    assert nearest("tsak", ["task", "agent"]) == ". Did you mean 'task'?"
     assert nearest("qqqq", ["task", "agent"]) == ""

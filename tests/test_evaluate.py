@@ -455,9 +455,9 @@ def test_an_empty_frame_is_a_study_error(toy_scorer):
 
 
 WRONG = {
-    "an unknown metric": ({"metrics": "gem-row"}, "unknown metric 'gem-row'; did you mean 'gem-raw'"),
+    "an unknown metric": ({"metrics": "gem-row"}, "unknown metric 'gem-row'. Did you mean 'gem-raw'"),
     "no metric": ({"metrics": []}, "no metric was named"),
-    "an unknown template": ({"template": "generall"}, "unknown template 'generall'; did you mean 'general'"),
+    "an unknown template": ({"template": "generall"}, "unknown template 'generall'. Did you mean 'general'"),
     "a level of one": ({"level": 1.0}, "level must be a number between 0 and 1, got"),
     "a level in percent": ({"level": 95}, "level must be a number between 0 and 1, got"),
     "a level that is no number": ({"level": math.nan}, "level must be a number between 0 and 1, got"),
@@ -520,7 +520,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
 
 def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), scorer=toy_scorer())
-    with pytest.raises(MetricError, match="'gem' was not computed; did you mean 'gem-raw'"):
+    with pytest.raises(MetricError, match="'gem' was not computed. Did you mean 'gem-raw'"):
         result.leaderboard("gem")
 
 

@@ -92,7 +92,7 @@ def test_a_blank_text_has_no_sentence(text, mode):
 
 
 def test_an_unknown_mode_is_refused_with_the_known_ones():
-    with pytest.raises(UserError, match=r"default or paper, got 'papers'; did you mean 'paper'\?"):
+    with pytest.raises(UserError, match=r"default or paper, got 'papers'. Did you mean 'paper'\?"):
         split_sentences("A.", mode="papers")
 
 

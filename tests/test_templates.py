@@ -75,7 +75,7 @@ def test_templates_go_by_name():
 
 
 def test_an_unknown_template_is_an_error_that_lists_the_known_ones():
-    with pytest.raises(UserError, match=r"unknown template 'peer-revue'; did you mean 'peer-review'\? Known: general"):
+    with pytest.raises(UserError, match=r"unknown template 'peer-revue'. Did you mean 'peer-review'\? Known: general"):
         find_template("peer-revue")
     with pytest.raises(UserError, match=r"unknown template 'xyzzy'\. Known: general, plain, peer-review, or a file"):
         find_template("xyzzy")

@@ -106,9 +106,9 @@ class CallError(ModelError):
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """A hint such as ``; did you mean 'task'?``, or an empty string if no known word is close."""
+    """A hint such as ``. Did you mean 'task'?``, or an empty string if no known word is close."""
     close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    return f". Did you mean {close[0]!r}?" if close else ""
 
 
 def kind_and_place(error: BaseException) -> str:

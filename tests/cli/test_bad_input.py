@@ -86,7 +86,7 @@ def test_a_wrong_column_name(refuses, tmp_path, script):
     path.write_text("task,agnet,text\nt,a,x\nt,b,y\n")
     message = refuses("score", path, "--scorer", script)
     assert "'agent'" in message
-    assert "did you mean" in message
+    assert "Did you mean" in message
     assert "agnet" in message
 
 
@@ -108,7 +108,7 @@ def test_showing_a_study_that_is_not_there(refuses, tmp_path):
 def test_an_unknown_model_lists_the_known_ones(refuses, study_file, verb):
     arguments = (study_file(), "--scorer", "embeded") if verb == "score" else ("embeded",)
     message = refuses(verb, *arguments)
-    assert "unknown model 'embeded'; did you mean 'embedded'" in message
+    assert "unknown model 'embeded'. Did you mean 'embedded'" in message
     for form in (
         "embedded",
         "gguf:PATH",
@@ -199,7 +199,7 @@ def test_a_price_that_is_none(refuses, study_file, script, price):
 
 def test_an_unknown_metric(refuses, study_file, script):
     message = refuses("score", study_file(), "--scorer", script, "--metric", "gem-row")
-    assert "unknown metric 'gem-row'; did you mean 'gem-raw'" in message
+    assert "unknown metric 'gem-row'. Did you mean 'gem-raw'" in message
     assert "gem " in message
 
 
@@ -209,7 +209,7 @@ def test_gem_without_a_rewriter(refuses, study_file, script):
 
 def test_an_unknown_template(refuses, study_file, script):
     message = refuses("score", study_file(), "--scorer", script, "--template", "peer-revue")
-    assert "unknown template 'peer-revue'; did you mean 'peer-review'? Known: general, plain, peer-review" in message
+    assert "unknown template 'peer-revue'. Did you mean 'peer-review'? Known: general, plain, peer-review" in message
 
 
 @pytest.mark.parametrize("level", ["0", "1", "95", "-0.5", "nan"])

@@ -113,7 +113,7 @@ def test_any_metric_is_looked_at_beside_reviewers(goldless, study):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--recorded", "--reviewers", "lazzy"), "did you mean 'lazy'"),
+        (("--recorded", "--reviewers", "lazzy"), "Did you mean 'lazy'"),
         (("--recorded", "--favours", "ann"), "FIRST:SECOND"),
         (("--recorded", "--family", "ann"), "--family must be NAME=FAMILY, got 'ann'"),
         (("--recorded", "--weights", "ann=heavy"), "a weight is a finite number"),

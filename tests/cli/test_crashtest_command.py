@@ -119,7 +119,7 @@ def test_a_function_that_cannot_be_found_is_said(goldless, tmp_path, monkeypatch
     (tmp_path / "mine.py").write_text("def informative(response): return 1.0\n")
     ended = crash(goldless, "python:mine.py:informativ")
     assert ended.code == 2
-    assert "did you mean 'informative'" in ended.err
+    assert "Did you mean 'informative'" in ended.err
 
 
 def test_a_metric_that_is_not_ours_can_be_scored_too(goldless, tmp_path, monkeypatch):

@@ -137,7 +137,7 @@ def test_the_sentences_are_a_table_in_every_other_format(goldless, pair):
 def test_a_wrong_name_ends_with_a_hint_and_code_2(goldless, study_file):
     ended = goldless("explain", study_file(TEXTS), "--task", "t1", "--agent", "anne", "--peer", "bob")
     assert ended.code == 2
-    assert "no agent 'anne' in the study; did you mean 'ann'?" in ended.err
+    assert "no agent 'anne' in the study. Did you mean 'ann'?" in ended.err
     assert ended.out == ""
 
 

@@ -73,7 +73,7 @@ def test_the_comparison_is_printed_below_the_table(goldless, rated):
 def test_an_unknown_group_is_refused_with_those_there_are(goldless, rated):
     ended = goldless("score", rated, "--metric", "tvd-mi", "--recorded", "--compare-groups", "goof", "bad")
     assert ended.code == 2
-    assert "did you mean 'good'?" in ended.err
+    assert "Did you mean 'good'?" in ended.err
     assert "bad, good" in ended.err
 
 

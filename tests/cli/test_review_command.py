@@ -83,9 +83,9 @@ def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, script
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--exam", "consistensy"), "did you mean 'consistency'"),
+        (("--exam", "consistensy"), "Did you mean 'consistency'"),
         (("--threshold", "high", "--exam", "consistency"), "--threshold must be a number, mean or none, got 'high'"),
-        (("--scale", "pair"), "did you mean 'pairwise'"),
+        (("--scale", "pair"), "Did you mean 'pairwise'"),
         (("--easy", "ann"), "--easy must be two different agents"),
         (("--describe", "honest"), "--describe must be NAME=TEXT, got 'honest'"),
         (("--recorded",), "carries no judgements"),

@@ -98,7 +98,7 @@ def test_a_csv_reads_with_blank_cells_missing_and_what_is_known_of_agents(tmp_pa
 
 
 def test_an_unknown_published_board_names_the_nearest():
-    with pytest.raises(UserError, match="did you mean 'published:70b'"):
+    with pytest.raises(UserError, match="Did you mean 'published:70b'"):
         read_board("published:70")
 
 

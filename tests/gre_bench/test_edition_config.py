@@ -61,7 +61,7 @@ def test_everything_that_is_wrong_is_said_at_once():
         "models.m.cutoff_date: a date is YYYY, YYYY-MM or YYYY-MM-DD, not '2023-13'",
         "models.m.parameters",
         "score.level",
-        "scor: there is no such setting; did you mean 'score'?",
+        "scor: there is no such setting. Did you mean 'score'?",
     ):
         assert part in told
 
@@ -88,8 +88,8 @@ def test_a_file_that_is_no_toml_is_an_error_that_names_it(tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({"collect": {"venue": "V", "sed": 1}}, "collect.sed: there is no such setting; did you mean 'seed'?"),
-        ({"models": {"m": {"modle": "x"}}}, "models.m.modle: there is no such setting; did you mean 'model'?"),
+        ({"collect": {"venue": "V", "sed": 1}}, "collect.sed: there is no such setting. Did you mean 'seed'?"),
+        ({"models": {"m": {"modle": "x"}}}, "models.m.modle: there is no such setting. Did you mean 'model'?"),
         ({"models": {"m": {"modle": "x"}}}, "models.m.model: it is needed"),
         ({"models": {"m": {"model": "x", "parameters": "8B"}}}, "a number is needed, such as 8e9, not '8B'"),
         ({"models": {"m": {"model": "x", "parameters": 0}}}, "a number above 0 is needed, such as 8e9, not 0"),

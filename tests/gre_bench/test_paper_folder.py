@@ -219,7 +219,7 @@ def test_a_review_of_a_paper_that_is_not_listed_is_a_problem(make):
     rewrites = [{"rewriter": "gpt", "paper": "zz", "review": "r1", "text": "T."}]
     found = problems(make(reviews=[*REVIEWS, {"paper": "aa", "review": "r1", "Summary": "S."}], rewrites=rewrites))
     assert found == [
-        "reviews.jsonl:7: paper 'aa' is not in papers.jsonl; did you mean 'a'?",
+        "reviews.jsonl:7: paper 'aa' is not in papers.jsonl. Did you mean 'a'?",
         "rewrites.jsonl:1: paper 'zz' is not in papers.jsonl",
     ]
 
@@ -350,7 +350,7 @@ def test_a_misspelt_column_of_the_reviews_is_one_problem(make, column):
     misspelt = [{f"{key}x" if key == column else key: value for key, value in row.items()} for row in reviews]
     (told,) = problems(make(reviews=misspelt))
     assert told.startswith(f"reviews.jsonl: no column {column!r}")
-    assert f"did you mean '{column}x'?" in told
+    assert f"Did you mean '{column}x'?" in told
 
 
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])

@@ -100,7 +100,7 @@ def test_the_tasks_drawn_do_not_depend_on_the_order_of_rows(seed):
     [
         ({"easy": ("gpt", "gpt")}, "the easy set pairs two different agents; 'gpt', 'gpt' came"),
         ({"hard": ("rwkv", "gpt")}, "both of 'gpt' and 'rwkv', so neither is harder"),
-        ({"hard": ("gpt", "cloude")}, "'cloude' in the study; did you mean 'claude'"),
+        ({"hard": ("gpt", "cloude")}, "'cloude' in the study. Did you mean 'claude'"),
         ({"items": 0}, "at least 1 item, not 0"),
     ],
 )

@@ -177,7 +177,7 @@ def test_the_papers_setting_may_take_every_pair():
     [
         (["ann", "bob", "cy"], "all 30 pairs of the study are items"),
         (["ann"], "at least 2 questioners to pair, not 1"),
-        (["ann", "bub"], "no response of an agent 'bub' in the study; did you mean 'bob'"),
+        (["ann", "bub"], "no response of an agent 'bub' in the study. Did you mean 'bob'"),
         (["ann", "ann"], "'ann' is named twice"),
     ],
 )

@@ -154,7 +154,7 @@ def test_a_study_without_prompts_has_no_pertinence_exam_and_the_error_says_why(p
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"relevant": "week"}, "no response of an agent 'week' in the study; did you mean 'weak'"),
+        ({"relevant": "week"}, "no response of an agent 'week' in the study. Did you mean 'weak'"),
         ({"irrelevant": "nobody"}, "no response of an agent 'nobody'"),
         ({"items": 0}, "at least 1 item, not 0"),
     ],

@@ -217,7 +217,7 @@ def test_every_criterion_is_reported_and_one_can_be_named(tmp_path):
     values = [one.judges[0].accuracy.accuracy for one in both.criteria]
     assert values == [2.5 / 4, 1 - 2.5 / 4]
     assert held(study, SCORES, criterion="brevity").criteria[0].judges[0].accuracy.accuracy == values[1]
-    with pytest.raises(UserError, match=r"'depht'; did you mean 'depth'\?.*Criteria: depth, brevity"):
+    with pytest.raises(UserError, match=r"'depht'. Did you mean 'depth'\?.*Criteria: depth, brevity"):
         held(study, SCORES, criterion="depht")
 
 
@@ -295,7 +295,7 @@ def test_a_file_of_scores_is_read_with_every_problem_named_at_once(tmp_path):
     messages = [str(problem) for problem in caught.value.problems]
     assert len(messages) == 4
     assert "bad.csv:2: score is str 'nan'; a finite number is needed" in messages
-    assert any("agent 'annn' is not in" in m and "2 rows" in m and "did you mean 'ann'" in m for m in messages)
+    assert any("agent 'annn' is not in" in m and "2 rows" in m and "Did you mean 'ann'" in m for m in messages)
     assert any("task 't7' is not in" in m for m in messages)
     assert any("m has scored agent 'cy' on task 't1' already" in m for m in messages)
     with pytest.raises(StudyError, match="no such table"):
@@ -342,7 +342,7 @@ def test_labels_for_agents_and_tasks_that_are_not_in_the_study_are_named_once_ea
     messages = [str(problem) for problem in caught.value.problems]
     assert len(messages) == 3
     assert "agent 'zed' is not in responses.jsonl (6 rows from here on)" in messages[0]
-    assert "agent 'cyx' is not in responses.jsonl (6 rows from here on); did you mean 'cy'?" in messages[1]
+    assert "agent 'cyx' is not in responses.jsonl (6 rows from here on). Did you mean 'cy'?" in messages[1]
     assert "task 't8' is not in responses.jsonl" in messages[2]
 
 
@@ -360,7 +360,7 @@ def test_labels_for_a_response_that_is_not_there_are_one_problem_a_response(tmp_
 
 def test_what_was_not_held_against_people_is_not_found_by_name(tmp_path):
     found = held(study_of(tmp_path, HAND), SCORES)
-    with pytest.raises(MetricError, match="'mien' was not held against people; did you mean 'mine'"):
+    with pytest.raises(MetricError, match="'mien' was not held against people. Did you mean 'mine'"):
         found.criterion().judge("mien")
     with pytest.raises(MetricError, match="no results on the criterion 'depth'"):
         found.criterion("depth")

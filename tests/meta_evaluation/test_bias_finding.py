@@ -170,7 +170,7 @@ def test_names_cannot_break_a_table(tmp_path):
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ({"reviewers": ["evee"]}, "did you mean 'eve'"),
+        ({"reviewers": ["evee"]}, "Did you mean 'eve'"),
         ({"favours": ["ann:zed"]}, "no agent 'zed'"),
         ({"families": {"zed": "x"}}, "no agent or reviewer of that name"),
         ({"weights": {"zed": 1.0}}, "no judgement of reviewer 'zed'"),
@@ -178,7 +178,7 @@ def test_names_cannot_break_a_table(tmp_path):
         ({"orders": "both"}, "'each' or 'together'"),
         ({"convention": "papers"}, "'default' or 'paper'"),
         ({"criterion": "style"}, "no label has the criterion 'style'"),
-        ({"scale": "pair"}, "did you mean 'pairwise'"),
+        ({"scale": "pair"}, "Did you mean 'pairwise'"),
         ({"scale": "5-level"}, "nothing to look for bias in"),
     ],
 )

@@ -190,7 +190,7 @@ def test_run_folders_of_one_study_are_compared_by_their_folders_names(study_file
         goldless.save_run(goldless.evaluate(study_file(), scorer=toy_scorer(name=name), resamples=200), tmp_path / name)
     found = compare_scorers(read_run_scores([tmp_path / "first", tmp_path / "second"]), **FAST)
     assert {(row.first, row.second, row.n_agents, row.n_tasks) for row in found.rows} == {("first", "second", 3, 3)}
-    with pytest.raises(UserError, match="did you mean 'gem-raw'"):
+    with pytest.raises(UserError, match="Did you mean 'gem-raw'"):
         read_run_scores([tmp_path / "first", tmp_path / "second"], metrics=["gem-row"])
 
 

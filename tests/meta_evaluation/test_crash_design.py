@@ -56,7 +56,7 @@ def test_a_draw_depends_on_the_seed_alone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agents": ["anne"]}, "no agent 'anne' in the study; did you mean 'ann'?"),
+        ({"agents": ["anne"]}, "no agent 'anne' in the study. Did you mean 'ann'?"),
         ({"references": ["zed"]}, "no agent 'zed'"),
         ({"references": 0}, "at least 1 peer, not 0"),
         ({"most": 0}, "at least 1 response"),

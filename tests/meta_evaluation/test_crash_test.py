@@ -200,7 +200,7 @@ def test_tvd_mi_is_crash_tested_against_the_same_partners():
         (["length"], {"peers": ("ann",)}, {}, "--references"),
         (["length"], {}, {"margin": -1}, "margin"),
         (["length"], {}, {"perturbations": ("rephrase",)}, "rephrase: written by a chat model; name one with --writer"),
-        (["length"], {}, {"perturbations": ("deletoin",)}, "did you mean 'deletion'"),
+        (["length"], {}, {"perturbations": ("deletoin",)}, "Did you mean 'deletion'"),
         (["length"], {}, {"perturbations": ()}, "no perturbation was named"),
     ],
 )

@@ -98,9 +98,9 @@ def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless,
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--perturbation", "deletio"], "did you mean 'deletion'?"),
-        (["--strategy", "breif"], "did you mean 'brief'?"),
-        (["--agents", "anne"], "no agent 'anne' in the study; did you mean 'ann'?"),
+        (["--perturbation", "deletio"], "Did you mean 'deletion'?"),
+        (["--strategy", "breif"], "Did you mean 'brief'?"),
+        (["--agents", "anne"], "no agent 'anne' in the study. Did you mean 'ann'?"),
         (["--seed", "-1"], "a seed is a whole number that is not negative, not -1"),
         (["--perturbation", "synopsis-only", "--writer", "scripted:absent.jsonl"], "absent.jsonl"),
     ],

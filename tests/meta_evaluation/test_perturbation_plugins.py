@@ -140,7 +140,7 @@ def test_an_entry_point_and_its_perturbation_have_one_name():
 
 
 def test_an_unknown_name_is_answered_with_theirs_too():
-    with pytest.raises(UserError, match=r"unknown perturbation 'shoot'; did you mean 'shout'\?.* first-word,"):
+    with pytest.raises(UserError, match=r"unknown perturbation 'shoot'. Did you mean 'shout'\?.* first-word,"):
         find_perturbation("shoot")
 
 

@@ -481,9 +481,9 @@ def test_attacks_on_all_responses_can_be_put_on_the_candidate_alone():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("delete", "unknown perturbation 'delete'; did you mean 'deletion'?"),
-        ("deletion[papers]", "there is no 'deletion[papers]'; did you mean 'deletion[paper]'?"),
-        ("deletion[paper", "unknown perturbation 'deletion[paper'; did you mean 'deletion[paper]'?"),
+        ("delete", "unknown perturbation 'delete'. Did you mean 'deletion'?"),
+        ("deletion[papers]", "there is no 'deletion[papers]'. Did you mean 'deletion[paper]'?"),
+        ("deletion[paper", "unknown perturbation 'deletion[paper'. Did you mean 'deletion[paper]'?"),
         ("repetition[x]", "repetition comes as: repetition."),
         ("null[ ]", "null comes as: null, null[peer-review], null[TEXT]."),
         ("", "unknown perturbation ''. Known: deletion,"),

@@ -97,5 +97,5 @@ def test_a_strategy_without_a_writer_is_refused():
 
 
 def test_an_unknown_strategy_is_answered_by_the_nearest():
-    with pytest.raises(UserError, match=r"unknown strategy 'briefly'; did you mean 'brief'\?"):
+    with pytest.raises(UserError, match=r"unknown strategy 'briefly'. Did you mean 'brief'\?"):
         find_strategy("briefly")

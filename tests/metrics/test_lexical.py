@@ -136,5 +136,5 @@ def test_an_unknown_baseline_is_named_with_those_there_are(name):
 
 
 def test_an_unknown_tokenisation_is_named_with_those_there_are():
-    with pytest.raises(MetricError, match=r"13a, nltk, rouge, rouge-stems, not 'rogue'; did you mean 'rouge'"):
+    with pytest.raises(MetricError, match=r"13a, nltk, rouge, rouge-stems, not 'rogue'. Did you mean 'rouge'"):
         Bleu(tokens="rogue").scores([("a", "b")])

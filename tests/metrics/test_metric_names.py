@@ -29,7 +29,7 @@ def test_what_is_not_a_metric_is_refused_with_all_that_are(name):
 
 
 def test_a_near_miss_is_named():
-    with pytest.raises(MetricError, match="did you mean 'bartscore'"):
+    with pytest.raises(MetricError, match="Did you mean 'bartscore'"):
         find_metric("bartscor")
 
 

@@ -151,7 +151,7 @@ def test_a_function_makes_the_metric_of_what_stands_in_the_brackets(install, stu
 
 def test_an_unknown_name_lists_what_packages_add(install, study_file):
     install(toy=Toy())
-    with pytest.raises(MetricError, match=r"did you mean 'toy'(.|\n)*\n  toy +from unknown"):
+    with pytest.raises(MetricError, match=r"Did you mean 'toy'(.|\n)*\n  toy +from unknown"):
         package.evaluate(study_file(), metrics="toi")
 
 

@@ -82,7 +82,7 @@ def test_a_trait_that_was_not_measured_is_not_passed():
     ("given", "options", "message"),
     [
         ({}, {"thresholds": {}}, "no candidate came"),
-        (THREE, {"thresholds": {"consistancy": 0.5}}, "consistancy was measured of no candidate; did you mean"),
+        (THREE, {"thresholds": {"consistancy": 0.5}}, "consistancy was measured of no candidate. Did you mean"),
         (THREE, {"thresholds": {"consistency": "median"}}, "a number, 'mean' or None, not 'median'"),
         (THREE, {"thresholds": {}, "combination": "most"}, "'all' or 'any', not 'most'"),
         (THREE, {"thresholds": {}, "weighting": "rank"}, "a weighting is one of"),

@@ -42,7 +42,7 @@ def test_an_unknown_form_is_an_error_that_lists_every_known_one(spec):
 
 
 def test_a_near_miss_is_suggested():
-    with pytest.raises(ModelSpecError, match="did you mean 'embedded'"):
+    with pytest.raises(ModelSpecError, match="Did you mean 'embedded'"):
         open_model("embeded")
 
 
@@ -50,7 +50,7 @@ def test_a_near_miss_is_suggested():
 def test_a_form_without_a_name_behind_it_is_said_to_lack_one(spec):
     with pytest.raises(ModelSpecError, match=f"a name or path is missing behind {spec.rstrip(':')}:") as caught:
         open_model(spec)
-    assert "did you mean" not in str(caught.value)
+    assert "Did you mean" not in str(caught.value)
 
 
 def test_a_model_that_needs_a_key_says_which_variable_to_set():

@@ -93,7 +93,7 @@ def test_a_plugins_model_scores_a_study(tmp_path):
 def test_a_plugins_forms_are_listed_and_a_near_miss_of_its_prefix_is_suggested():
     shown = json.loads(CliRunner().invoke(app, ["models", "list", "--json"]).stdout)
     assert {"form": "toy:ANYTHING", "purpose": "counts the words it has seen before"} in shown["models"]
-    with pytest.raises(ModelSpecError, match="did you mean 'toy'") as caught:
+    with pytest.raises(ModelSpecError, match="Did you mean 'toy'") as caught:
         open_model("toyy:anything")
     assert "toy:ANYTHING" in str(caught.value)
 

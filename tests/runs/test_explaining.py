@@ -160,7 +160,7 @@ async def test_recorded_rewrites_are_explained_when_asked_for(explain, rich_stud
 
 
 async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_study):
-    with pytest.raises(MetricError, match=r"no synopsis 'abstrct'; did you mean 'abstract'\? It has: abstract"):
+    with pytest.raises(MetricError, match=r"no synopsis 'abstrct'. Did you mean 'abstract'\? It has: abstract"):
         await explain(of=rich_study, synopsis="abstrct")
     with pytest.raises(MetricError, match="no rewrite of what cy answered to t1"):
         await explain(of=rich_study, peer="cy", text="rewrites")
@@ -174,9 +174,9 @@ async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_st
 @pytest.mark.parametrize(
     ("pair", "message"),
     [
-        (("t11", "ann", "bob"), r"no task 't11' in the study; did you mean 't1'\?"),
-        (("t1", "anne", "bob"), r"no agent 'anne' in the study; did you mean 'ann'\?"),
-        (("t1", "ann", "bobb"), r"no agent 'bobb' in the study; did you mean 'bob'\?"),
+        (("t11", "ann", "bob"), r"no task 't11' in the study. Did you mean 't1'\?"),
+        (("t1", "anne", "bob"), r"no agent 'anne' in the study. Did you mean 'ann'\?"),
+        (("t1", "ann", "bobb"), r"no agent 'bobb' in the study. Did you mean 'bob'\?"),
         (("t1", "ann", "ann"), r"both 'ann'.*Name another agent that answered t1: bob, cy"),
         (("t2", "cy", "bob"), r"cy did not answer t2. It was answered by: ann, bob"),
         (("t2", "ann", "cy"), r"cy did not answer t2"),
@@ -190,7 +190,7 @@ async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_aske
 
 
 async def test_an_unknown_kind_of_text_is_refused(explain):
-    with pytest.raises(UserError, match=r"responses, rewrites, not 'rewrite'; did you mean 'rewrites'\?"):
+    with pytest.raises(UserError, match=r"responses, rewrites, not 'rewrite'. Did you mean 'rewrites'\?"):
         await explain(text="rewrite")
 
 

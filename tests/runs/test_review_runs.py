@@ -299,14 +299,14 @@ def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"exams": "autto"}, "did you mean 'auto'"),
+        ({"exams": "autto"}, "Did you mean 'auto'"),
         ({"exams": "none,auto"}, "none alone"),
         ({"scale": "6-level"}, "5-level"),
         ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "the exams measure consistency"),
         ({"convention": "papers"}, "convention must be one of default, paper, got 'papers'"),
         ({"reviewers": ()}, "name at least one reviewer"),
         ({"exams": "human"}, "no labels"),
-        ({"wheight": 1}, "did you mean"),
+        ({"wheight": 1}, "Did you mean"),
         ({"easy": ("ann", "cy")}, "or of neither"),
     ],
 )

@@ -75,7 +75,7 @@ def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
 
 def test_a_synopsis_nobody_has_is_an_error_that_names_those_there_are(toy_scorer):
     with pytest.raises(
-        MetricError, match=r"no task has a synopsis 'abstrat'.*did you mean 'abstract'.*there are: abst"
+        MetricError, match=r"no task has a synopsis 'abstrat'.*Did you mean 'abstract'.*there are: abst"
     ):
         evaluate("gem-s[abstrat]", toy_scorer())
 
@@ -162,14 +162,14 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"peers": ["bop"]}, "no agent 'bop' in the study; did you mean 'bob'"),
+        ({"peers": ["bop"]}, "no agent 'bop' in the study. Did you mean 'bob'"),
         ({"peers": []}, "no peer was named"),
         ({"panel": 0}, "panel must be a whole number of at least 1, got 0"),
         ({"panel": 1, "peers": ["bob"]}, "not both"),
         ({"budget_calls": 9, "panel": 1}, "chooses the partners itself"),
         ({"compare_groups": ("x", "y")}, "no agent of frame is in the group 'x'"),
         ({"verdicts": "guess"}, "verdicts must be one of auto, probabilities, labels, got 'guess'"),
-        ({"critic_prompt": "same-sauce"}, "did you mean 'same-source'"),
+        ({"critic_prompt": "same-sauce"}, "Did you mean 'same-source'"),
         ({"shuffles": 0}, "shuffles must be a whole number of at least 1, got 0"),
         ({"seed": "x"}, "seed must be a whole number of at least 0, got 'x'"),
         ({"panel": 1.5}, "panel must be a whole number"),

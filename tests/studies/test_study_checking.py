@@ -62,19 +62,19 @@ def test_a_column_that_no_row_has_is_one_problem_that_suggests_the_nearest(folde
     found = problems(folder(responses=[{"task": str(i), "agent": "a", "respnse": "x"} for i in range(50)]))
     assert len(found) == 1
     assert "no column 'text'" in found[0][2]
-    assert "did you mean 'respnse'?" in found[0][2]
+    assert "Did you mean 'respnse'?" in found[0][2]
 
 
 def test_a_missing_column_of_a_csv_or_parquet_file_suggests_the_nearest(folder, problems, tmp_path):
     found = problems(folder(responses_csv="taks,agent,text\nt,a,x\n"))
     assert [message for *_, message in found] == [
-        "no column 'task'; the columns are 'taks', 'agent', 'text'; did you mean 'taks'?"
+        "no column 'task'; the columns are 'taks', 'agent', 'text'. Did you mean 'taks'?"
     ]
     pl.DataFrame({"task": ["t"], "modle": ["a"], "text": ["x"]}).write_parquet(tmp_path / "one.parquet")
     found = problems(tmp_path / "one.parquet")
     assert len(found) == 1
     assert "no column 'agent'" in found[0][2]
-    assert "did you mean 'modle'?" in found[0][2]
+    assert "Did you mean 'modle'?" in found[0][2]
 
 
 def test_a_duplicate_response_names_the_line_of_the_first(folder, problems):
@@ -102,7 +102,7 @@ def test_a_task_or_an_agent_that_its_table_does_not_list_is_reported_once_with_i
     )
     found = problems(path)
     assert places(found) == [("responses.jsonl", 1), ("responses.jsonl", 2)]
-    assert "agent 'gpt4' is not in agents.jsonl (2 rows from here on); did you mean 'gpt-4'?" in found[0][2]
+    assert "agent 'gpt4' is not in agents.jsonl (2 rows from here on). Did you mean 'gpt-4'?" in found[0][2]
     assert "task 'nowhere' is not in tasks.jsonl" in found[1][2]
 
 
@@ -249,7 +249,7 @@ def test_a_known_table_with_a_foreign_ending_or_a_misspelt_name_is_not_passed_ov
     path = folder(tasks=[{"task": "t1"}], response=[GOOD], labels_json="[]")
     found = problems(path)
     assert [file for file, *_ in found] == ["labels.json", "response.jsonl"]
-    assert "did you mean 'responses'?" in found[1][2]
+    assert "Did you mean 'responses'?" in found[1][2]
 
 
 def test_two_prompts_for_one_task_in_a_single_file_are_a_problem(tmp_path, problems):
@@ -266,7 +266,7 @@ def test_recorded_evidence_with_a_bad_line_or_without_a_column_is_a_problem(fold
     pl.DataFrame({"task": ["t1"], "traget": ["a"]}).write_parquet(path / "logprobs.parquet")
     found = problems(path)
     assert places(found) == [("judgements.jsonl", 1), ("rewrites.jsonl", None), ("logprobs.parquet", None)]
-    assert "did you mean 'traget'?" in found[2][2]
+    assert "Did you mean 'traget'?" in found[2][2]
 
 
 def test_problems_beyond_the_kept_ones_are_still_counted(folder):

@@ -68,7 +68,7 @@ def test_without_the_plugin_the_error_says_what_is_allowed(installed, toy, probl
 def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(installed, toy, problems):
     installed(["importer"])
     toy.write_text(TOY + "broken\nt1|a|again\nt3|a|\n")
-    assert sorted((line, message.split(";")[0]) for _, line, message in problems(toy)) == [
+    assert sorted((line, re.split("[;.] ", message)[0]) for _, line, message in problems(toy)) == [
         (8, "1 cells"),
         (9, "a second response of agent 'a' to task 't1'"),
         (10, "task 't3' is not in answers.toy (tasks)"),
@@ -121,7 +121,7 @@ def test_several_files_are_read_together(installed, toy):
 
 def test_an_unknown_or_broken_importer_is_an_error_that_says_why(installed, toy):
     installed(["importer", "nothing"])
-    with pytest.raises(UserError, match=r"importer must be one of study, importer, got 'import'; did you mean"):
+    with pytest.raises(UserError, match=r"importer must be one of study, importer, got 'import'. Did you mean"):
         read_study(toy, importer="import")
     with pytest.raises(UserError, match="'nothing' of unknown cannot be used: an importer must have"):
         read_study(toy, importer="nothing")
@@ -169,7 +169,7 @@ def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp
     installed(["importer"])
     with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. There are: jsonl \(a folder\)"):
         export(read_study(toy), tmp_path / "out.xlsx")
-    with pytest.raises(UserError, match="exporter must be one of jsonl, csv, parquet, got 'cvs'; did you mean 'csv'"):
+    with pytest.raises(UserError, match="exporter must be one of jsonl, csv, parquet, got 'cvs'. Did you mean 'csv'"):
         export(read_study(toy), tmp_path / "out", exporter="cvs")
     with pytest.raises(UserError, match="does not write a dict"):
         export({}, tmp_path / "out", exporter="csv")

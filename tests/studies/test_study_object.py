@@ -54,7 +54,7 @@ def test_iterating_gives_each_task_with_its_responses(study):
 
 
 def test_an_unknown_task_or_agent_is_an_error_that_suggests_the_nearest(study):
-    with pytest.raises(UserError, match=r"no task 't00' in the study; did you mean 't0'\?"):
+    with pytest.raises(UserError, match=r"no task 't00' in the study. Did you mean 't0'\?"):
         study.responses("t00")
     with pytest.raises(UserError, match="no agent 'x' in the study"):
         study.response("t0", "x")

@@ -194,7 +194,7 @@ def test_an_async_function_that_hangs_is_cancelled(function):
     [
         ("def f(text): return 1", "has the parameter 'text'"),
         ("def f(prompt): return 1", "has no parameter 'response'"),
-        ("def f(response, referense): return 1", "did you mean 'reference'"),
+        ("def f(response, referense): return 1", "Did you mean 'reference'"),
         ("def f(items, response): return 1", "'items' alone"),
         ("f = 3", "3 (int), not a function"),
         ("class f: pass", "not a function"),

@@ -101,7 +101,7 @@ def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -
         if table in missing and not is_table(path):
             problems.add(f"cannot be read; {ALLOWED}", path.name)
         elif is_table(path) and (near := difflib.get_close_matches(table, missing, n=1, cutoff=0.8)):
-            problems.add(f"no table of a study is called {table!r}; did you mean {near[0]!r}?", path.name)
+            problems.add(f"no table of a study is called {table!r}. Did you mean {near[0]!r}?", path.name)
 
 
 OURS = "study"

@@ -131,7 +131,7 @@ async def test_prepare_names_the_variable_when_the_key_is_wrong(serve, connect, 
 
 async def test_prepare_lists_the_models_when_the_name_is_wrong(serve, connect):
     server = serve(models=[{"id": "toy-large"}, {"id": "other"}])
-    with pytest.raises(ModelSpecError, match="did you mean 'toy-large'") as caught:
+    with pytest.raises(ModelSpecError, match="Did you mean 'toy-large'") as caught:
         await connect(server, "toy-larg").prepare()
     assert "other" in str(caught.value)
 

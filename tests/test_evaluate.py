@@ -520,7 +520,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
 
 def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):
     result = goldless.evaluate(study_file(), scorer=toy_scorer())
-    with pytest.raises(MetricError, match="'gem' was not computed. Did you mean 'gem-raw'"):
+    with pytest.raises(MetricError, match=r"'gem' was not computed. Did you mean 'gem-raw'"):
         result.leaderboard("gem")
 
 

@@ -103,7 +103,7 @@ def test_what_a_type_checker_sees_is_what_is_taken(arguments, takes):
 def test_an_argument_of_another_verb_is_refused_with_the_nearest_of_its_own():
     with pytest.raises(UserError, match=r"evaluate takes .*'reviewers' is none of them"):
         package.evaluate("sample", reviewers=("x",))
-    with pytest.raises(UserError, match="'metrix' is none of them. Did you mean 'metrics'"):
+    with pytest.raises(UserError, match=r"'metrix' is none of them. Did you mean 'metrics'"):
         package.evaluate("sample", metrix="gem")
 
 

@@ -544,7 +544,7 @@ def test_a_pace_is_zero_seconds_or_more(open_venue, seconds):
 
 def test_a_paper_that_the_venue_does_not_have_is_a_clear_error(server, open_venue):
     server.add(VENUE, [Submitted("paper-one", THREE)], api=2)
-    with pytest.raises(UserError, match="has no submission 'paper-two' among its 1. Did you mean 'paper-one'"):
+    with pytest.raises(UserError, match=r"has no submission 'paper-two' among its 1. Did you mean 'paper-one'"):
         open_venue().paper("paper-two", reviews=3)
 
 

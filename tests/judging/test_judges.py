@@ -169,7 +169,7 @@ def test_a_single_judge_is_any_scale():
 
 
 def test_an_unknown_judge_is_refused_with_the_known_ones():
-    with pytest.raises(UserError, match="unknown judge 'completness'. Did you mean 'completeness'"):
+    with pytest.raises(UserError, match=r"unknown judge 'completness'. Did you mean 'completeness'"):
         find_judge("completness")
 
 

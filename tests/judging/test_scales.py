@@ -117,7 +117,7 @@ def test_the_number_of_responses_must_be_the_scales():
 
 def test_a_scale_is_found_by_its_name_and_another_is_refused_with_the_known_ones():
     assert {name: find_scale(name).name for name in SCALES} == {name: name for name in SCALES}
-    with pytest.raises(UserError, match="unknown scale '5-levels'. Did you mean '5-level'") as caught:
+    with pytest.raises(UserError, match=r"unknown scale '5-levels'. Did you mean '5-level'") as caught:
         find_scale("5-levels")
     assert "Known: pairwise, pairwise-tie, 5-level, 100-level." in str(caught.value)
 

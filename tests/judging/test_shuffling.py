@@ -173,7 +173,7 @@ def test_a_panel_changes_no_draw():
 
 
 def test_a_panel_that_names_nobody_is_refused():
-    with pytest.raises(UserError, match="'bop', which answered nothing. Did you mean 'bob'"):
+    with pytest.raises(UserError, match=r"'bop', which answered nothing. Did you mean 'bob'"):
         critic_questions(answered(), panel=["bop"])
     with pytest.raises(UserError, match="panel of partners is empty"):
         critic_questions(answered(), panel=[])

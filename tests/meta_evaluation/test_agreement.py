@@ -360,7 +360,7 @@ def test_labels_for_a_response_that_is_not_there_are_one_problem_a_response(tmp_
 
 def test_what_was_not_held_against_people_is_not_found_by_name(tmp_path):
     found = held(study_of(tmp_path, HAND), SCORES)
-    with pytest.raises(MetricError, match="'mien' was not held against people. Did you mean 'mine'"):
+    with pytest.raises(MetricError, match=r"'mien' was not held against people. Did you mean 'mine'"):
         found.criterion().judge("mien")
     with pytest.raises(MetricError, match="no results on the criterion 'depth'"):
         found.criterion("depth")

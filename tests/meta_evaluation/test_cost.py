@@ -322,7 +322,7 @@ def test_prices_are_one_number_or_two():
 
 def test_prices_of_strangers_and_no_tokens_are_refused(study):
     options = Options(reviewers=("near=embedded",))
-    with pytest.raises(UserError, match="'neer'. Did you mean 'near'"):
+    with pytest.raises(UserError, match=r"'neer'. Did you mean 'near'"):
         planned_reviewer_costs(study, options, prices={"neer": Price(1.0, 1.0)})
     for tokens in (0, -5, math.inf):
         with pytest.raises(UserError, match="tokens a judgement"):

@@ -88,7 +88,7 @@ def test_pairs_are_taken_among_some_agents_or_outside_of_them():
     assert set(signs(found.among(["ann", "bob"]))) == {("t", "ann", "bob")}
     assert len(signs(found.outside(["ann", "bob", "cy"]))) == 3
     assert found.decided().n_pairs == 5
-    with pytest.raises(MetricError, match="'ana' is labelled. Did you mean 'ann'"):
+    with pytest.raises(MetricError, match=r"'ana' is labelled. Did you mean 'ann'"):
         found.among(["ana", "bob"])
 
 

@@ -213,7 +213,7 @@ def test_what_cannot_be_a_contrast_is_refused_with_its_place(value):
 
 def test_a_missing_column_is_named_with_its_nearest():
     frame = pl.DataFrame(ROWS).rename({"contrast": "contrasts"})
-    with pytest.raises(MetricError, match="no column 'contrast'. Did you mean 'contrasts'"):
+    with pytest.raises(MetricError, match=r"no column 'contrast'. Did you mean 'contrasts'"):
         contrasts_from_table(frame)
 
 

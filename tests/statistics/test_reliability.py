@@ -84,7 +84,7 @@ def test_nothing_rated_twice_and_one_value_only_have_no_alpha_and_say_why():
 
 
 def test_unknown_measurements_missing_values_and_columns_that_do_not_fit_are_refused():
-    with pytest.raises(UserError, match="'ordinl'. Did you mean 'ordinal'"):
+    with pytest.raises(UserError, match=r"'ordinl'. Did you mean 'ordinal'"):
         krippendorff_alpha(np.ones(2), np.zeros(2, int), measurement="ordinl")
     with pytest.raises(UserError, match="must be finite numbers"):
         krippendorff_alpha(np.array([1, NONE]), np.zeros(2, int))

@@ -169,7 +169,7 @@ def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp
     installed(["importer"])
     with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. There are: jsonl \(a folder\)"):
         export(read_study(toy), tmp_path / "out.xlsx")
-    with pytest.raises(UserError, match="exporter must be one of jsonl, csv, parquet, got 'cvs'. Did you mean 'csv'"):
+    with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, parquet, got 'cvs'. Did you mean 'csv'"):
         export(read_study(toy), tmp_path / "out", exporter="cvs")
     with pytest.raises(UserError, match="does not write a dict"):
         export({}, tmp_path / "out", exporter="csv")

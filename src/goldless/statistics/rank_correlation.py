@@ -75,9 +75,7 @@ def rank_correlations(first: FloatArray, second: FloatArray, coefficient: Coeffi
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
     first, second = np.asarray(first, dtype=np.float64), np.asarray(second, dtype=np.float64)
     if first.shape != second.shape or first.ndim != 2:
-        raise UserError(
-            f"both tables must be [rows, columns] of the same shape, got {first.shape} and {second.shape}"
-        )
+        raise UserError(f"both tables must be [rows, columns] of the same shape, got {first.shape} and {second.shape}")
     found = np.full(len(first), np.nan)
     step = max(1, ELEMENTS_AT_ONCE // max(1, first.shape[1] ** 2))
     for begin in range(0, len(first), step):

@@ -67,7 +67,7 @@ def sign_flip_p(differences: FloatArray, *, seed: int = 0, permutations: int = 1
 
 
 def sign_flip_ps(differences: FloatArray, *, seed: int = 0, permutations: int = 10_000) -> list[float | None]:
-    """p of each column of differences [tasks, pairs], NaN where a pair has no common score; None: too few tasks.
+    """The p of each column of differences [tasks, pairs], NaN where a pair has no common score; None: too few tasks.
 
     Random sign flips are the same for all columns.
     """

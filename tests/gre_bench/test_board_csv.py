@@ -24,12 +24,12 @@ def test_all_bad_cells_are_told_at_once(tmp_path):
     header = "agent,gem,parameters,size_estimated,cutoff_date\n"
     text = header + "a,high,0,maybe,soon\n,1,,,\na,inf,1e9,no,2023\na,1,1e9,no,2023\n"
     assert problems(tmp_path, text) == [
-        "scores.csv:2: gem is str 'high'; a finite number is needed",
-        "scores.csv:2: cutoff_date is 'soon'; a date such as 2023-09-30, 2023-09 or 2023 is needed",
-        "scores.csv:2: parameters is 0; a number of parameters such as 7e9 is needed",
+        "scores.csv:2: gem must be a finite number, got str 'high'",
+        "scores.csv:2: cutoff_date must be a date such as 2023-09-30, 2023-09 or 2023, got 'soon'",
+        "scores.csv:2: parameters must be a positive number such as 7e9, got 0",
         "scores.csv:2: size_estimated is 'maybe'; yes or no is needed",
-        "scores.csv:3: agent is empty; a name is needed",
-        "scores.csv:4: gem is str 'inf'; a finite number is needed",
+        "scores.csv:3: agent must be a name, got an empty cell",
+        "scores.csv:4: gem must be a finite number, got str 'inf'",
         "scores.csv:4: agent 'a' stands here again; it is on line 2",
         "scores.csv:5: agent 'a' stands here again; it is on line 2",
     ]

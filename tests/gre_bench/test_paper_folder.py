@@ -207,11 +207,11 @@ def test_everything_wrong_with_a_folder_is_said_at_once(make):
         "papers.jsonl:2: paper 'a' stands here again; it is on line 1",
         "papers.jsonl:3: title is empty; every paper has one",
         "papers.jsonl:3: public_date is '30.9.2023'; a date such as 2023-09-30, 2023-09 or 2023 is needed",
-        "papers.jsonl:4: paper is empty; a name is needed",
-        "papers.jsonl:4: abstract is int 7; text is needed",
+        "papers.jsonl:4: paper must be a name, got an empty cell",
+        "papers.jsonl:4: abstract must be a string, got int 7",
         "reviews.jsonl:2: a second review 'r1' of paper 'a'; the first is on line 1",
         f"reviews.jsonl:3: section 'Soundness' is int 3; {allowed}",
-        "rewrites.jsonl:1: text is blank; leave the row out where there is no text",
+        "rewrites.jsonl:1: text is blank. Leave out rows that have no text",
     ]
 
 
@@ -357,5 +357,5 @@ def test_a_misspelt_column_of_the_reviews_is_one_problem(make, column):
 def test_a_table_whose_columns_no_comma_separates_is_one_problem(make, mark, name):
     folder = make(papers=None)
     (folder / "papers.csv").write_text(mark.join(["paper", "title", "abstract"]) + f"\na{mark}On A{mark}A, studied.\n")
-    told = f"papers.csv:1: the columns are separated by {name}; save the table with commas between them"
+    told = f"papers.csv:1: the columns are separated by {name}. Save the table with commas"
     assert problems(folder) == [told]

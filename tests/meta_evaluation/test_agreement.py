@@ -294,7 +294,7 @@ def test_a_file_of_scores_is_read_with_every_problem_named_at_once(tmp_path):
         held(study, bad)
     messages = [str(problem) for problem in caught.value.problems]
     assert len(messages) == 4
-    assert "bad.csv:2: score is str 'nan'; a finite number is needed" in messages
+    assert "bad.csv:2: score must be a finite number, got str 'nan'" in messages
     assert any("agent 'annn' is not in" in m and "2 rows" in m and "Did you mean 'ann'" in m for m in messages)
     assert any("task 't7' is not in" in m for m in messages)
     assert any("m has scored agent 'cy' on task 't1' already" in m for m in messages)
@@ -352,10 +352,7 @@ def test_labels_for_a_response_that_is_not_there_are_one_problem_a_response(tmp_
     with pytest.raises(StudyError) as caught:
         study_of(tmp_path, labels)
     messages = [problem.message for problem in caught.value.problems]
-    assert messages == [
-        f"a label for a response that is not there: agent 'dee' to task '{t}' (3 labels from here on)"
-        for t in ("t1", "t2")
-    ]
+    assert messages == [f"no such response: agent 'dee' to task '{t}' (3 labels from here on)" for t in ("t1", "t2")]
 
 
 def test_what_was_not_held_against_people_is_not_found_by_name(tmp_path):

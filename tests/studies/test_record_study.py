@@ -44,9 +44,9 @@ def test_agents_come_in_the_order_of_their_first_response_and_blank_texts_are_ke
 
 
 def test_a_response_to_no_task_and_anything_given_twice_are_errors():
-    with pytest.raises(UserError, match="a task must be given once, got 't1' twice"):
+    with pytest.raises(UserError, match="task 't1' is given twice"):
         study_from_records([*TASKS, Task("t1", "again")], [])
-    with pytest.raises(UserError, match="a response of 'ann' must be to one of the tasks, got 't9'"):
+    with pytest.raises(UserError, match="the response of 'ann' is to 't9', which is not one of the tasks"):
         study_from_records(TASKS, [Response("t9", "ann", "x")])
-    with pytest.raises(UserError, match="'ann' must have one response to task 't2', got two"):
+    with pytest.raises(UserError, match="'ann' has two responses to task 't2'"):
         study_from_records(TASKS, [RESPONSES[1], RESPONSES[0], RESPONSES[1]])

@@ -41,13 +41,13 @@ def test_all_problems_of_all_tables_come_at_once_with_file_and_line(folder, prob
         ({**GOOD, "text": ""}, "text is empty"),
         ({**GOOD, "text": " \t\r\n"}, "text is blank"),
         ({**GOOD, "text": None}, "text is null"),
-        ({**GOOD, "text": 5}, "text is int 5; text is needed"),
-        ({**GOOD, "text": ["x"]}, "text is list"),
-        ({**GOOD, "task": ""}, "task is empty"),
-        ({**GOOD, "task": None}, "task is null"),
-        ({**GOOD, "agent": "  "}, "agent is empty"),
-        ({**GOOD, "agent": 1.5}, "agent is float 1.5"),
-        ({**GOOD, "agent": True}, "agent is bool True"),
+        ({**GOOD, "text": 5}, "text must be a string, got int 5"),
+        ({**GOOD, "text": ["x"]}, "text must be a string, got list"),
+        ({**GOOD, "task": ""}, "task must be a name, got an empty cell"),
+        ({**GOOD, "task": None}, "task must be a name, got null"),
+        ({**GOOD, "agent": "  "}, "agent must be a name, got an empty cell"),
+        ({**GOOD, "agent": 1.5}, "agent must be a string or a whole number, got float 1.5"),
+        ({**GOOD, "agent": True}, "agent must be a string or a whole number, got bool True"),
         ({"task": "t", "agent": "b"}, "no 'text' in this row"),
     ],
 )
@@ -116,15 +116,21 @@ def test_a_broken_tasks_table_is_not_blamed_on_the_responses(folder, problems):
     [
         ({"task": "t1", "rater": "r"}, "neither a rating nor a preference"),
         ({"task": "t1", "rater": "r", "agent": "a", "score": 1, "first": "a"}, "both a rating and a preference"),
-        ({"task": "t1", "rater": "r", "agent": "a", "score": "good"}, "score is str 'good'"),
-        ({"task": "t1", "rater": "r", "agent": "a", "score": True}, "score is bool True"),
-        ({"task": "t1", "rater": "r", "agent": "a", "score": "nan"}, "score is str 'nan'"),
-        ({"task": "t1", "rater": "r", "agent": "a", "score": None}, "score is null"),
-        ({"task": "t1", "rater": "", "agent": "a", "score": 1}, "rater is empty"),
+        ({"task": "t1", "rater": "r", "agent": "a", "score": "good"}, "score must be a finite number, got str 'good'"),
+        ({"task": "t1", "rater": "r", "agent": "a", "score": True}, "score must be a finite number, got bool True"),
+        ({"task": "t1", "rater": "r", "agent": "a", "score": "nan"}, "score must be a finite number, got str 'nan'"),
+        ({"task": "t1", "rater": "r", "agent": "a", "score": None}, "score must be a finite number, got null"),
+        ({"task": "t1", "rater": "", "agent": "a", "score": 1}, "rater must be a name, got an empty cell"),
         ({"task": "t1", "rater": "r", "first": "a", "second": "a", "preference": 1}, "'a' is compared with itself"),
-        ({"task": "t1", "rater": "r", "first": "a", "second": "b", "preference": "inf"}, "preference is str 'inf'"),
-        ({"task": "t1", "rater": "r", "first": "a", "second": None, "preference": 1}, "second is null"),
-        ({"task": "t2", "rater": "r", "agent": "a", "score": 1}, "a label for a response that is not there"),
+        (
+            {"task": "t1", "rater": "r", "first": "a", "second": "b", "preference": "inf"},
+            "preference must be a finite number, got str 'inf'",
+        ),
+        (
+            {"task": "t1", "rater": "r", "first": "a", "second": None, "preference": 1},
+            "second must be a name, got null",
+        ),
+        ({"task": "t2", "rater": "r", "agent": "a", "score": 1}, "no such response"),
         ({"task": "t2", "rater": "r", "first": "b", "second": "a", "preference": 1}, "agent 'a' to task 't2'"),
         ({"task": "t7", "rater": "r", "agent": "a", "score": 1}, "task 't7' is not in responses.jsonl"),
     ],
@@ -144,16 +150,16 @@ def test_not_a_number_in_a_parquet_table_of_labels_is_a_problem(folder, problems
     labels.write_parquet(path / "labels.parquet")
     found = problems(path)
     assert places(found) == [("labels.parquet", 1)]
-    assert "score is float nan" in found[0][2]
+    assert "score must be a finite number, got float nan" in found[0][2]
 
 
 @pytest.mark.parametrize(
     ("agent", "words"),
     [
-        ({"agent": "a", "parameters": "7B"}, "parameters is str '7B'"),
-        ({"agent": "a", "parameters": -1}, "parameters is -1"),
-        ({"agent": "a", "cutoff_date": "last year"}, "cutoff_date is 'last year'"),
-        ({"agent": "a", "group": {"x": 1}}, "group is dict"),
+        ({"agent": "a", "parameters": "7B"}, "parameters must be a finite number, got str '7B'"),
+        ({"agent": "a", "parameters": -1}, "parameters must be a positive number such as 7e9, got -1"),
+        ({"agent": "a", "cutoff_date": "last year"}, "got 'last year'"),
+        ({"agent": "a", "group": {"x": 1}}, "group must be a string or a whole number, got dict"),
         ({"name": "a"}, "no column 'agent'; the columns are 'name'"),
     ],
 )
@@ -168,12 +174,12 @@ def test_lines_that_are_not_json_objects_are_reported_beside_each_other(folder, 
     found = problems(folder(responses=text.encode()))
     assert places(found) == [("responses.jsonl", line) for line in (2, 4, 5)]
     assert "not JSON" in found[0][2]
-    assert "list [1], where a JSON object is needed" in found[1][2]
+    assert "must be a JSON object, got list [1]" in found[1][2]
 
 
 def test_a_json_array_in_place_of_lines_is_one_problem(folder, problems):
     found = problems(folder(responses=json.dumps([GOOD, GOOD], indent=1)))
-    assert [message for *_, message in found] == ["a JSON array, where one JSON object per line is needed"]
+    assert [message for *_, message in found] == ["got a JSON array; a .jsonl file has one JSON object per line"]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
@@ -201,13 +207,13 @@ def test_utf16_is_one_problem_however_many_lines_there_are(folder, problems, suf
 def test_csv_rows_that_do_not_fit_the_header_or_never_end_are_problems(folder, problems):
     found = problems(folder(responses_csv='task,agent,text\nt1,a,one, two\nt2,a\nt3,a,fine\nt4,a,"open\nand on\n'))
     assert places(found) == [("responses.csv", line) for line in (2, 3, 5)]
-    assert "4 cells where the header has 3" in found[0][2]
+    assert "4 cells, but the header has 3" in found[0][2]
     assert "never closed" in found[2][2]
 
 
 def test_a_column_that_stands_twice_in_a_csv_header_is_a_problem(folder, problems):
     found = problems(folder(responses_csv="task,agent,text,text\nt,a,x,y\n"))
-    assert [message for *_, message in found] == ["column 'text' stands twice in the header"]
+    assert [message for *_, message in found] == ["column 'text' is in the header twice"]
 
 
 def test_a_file_that_is_not_parquet_is_a_problem(folder, problems, tmp_path):
@@ -227,7 +233,7 @@ def test_an_empty_file_is_a_problem(folder, problems, content):
 
 def test_a_folder_in_which_nothing_names_a_task_is_a_problem(folder, problems):
     found = problems(folder(agents=[{"agent": "a"}]))
-    assert [message for *_, message in found] == ["nothing here names a task; a study needs at least one"]
+    assert [message for *_, message in found] == ["no table names a task. A study needs at least one"]
 
 
 def test_a_path_that_holds_no_study_says_what_is_allowed(folder, problems, tmp_path):
@@ -241,7 +247,7 @@ def test_a_path_that_holds_no_study_says_what_is_allowed(folder, problems, tmp_p
 def test_one_table_in_two_files_is_a_problem(folder, problems):
     found = problems(folder(tasks_csv="task\nt1\n", tasks=[{"task": "t1"}], responses=[GOOD]))
     assert [(file, message) for file, _, message in found] == [
-        ("tasks.jsonl", "also in tasks.csv; a table is one file")
+        ("tasks.jsonl", "table is already in tasks.csv. Keep one file per table")
     ]
 
 
@@ -258,7 +264,7 @@ def test_two_prompts_for_one_task_in_a_single_file_are_a_problem(tmp_path, probl
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = problems(path)
     assert places(found) == [("one.jsonl", 3)]
-    assert "another prompt of task 't1' than on line 1" in found[0][2]
+    assert "prompt of task 't1' differs from line 1" in found[0][2]
 
 
 def test_recorded_evidence_with_a_bad_line_or_without_a_column_is_a_problem(folder, problems):

@@ -62,7 +62,9 @@ def test_rows_of_evidence_are_a_recorded_table(installed, toy):
 
 def test_without_the_plugin_the_error_says_what_is_allowed(installed, toy, problems):
     installed()
-    assert [message for *_, message in problems(toy)] == ["ends in '.toy'; a table is a .jsonl, .csv or .parquet file"]
+    assert [message for *_, message in problems(toy)] == [
+        "ends in '.toy'; a table must be a .jsonl, .csv or .parquet file"
+    ]
 
 
 def test_problems_of_an_importer_and_of_its_rows_come_at_once_with_their_lines(installed, toy, problems):
@@ -123,7 +125,7 @@ def test_an_unknown_or_broken_importer_is_an_error_that_says_why(installed, toy)
     installed(["importer", "nothing"])
     with pytest.raises(UserError, match=r"importer must be one of study, importer, got 'import'. Did you mean"):
         read_study(toy, importer="import")
-    with pytest.raises(UserError, match="'nothing' of unknown cannot be used: an importer must have"):
+    with pytest.raises(UserError, match="'nothing' from unknown cannot be used: an importer must have"):
         read_study(toy, importer="nothing")
 
 
@@ -167,7 +169,7 @@ def test_our_exporters_write_folders_of_tables(toy, installed, tmp_path, suffix)
 
 def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp_path):
     installed(["importer"])
-    with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. There are: jsonl \(a folder\)"):
+    with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. Exporters: jsonl \(a folder\)"):
         export(read_study(toy), tmp_path / "out.xlsx")
     with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, parquet, got 'cvs'. Did you mean 'csv'"):
         export(read_study(toy), tmp_path / "out", exporter="cvs")

@@ -111,7 +111,7 @@ def test_responses_in_parts_are_checked_with_rows_counted_through(folder, proble
 def test_a_table_in_a_file_and_in_parts_is_a_problem(parted, problems):
     ROWS.write_parquet(parted / "logprobs.parquet")
     assert [(file, message) for file, _, message in problems(parted)] == [
-        ("logprobs.parquet", "also in logprobs; a table is one file")
+        ("logprobs.parquet", "table is already in logprobs. Keep one file per table")
     ]
 
 

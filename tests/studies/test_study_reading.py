@@ -100,13 +100,13 @@ def test_a_byte_order_mark_is_passed_over(folder):
 @pytest.mark.parametrize(("mark", "name"), [(";", "semicolons"), ("\t", "tabs")])
 def test_a_csv_file_without_commas_is_one_problem(folder, problems, mark, name):
     text = f"task{mark}agent{mark}text\nt1{mark}a{mark}x, y\n"
-    told = f"the columns are separated by {name}; save the table with commas between them"
+    told = f"the columns are separated by {name}. Save the table with commas"
     assert [(line, message) for _, line, message in problems(folder(responses_csv=text))] == [(1, told)]
 
 
 def test_csv_lines_are_counted_by_line_feeds_also_inside_quotes(folder, problems):
     text = 'task,agent,text\r\nt1,a,"one\ntwo\r\nthree\rstill three"\r\nt2,a,\r\n\r\nt3,a,"x"\r\n'
-    assert [(line, message.split(";")[0]) for _, line, message in problems(folder(responses_csv=text))] == [
+    assert [(line, message.split(". ")[0]) for _, line, message in problems(folder(responses_csv=text))] == [
         (5, "text is empty")
     ]
     study = read_study(folder(name="good", responses_csv=text.replace("t2,a,\r\n", "")))
@@ -191,9 +191,9 @@ def test_a_study_may_come_as_path_frame_or_study(folder):
 
 
 def test_what_is_no_study_says_what_is_allowed():
-    with pytest.raises(UserError, match=r"path or a pandas, polars or pyarrow frame; this is a builtins\.int"):
+    with pytest.raises(UserError, match=r"path or a pandas, polars or pyarrow frame, got a builtins\.int"):
         as_study(3)
-    with pytest.raises(UserError, match="not of one type"):
+    with pytest.raises(UserError, match="mixed types"):
         as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))
 
 

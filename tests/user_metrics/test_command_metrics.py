@@ -136,8 +136,8 @@ def test_ten_megabytes_on_standard_error_do_no_harm(metric):
 
 def test_a_program_that_never_stops_writing_is_killed(metric):
     said = message(metric("while True: print('1' * 1000)"))
-    assert "bytes of output, of which at most 1,048,576 are read for 3 responses" in said
-    assert "0 of 3 scores were good" in said
+    assert "bytes of output; the limit is 1,048,576 for 3 responses" in said
+    assert "0 of 3 scores are valid" in said
 
 
 def test_output_is_limited_for_each_response_and_for_all_together():
@@ -156,7 +156,7 @@ def test_a_program_need_not_read_all_of_its_input(metric):
 def test_a_program_that_dies_half_way_is_an_error_with_its_last_lines_and_the_number_of_good_scores(metric):
     program = READ + "print(1, flush=True); print(2, flush=True); sys.exit('the disk is full')"
     said = message(metric(program))
-    assert "ended with status 1; 2 of 3 scores were good" in said
+    assert "exited with status 1; 2 of 3 scores are valid" in said
     assert "2 lines for 3 items" in said
     assert "the disk is full" in said
 
@@ -169,7 +169,7 @@ def test_a_program_ended_by_a_signal_says_which(metric):
 
 def test_a_program_that_fails_after_all_its_scores_is_not_believed(metric):
     said = message(metric(READ + "print('1\\n2\\n3'); sys.exit(7)"))
-    assert "ended with status 7; 3 of 3 scores were good" in said
+    assert "exited with status 7; 3 of 3 scores are valid" in said
 
 
 def test_every_bad_line_is_named_at_once(metric):
@@ -177,8 +177,8 @@ def test_every_bad_line_is_named_at_once(metric):
     said = message(metric(program))
     assert "line 1: 'nan' is not a number" in said
     assert "line 2: 'Score: 5' is not a number" in said
-    assert "line 3: wrote inf; a score is a finite number, or null where there is none" in said
-    assert "0 of 3 scores were good" in said
+    assert "line 3: wrote inf; a score must be a finite number, or null if there is none" in said
+    assert "0 of 3 scores are valid" in said
 
 
 def test_of_many_bad_lines_the_first_twenty_are_named_and_the_rest_counted(metric):
@@ -197,7 +197,7 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
         "time.sleep(600)\n"
     )
     said = message(metric(program, timeout_seconds=1))
-    assert "killed after 1 s, the time limit; 1 of 3 scores were good" in said
+    assert "killed at its time limit of 1 s; 1 of 3 scores are valid" in said
     assert "    0.5" in said
     assert "    loading the model" in said
     assert all(until_gone(int(process)) for process in (tmp_path / "pids").read_text().split())
@@ -205,7 +205,7 @@ def test_a_program_that_hangs_is_killed_with_what_it_started_and_its_last_lines_
 
 def test_a_program_that_closes_its_pipes_and_stays_is_killed_all_the_same(metric):
     program = "import os, time\nfor fd in (0, 1, 2): os.close(fd)\ntime.sleep(600)"
-    assert "killed after 1 s" in message(metric(program, timeout_seconds=1))
+    assert "killed at its time limit of 1 s" in message(metric(program, timeout_seconds=1))
 
 
 def test_a_grandchild_that_holds_the_pipes_does_not_delay_the_scores_and_does_not_survive(metric, tmp_path):
@@ -280,11 +280,11 @@ def test_a_watchdog_that_is_called_off_leaves_the_group_alone():
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("command:", "names nothing; the form is command:WORDS"),
-        ("command:no-such-program-anywhere 1", "there is no program 'no-such-program-anywhere'"),
+        ("command:", "is incomplete. Write command:WORDS"),
+        ("command:no-such-program-anywhere 1", "program 'no-such-program-anywhere' not found"),
         ("command:python 'open", "cannot be split into words"),
-        ("command:''", "there is no program ''"),
-        ("command:python 'a\0b'", "cannot hold NUL"),
+        ("command:''", "program '' not found"),
+        ("command:python 'a\0b'", "cannot contain NUL"),
     ],
 )
 def test_a_command_that_cannot_be_run_is_refused_when_it_is_named(name, said):
@@ -296,7 +296,7 @@ def test_a_file_that_is_no_program_says_why_it_cannot_be_started(tmp_path):
     path = tmp_path / "empty"
     path.write_bytes(b"\x7fELF nothing")
     path.chmod(0o755)
-    assert "cannot be started" in message(find_user_metric(f"command:{path}"))
+    assert "cannot start the command" in message(find_user_metric(f"command:{path}"))
 
 
 def test_words_are_not_given_to_a_shell(metric):

@@ -156,8 +156,8 @@ def test_two_runs_at_once_do_not_take_each_others_scores(deepeval):
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("Named", "cannot be made without arguments"),
-        ("nothing", "name a DeepEval metric"),
+        ("Named", "cannot be called without arguments"),
+        ("nothing", "Name a DeepEval metric"),
         ("broken", "neither measure nor a_measure"),
     ],
 )

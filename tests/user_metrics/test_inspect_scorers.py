@@ -135,16 +135,16 @@ def test_what_inspect_did_not_score_is_missing_with_its_reason():
     unscored = SimpleNamespace(value=float("nan"), reason="grader_failed", explanation="")
     assert read_score(unscored) == ItemScore(None, "not scored: grader_failed")
     assert read_score(None) == ItemScore(None, "returned no score")
-    assert "no Score" in read_score(0.5).problem
+    assert "not a Score" in read_score(0.5).problem
 
 
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("failing", r"(?s)none of 2 responses could be scored.*TimeoutError: no grader"),
-        ("needs", "cannot be made without arguments"),
-        ("none", "which is no scorer"),
-        ("nothing", "name an Inspect scorer"),
+        ("failing", r"(?s)none of the 2 responses could be scored.*TimeoutError: no grader"),
+        ("needs", "cannot be called without arguments"),
+        ("none", "which is not a scorer"),
+        ("nothing", "Name an Inspect scorer"),
     ],
 )
 def test_what_is_no_scorer_or_fails_on_all_is_refused(scorer, name, said):

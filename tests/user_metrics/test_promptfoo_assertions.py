@@ -108,5 +108,5 @@ def test_an_assertion_that_takes_other_arguments_is_refused(assertion):
         assertion("def get_assert(output): return 1")
     with pytest.raises(MetricError, match="has no 'get_assert'"):
         assertion("def other(output, context): return 1")
-    with pytest.raises(MetricError, match="not a function"):
+    with pytest.raises(MetricError, match="must be a function"):
         assertion("get_assert = 1")

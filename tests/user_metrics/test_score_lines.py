@@ -53,7 +53,7 @@ def test_the_wrong_number_of_lines_is_a_problem(output, said):
 
 
 def test_an_empty_line_between_others_is_a_problem_and_not_skipped():
-    assert problems("1\n\n3", 3) == ("line 2: it is empty",)
+    assert problems("1\n\n3", 3) == ("line 2: empty line",)
 
 
 def test_ids_may_be_numbers_or_the_same_as_text():
@@ -64,10 +64,10 @@ def test_unknown_duplicate_and_absent_ids_are_all_named():
     lines = ['{"id": 0, "score": 1}', '{"id": 0, "score": 2}', '{"id": 9, "score": 3}', '{"id": true, "score": 3}', "4"]
     found = problems("\n".join(lines), 3)
     assert found == (
-        "line 2: id 0 stands in line 1 already",
-        "line 3: id 9 was not among the items, whose ids are 0 to 2",
-        "line 4: id True was not among the items, whose ids are 0 to 2",
-        "line 5: it has no id, though other lines have one",
+        "line 2: id 0 is already in line 1",
+        "line 3: unknown id 9; the items have ids 0 to 2",
+        "line 4: unknown id True; the items have ids 0 to 2",
+        "line 5: no id, but other lines have one",
         "no line for 2 of 3 items: id 1, 2",
     )
 
@@ -80,8 +80,8 @@ def test_the_first_of_two_lines_with_one_id_counts_as_good():
 
 def test_of_lines_far_beyond_the_items_the_first_are_read_and_all_are_counted():
     found = problems("?\n" * 1_000_000, 2)
-    assert found[0] == "1000000 lines for 2 items; write one for each"
+    assert found[0] == "got 1000000 lines for 2 items. Write one per item"
     assert len(found) < 30
     named = problems('{"id": 0, "score": 1}\n{"id": 1, "score": 1}\n' + "5\n" * 1_000_000, 2)
     assert len(named) < 30
-    assert "1000002 lines for 2 items; the last 999980 were not read" in named
+    assert "got 1000002 lines for 2 items; the last 999980 were not read" in named

@@ -17,13 +17,13 @@ def test_a_name_of_another_form_is_none_of_these(name):
 
 @pytest.mark.parametrize("form", USER_METRICS)
 def test_a_form_that_names_nothing_is_refused_with_the_form(form):
-    with pytest.raises(MetricError, match=re.escape(f"the form is {form}")):
+    with pytest.raises(MetricError, match=re.escape(f"Write {form}")):
         find_user_metric(form.partition(":")[0] + ": ")
 
 
 @pytest.mark.parametrize("limit", [0, -1, float("nan"), float("inf")])
 def test_a_time_limit_is_above_zero_and_finite(limit):
-    with pytest.raises(MetricError, match="time limit"):
+    with pytest.raises(MetricError, match="timeout must be"):
         find_user_metric("command:true", timeout_seconds=limit)
 
 

@@ -1,4 +1,4 @@
-"""Checks of cells and names, and every problem they find: counted to the last and kept within bounds."""
+"""Checks of cells and names, and the problems they find: all counted, a limited number kept."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from goldless.errors import Problem, StudyError, nearest
 Row = dict[str, Any]
 
 KEPT = 10_000
-"""Problems that are held; further ones are counted."""
+"""Problems kept; further ones are only counted."""
 
 HINT_AMONG = 1000
-"""Among more names than this the nearest one is not looked for: it takes too long."""
+"""With more names than this no nearest name is searched: it takes too long."""
 
 ALIASES = {
     "agent": ("model", "system", "author"),
@@ -30,29 +30,29 @@ ALIASES = {
     "task": ("id", "task_id", "item", "question_id"),
     "text": ("response", "output", "answer", "completion", "content"),
 }
-"""What else a required column is often called, for hints only."""
+"""Other common names of a required column, for hints only."""
 
 
 def is_empty(value: Any) -> bool:
-    """Whether the cell says nothing: null, NaN or the empty text.
+    """Whether the cell is empty: null, NaN or the empty text.
 
-    CSV cannot tell null from the empty text, so neither do the other formats.
+    CSV cannot distinguish null from the empty text, so the other formats do not either.
     """
     return value is None or value == "" or (type(value) is float and math.isnan(value))
 
 
 def as_json(value: Any) -> bytes:
-    """The value as compact JSON with sorted keys; dates in ISO form, what JSON does not know as text."""
+    """The value as compact JSON with sorted keys; dates in ISO form, other non-JSON values as text."""
     return orjson.dumps(value, default=str, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS)
 
 
 def as_text(value: Any) -> str:
-    """The value as it stands in a CSV cell: text as it is, anything else as JSON."""
+    """The value as in a CSV cell: text unchanged, anything else as JSON."""
     return value if isinstance(value, str) else as_json(value).decode()
 
 
 def describe(value: Any) -> str:
-    """The value for a message, with its type and shortened."""
+    """The value for a message, with its type, shortened."""
     if value is None:
         return "null"
     shown = repr(value)
@@ -64,18 +64,18 @@ class Problems:
 
     def __init__(self, *, kept: int = KEPT) -> None:
         self.total = 0
-        """How many were found; no more than ``kept`` of them are held."""
+        """Number of problems found; at most ``kept`` of them are kept."""
         self._kept = kept
         self._problems: list[Problem] = []
 
     def add(self, message: str, file: str = "", line: int | None = None) -> None:
-        """Count one problem, and hold it while there is room."""
+        """Count one problem, and keep it if there is room."""
         self.total += 1
         if len(self._problems) < self._kept:
             self._problems.append(Problem(message, file, line))
 
     def error(self, study: str) -> StudyError:
-        """The error that carries them, ordered by file as read and by line."""
+        """The error with these problems, ordered by file as read and by line."""
         rank: dict[str, int] = {}
         for problem in self._problems:
             rank.setdefault(problem.file, len(rank))
@@ -87,7 +87,7 @@ class Problems:
 
 @contextmanager
 def all_at_once(study: str) -> Iterator[Problems]:
-    """Problems to be filled inside; a ``StudyError`` with all of them on the way out, if there are any."""
+    """Collect problems in the block, then raise one ``StudyError`` with all of them, if any."""
     problems = Problems()
     yield problems
     if problems.total:
@@ -95,21 +95,21 @@ def all_at_once(study: str) -> Iterator[Problems]:
 
 
 class Names(dict[str, int]):
-    """A name's number; a new name gets the next one, unless a table has listed them all."""
+    """Numbers of names; a new name gets the next number, unless a table has listed all names."""
 
     def __init__(self, listed_in: str = "") -> None:
         super().__init__()
         self.listed_in = listed_in
-        """The file that lists them all; empty while any name is taken."""
+        """The file that lists all names; empty while new names are accepted."""
         self._strangers: dict[str, tuple[int, int]] = {}
 
     def __missing__(self, name: str) -> int:
-        """The number of a name that is new."""
+        """The number of a new name."""
         number = self[name] = len(self)
         return number
 
     def number(self, name: str, line: int) -> int:
-        """The name's number, or -1, noted as a stranger, where all names are listed and this is none of them."""
+        """The name's number, or -1, recorded as unknown, if all names are listed and this is not one of them."""
         if not self.listed_in:
             return self[name]
         number = self.get(name, -1)
@@ -119,7 +119,7 @@ class Names(dict[str, int]):
         return number
 
     def report_strangers(self, what: str, file: str, problems: Problems) -> None:
-        """One problem for each stranger, at its first line, and none is kept."""
+        """Add one problem per unknown name, at its first line, and forget them."""
         for name, (line, count) in self._strangers.items():
             hint = nearest(name, self) if len(self) <= HINT_AMONG else ""
             more = f" ({count:,} rows from here on)" if count > 1 else ""
@@ -133,7 +133,7 @@ class Checking:
     def __init__(self, file: str, problems: Problems) -> None:
         self.file = file
         self.rows = 0
-        """How many rows have come; to be counted by whoever reads them."""
+        """Number of rows so far; the reader of the rows counts them."""
         self.duplicates = 0
         self._problems = problems
         self._before = problems.total
@@ -142,21 +142,21 @@ class Checking:
         self._absences: dict[str, int] = defaultdict(int)
 
     def add(self, message: str, line: int | None = None) -> None:
-        """Report a problem of this table."""
+        """Report a problem in this table."""
         self._problems.add(message, self.file, line)
 
     def duplicate(self, message: str, line: int) -> None:
-        """Report a row that repeats another; the table still names all there is to name."""
+        """Report a row that repeats another; the table still counts as complete."""
         self.duplicates += 1
         self.add(message, line)
 
     @property
     def broken(self) -> bool:
-        """Whether a row may have been lost, so that what other tables say of it cannot be checked."""
+        """Whether a row may have been lost, so that other tables cannot be checked against this one."""
         return self._problems.total - self._before > self.duplicates
 
     def name(self, row: Row, column: str, line: int) -> str | None:
-        """The name in the cell, whole numbers as text; none, reported, where there is no name."""
+        """The name in the cell, whole numbers as text; None, with a problem, if it is not a name."""
         value = row.get(column)
         if type(value) is str and value and not value.isspace():
             return value
@@ -165,27 +165,27 @@ class Checking:
         if column not in row:
             self._note_absent(row, column, line)
         elif value is None or type(value) is str:
-            self.add(f"{column} is {'null' if value is None else 'empty'}; a name is needed", line)
+            self.add(f"{column} must be a name, got {'null' if value is None else 'an empty cell'}", line)
         else:
-            self.add(f"{column} is {describe(value)}; a name is text or a whole number", line)
+            self.add(f"{column} must be a string or a whole number, got {describe(value)}", line)
         return None
 
     def text(self, row: Row, column: str, line: int) -> str | None:
-        """The text in the cell; none, reported, where there is no text."""
+        """The text in the cell; None, with a problem, if it is not text."""
         value = row.get(column)
         if type(value) is str and value and not value.isspace():
             return value
         if column not in row:
             self._note_absent(row, column, line)
         elif value is None or type(value) is str:
-            came = "null" if value is None else "blank" if value else "empty"
-            self.add(f"{column} is {came}; leave the row out where there is no {column}", line)
+            got = "null" if value is None else "blank" if value else "empty"
+            self.add(f"{column} is {got}. Leave out rows that have no {column}", line)
         else:
-            self.add(f"{column} is {describe(value)}; text is needed", line)
+            self.add(f"{column} must be a string, got {describe(value)}", line)
         return None
 
     def number(self, row: Row, column: str, line: int) -> float | None:
-        """The finite number in the cell; none, reported, where there is none."""
+        """The finite number in the cell; None, with a problem, if it is not one."""
         value = row.get(column)
         number = math.nan
         if type(value) in {int, float, str}:
@@ -198,29 +198,29 @@ class Checking:
         if column not in row:
             self._note_absent(row, column, line)
             return None
-        self.add(f"{column} is {describe(value)}; a finite number is needed", line)
+        self.add(f"{column} must be a finite number, got {describe(value)}", line)
         return None
 
     def optional_name(self, row: Row, column: str, line: int) -> str | None:
-        """The name in the cell, or none where the cell is empty."""
+        """The name in the cell, or None if the cell is empty."""
         return None if is_empty(row.get(column)) else self.name(row, column, line)
 
     def optional_text(self, row: Row, column: str, line: int) -> str | None:
-        """The text in the cell, or none where the cell is empty; anything else is reported."""
+        """The text in the cell, or None if the cell is empty; anything else is a problem."""
         value = row.get(column)
         if is_empty(value):
             return None
         if isinstance(value, str):
             return value
-        self.add(f"{column} is {describe(value)}; text is needed", line)
+        self.add(f"{column} must be a string, got {describe(value)}", line)
         return None
 
     def optional_number(self, row: Row, column: str, line: int) -> float | None:
-        """The number in the cell, or none where the cell is empty."""
+        """The number in the cell, or None if the cell is empty."""
         return None if is_empty(row.get(column)) else self.number(row, column, line)
 
     def finish(self) -> None:
-        """Report the columns that were absent: once where no row had them, else line by line."""
+        """Report the missing columns: once if no row had them, otherwise line by line."""
         for column, count in self._absences.items():
             if count == self.rows:
                 self.add(missing_column(column, list(self._columns)))
@@ -236,7 +236,7 @@ class Checking:
 
 
 def missing_column(column: str, columns: list[str]) -> str:
-    """The message that a table has no such column, with the nearest of those it has."""
+    """The message that a table lacks a column, with the nearest column it has."""
     # The nearest by spelling first, then the nearest to another usual name of the same thing.
     hints = (nearest(word, columns) for word in (column, *ALIASES.get(column, ())))
     hint: Any = next(filter(None, hints), "")

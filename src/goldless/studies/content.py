@@ -1,4 +1,4 @@
-"""What a study is made of, by the numbers of tasks and agents, and the tables that are made from it."""
+"""The content of a study, by task and agent numbers, and the tables built from it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from goldless.studies.response_table import ResponseColumns
 from goldless.studies.task_table import SYNOPSIS, TaskColumns
 
 Recorded = Path | pl.LazyFrame
-"""A recorded table: its file, the folder that holds it in parts, or the frame that an importer gave."""
+"""A recorded table: its file, its folder of parts, or the frame an importer returned."""
 
 
 MADE = ("tasks", "responses", "agents", "labels")
-"""Tables that are made from the content; all others are recorded ones."""
+"""Tables built from the content; all others are recorded."""
 
 BATCH_ROWS = 65_536
 BATCH_CHARACTERS = 1 << 24
@@ -39,7 +39,7 @@ class StudyContent:
     response_columns: ResponseColumns
     label_columns: LabelColumns | None
     recorded: Mapping[str, Recorded]
-    """Recorded evidence and tables goldless does not know, by table."""
+    """Recorded evidence and unknown tables, by name."""
 
     def task(self, number: int) -> Task:
         """The task with this number."""
@@ -79,7 +79,7 @@ class StudyContent:
                 yield Preference(self.tasks[task], agent, self.agents[second].agent, who, value, criterion)
 
     def rows(self, table: str) -> Iterator[Row]:
-        """The rows of a made table, without the cells that hold nothing."""
+        """The rows of a built table, without empty cells."""
         if table == "tasks":
             yield from (task_row(self.task(number)) for number in range(len(self.tasks)))
         elif table == "responses":
@@ -90,7 +90,7 @@ class StudyContent:
             yield from map(record_row, self.agents if table == "agents" else self.labels())
 
     def schema(self, table: str) -> dict[str, Any]:
-        """The columns of a made table that hold something, with their Arrow types."""
+        """The non-empty columns of a built table, with their Arrow types."""
         text = pa.large_string()
         if table == "responses":
             return {"task": text, "agent": text, "text": text}
@@ -115,7 +115,7 @@ class StudyContent:
         return {column: _TYPES[kind.pop()] if len(kind) == 1 else pa.large_string() for column, kind in kinds.items()}
 
     def batches(self, table: str) -> Iterator[Any]:
-        """The rows of a made table as Arrow record batches, each one row group when written."""
+        """The rows of a built table as Arrow record batches, each one row group when written."""
         held: list[Row] = []
         size = 0
         columns = self.schema(table)
@@ -132,7 +132,7 @@ class StudyContent:
             yield pa.RecordBatch.from_pylist(held, schema=arrow)
 
     def frame(self, table: str) -> pl.DataFrame | None:
-        """A made table as a frame, or none where it has no rows."""
+        """A built table as a frame, or None if it has no rows."""
         batches = list(self.batches(table))
         if not batches:
             return None
@@ -142,7 +142,7 @@ class StudyContent:
 
 
 def _kind(value: Any) -> type:
-    """The type a column of such values alone can have; text for what no plain column holds as it is."""
+    """The type of a column of these values; text if no plain type fits."""
     kind = type(value)
     if kind is int and not -(2**63) <= value < 2**63:
         return str
@@ -150,13 +150,13 @@ def _kind(value: Any) -> type:
 
 
 def task_row(task: Task) -> Row:
-    """The task as a row, without the cells that hold nothing."""
+    """The task as a row, without empty cells."""
     synopses = {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
     return _filled({"task": task.task, "prompt": task.prompt, "reference": task.reference, **synopses, **task.extra})
 
 
 def record_row(record: Agent | Rating | Preference) -> Row:
-    """The record as a row, without the cells that hold nothing."""
+    """The record as a row, without empty cells."""
     return _filled({name: getattr(record, name) for name in type(record).__slots__})
 
 

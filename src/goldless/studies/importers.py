@@ -1,4 +1,4 @@
-"""Importers: whose files a study can be read from, ours and those that packages add.
+"""Importers: the file formats a study can be read from, built-in and from packages.
 
 A package adds an importer, one object as described by ``Importer``, by an entry point:
 
@@ -24,35 +24,35 @@ from goldless.studies.response_table import REQUIRED
 from goldless.studies.tables import ALLOWED, FORMATS, Line, Source, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)
-"""Tables of a study that goldless knows."""
+"""The known tables of a study."""
 
 
 class Importer(Protocol):
-    """A reader of somebody's files."""
+    """A reader of another tool's files."""
 
     @property
     def description(self) -> str:
         """What it reads, in a few words, such as "logs of inspect"."""
 
     def recognises(self, path: Path) -> bool:
-        """Whether the file or folder is one of its own; to be told cheaply, by name and first bytes."""
+        """Whether the file or folder is in its format; must be cheap, by name and first bytes."""
 
     def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
-        """The tables of the study, by the names and with the columns of a study's own tables.
+        """Read the tables of the study, with the names and columns of goldless's own tables.
 
-        A table is a frame (polars, pandas, pyarrow), the path of a file of ours, or rows: dictionaries, or ``Line``
-        where the line they come from is known. Rows may be made while they are read. They are checked like those of
-        any study. What cannot be read is added to ``problems`` with file and line, and reading goes on.
+        A table is a frame (polars, pandas, pyarrow), the path of a table file, or rows: dictionaries, or ``Line`` if
+        the source line is known. Rows may be generated lazily. They are checked like those of any study. Anything
+        unreadable is added to ``problems`` with file and line, and reading continues.
         """
 
 
 class StudyTables:
-    """Our own: a folder of tables, or one table of responses with what is known of their tasks."""
+    """The built-in format: a folder of tables, or one table of responses with columns about their tasks."""
 
     description = "a folder of .jsonl, .csv or .parquet tables, or one such file with task, agent and text"
 
     def recognises(self, path: Path) -> bool:
-        """Whether a table in the folder has a name we know, or the file has the columns of responses."""
+        """Whether a table in the folder has a known name, or the file has the columns of responses."""
         if path.is_dir():
             return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
         if not path.is_file() or not is_table(path):
@@ -61,15 +61,17 @@ class StudyTables:
         return first is not None and set(REQUIRED) <= first.rows[0].keys()
 
     def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
-        """The files of the tables; a path that holds none is a problem that says what is allowed."""
+        """The table files; a path without any is a problem that says what is allowed."""
         if options or len(paths) != 1:
-            came = f"{len(paths)} paths" if len(paths) != 1 else f"the option {next(iter(options))!r}"
-            raise UserError(f"a study of our own must be one folder or one file without options, got {came}")
+            got = f"{len(paths)} paths" if len(paths) != 1 else f"the option {next(iter(options))!r}"
+            raise UserError(
+                f"a study in goldless's own format must be one folder or one file without options, got {got}"
+            )
         path = paths[0]
         if path.is_dir():
             return _find_tables(path, problems)
         if not path.exists():
-            problems.add(f"no such file or folder; {ALLOWED}, a study is a folder of them or one of them")
+            problems.add(f"no such file or folder; {ALLOWED}, and a study is one of them or a folder of them")
         elif path.suffix.lower() not in FORMATS:
             problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}")
         else:
@@ -78,22 +80,22 @@ class StudyTables:
 
 
 def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
-    """Files of the tables of a study, those goldless does not know last."""
+    """The table files of a study, unknown tables last."""
     found: dict[str, Path] = {}
     for path in sorted(filter(is_table, folder.iterdir())):
         table = table_name(path)
         if table in found:
-            problems.add(f"also in {found[table].name}; a table is one file", path.name)
+            problems.add(f"table is already in {found[table].name}. Keep one file per table", path.name)
         found.setdefault(table, path)
     _report_misnamed(folder, [table for table in TABLES if table not in found], problems)
     if not found and not problems.total:
-        problems.add(f"no tables in this folder; {ALLOWED}, with one of the names {', '.join(TABLES)}")
+        problems.add(f"no tables in this folder; {ALLOWED} named {', '.join(TABLES)}")
     known = [table for table in TABLES if table in found]
     return {table: found[table] for table in (*known, *(table for table in found if table not in TABLES))}
 
 
 def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -> None:
-    """Report files that are meant to be a table that is missing, by their ending or their spelling."""
+    """Report files that look like a missing table, by extension or spelling."""
     for path in sorted(folder.iterdir()):
         table = path.name.split(".", 1)[0]
         if not path.is_file() or (path.stem in TABLES and is_table(path)):
@@ -101,7 +103,7 @@ def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -
         if table in missing and not is_table(path):
             problems.add(f"cannot be read; {ALLOWED}", path.name)
         elif is_table(path) and (near := difflib.get_close_matches(table, missing, n=1, cutoff=0.8)):
-            problems.add(f"no table of a study is called {table!r}. Did you mean {near[0]!r}?", path.name)
+            problems.add(f"{table!r} is not a table name. Did you mean {near[0]!r}?", path.name)
 
 
 OURS = "study"
@@ -121,8 +123,8 @@ IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", {OURS: StudyTab
 def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     """The importer of that name, or the one that recognises the path, with its name.
 
-    What is recognised as ours is read as ours, before any plugin is looked at; so is what nobody recognises, whose
-    error then says what is allowed.
+    goldless's own format is tried before any plugin; it also takes what no importer recognises, so that its error says
+    what is allowed.
     """
     if name is not None:
         return name, _named(name)
@@ -133,7 +135,7 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     others = {other: importer for other, importer in IMPORTERS.all().items() if other != OURS}
     found = {other: importer for other, importer in others.items() if _recognises(importer, path)}
     if len(found) > 1:
-        raise UserError(f"{path} is recognised by several importers: {', '.join(found)}. Name one with importer=")
+        raise UserError(f"{path} is recognised by several importers: {', '.join(found)}. Choose one with importer=")
     return next(iter(found.items()), (OURS, ours))
 
 
@@ -143,7 +145,7 @@ def _named(name: str) -> Importer:
         return importer
     for plugin in IMPORTERS.plugins():
         if plugin.name == name:
-            raise UserError(f"the importer {name!r} of {plugin.package} cannot be used: {plugin.failure}")
+            raise UserError(f"the importer {name!r} from {plugin.package} cannot be used: {plugin.failure}")
     known = IMPORTERS.all()
     raise UserError(f"importer must be one of {', '.join(known)}, got {name!r}{nearest(name, known)}")
 
@@ -158,7 +160,7 @@ def _recognises(importer: Importer, path: Path) -> bool:
 def imported_tables(
     paths: Sequence[Path], name: str | None, problems: Problems, options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the importer gives, by table; whatever goes wrong inside an importer is an error that names it."""
+    """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
     chosen, importer = importer_for(paths[0], name)
     try:
         tables = dict(importer.read(paths, problems, **options))
@@ -170,13 +172,13 @@ def imported_tables(
 
 
 def is_rows(data: Any) -> bool:
-    """Whether a table is given by its rows; else it is a frame or the path of a file."""
+    """Whether a table is given as rows; otherwise it is a frame or the path of a file."""
     is_frame = isinstance(nw.from_native(data, pass_through=True), nw.DataFrame | nw.LazyFrame)
     return not is_frame and not isinstance(data, Path)
 
 
 def _checked_rows(rows: Any, table: str, importer: str) -> Iterator[Mapping[str, Any] | Line]:
-    """The rows; what goes wrong while they are made is an error with the name of the importer."""
+    """The rows; an exception while they are generated becomes an error that names the importer."""
     kinds = "a frame, the path of a file, or rows"
     if not isinstance(rows, Iterable) or isinstance(rows, str | bytes | Mapping):
         raise UserError(f"{importer}: the table {table!r} must be {kinds}, got {type(rows).__name__}")

@@ -1,4 +1,4 @@
-"""The labels table: human ratings and preferences, kept as numbers in the order they came."""
+"""The labels table: human ratings and preferences, kept as numbers in recorded order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goldless.studies.tables import Source
 RATING = ("agent", "score")
 PREFERENCE = ("first", "second", "preference")
 COLUMNS = {"task": "i", "first": "i", "second": "i", "value": "d", "rater": "i", "criterion": "i"}
-"""Of ``LabelColumns``, with their types as ``array`` and numpy call them."""
+"""Columns of ``LabelColumns``, with their types as ``array`` and numpy name them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,24 +25,24 @@ class LabelColumns:
 
     task: npt.NDArray[np.int32]
     first: npt.NDArray[np.int32]
-    """The agent that was rated, or the first of the two that were compared."""
+    """The rated agent, or the first of the two compared."""
     second: npt.NDArray[np.int32]
     """The second of the two, or -1 for a rating."""
     value: npt.NDArray[np.float64]
     """The score, or the preference."""
     rater: npt.NDArray[np.int32]
     criterion: npt.NDArray[np.int32]
-    """-1 where there is none."""
+    """-1: none."""
     raters: tuple[str, ...]
     criteria: tuple[str, ...]
 
     @property
     def is_rating(self) -> npt.NDArray[np.bool_]:
-        """Which of them are ratings; the others are preferences."""
+        """Which labels are ratings; the others are preferences."""
         return self.second < 0
 
     def take(self, new_task: npt.NDArray[np.int32], new_agent: npt.NDArray[np.int32]) -> LabelColumns:
-        """Those whose task and agents stay, by their new numbers; -1 stands for one that goes."""
+        """The labels whose task and agents are kept, renumbered; -1 marks a dropped one."""
         task, first = new_task[self.task], new_agent[self.first]
         second = np.where(self.is_rating, -1, new_agent[self.second])
         keep = (task >= 0) & (first >= 0) & (self.is_rating | (second >= 0))
@@ -62,7 +62,7 @@ class LabelTable:
         self._line = array("q")
 
     def read(self, source: Source, problems: Problems, responses: ResponseColumns | None) -> None:
-        """Check and keep all labels; each must be for responses that are there, where ``responses`` are given."""
+        """Check and keep all labels; each must be for an existing response if ``responses`` is given."""
         check = Checking(source.file, problems)
         for chunk in source.chunks(problems):
             check.rows += len(chunk.rows)
@@ -86,7 +86,7 @@ class LabelTable:
         rated, compared = (any(not is_empty(row.get(c)) for c in columns) for columns in (RATING, PREFERENCE))
         if rated == compared:
             which = "both a rating and a preference" if rated else "neither a rating nor a preference"
-            check.add(f"{which}; a label has agent and score, or first, second and preference", line)
+            check.add(f"{which}. A label must have agent and score, or first, second and preference", line)
             return
         agents = [check.name(row, column, line) for column in (RATING if rated else PREFERENCE)[:-1]]
         value = check.number(row, "score" if rated else "preference", line)
@@ -116,4 +116,4 @@ class LabelTable:
             for i, count in zip(absent[first].tolist(), counts.tolist(), strict=True):
                 who = f"agent {agents[agent[i]]!r} to task {tasks[task[i]]!r}"
                 more = f" ({count:,} labels from here on)" if count > 1 else ""
-                check.add(f"a label for a response that is not there: {who}{more}", self._line[i])
+                check.add(f"no such response: {who}{more}", self._line[i])

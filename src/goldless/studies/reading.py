@@ -1,4 +1,4 @@
-"""Reading a study from a path, frames or records: a whole study, or an error that says all that is wrong."""
+"""Reading a study from a path, frames or records: a complete study, or one error with everything that is wrong."""
 
 from __future__ import annotations
 
@@ -34,17 +34,16 @@ def sample_study() -> Path:
 
 
 def read_study(path: str | os.PathLike[str], *, importer: str | None = None, **options: Any) -> Study:
-    """The study in a folder of tables, in one file with ``task, agent, text[, prompt, reference]``, or as imported.
+    """Read a study from a folder of tables, a file with ``task, agent, text[, prompt, reference]``, or another format.
 
-    Files that are not ours are read by the importer that recognises them, or by the one that is named, with its own
-    options. Every row of every known table is checked. Raises a ``StudyError`` with all problems, each with its file
-    and line.
+    Other tools' files are read by the importer that recognises them, or by the one named, with its own options.
+    Every row of every known table is checked. Raises a ``StudyError`` with all problems, each with its file and line.
     """
     return import_study([path], importer=importer, **options)
 
 
 def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | None = None, **options: Any) -> Study:
-    """The study in one or several files or folders, read together by one importer."""
+    """Read a study from one or several files or folders, together, with one importer."""
     files = [Path(path) for path in paths]
     if not files:
         raise UserError("paths must name at least one file or folder, got none")
@@ -59,7 +58,7 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
 def study_from_frame(
     frame: Any, *, tasks: Any = None, agents: Any = None, labels: Any = None, name: str = "frame"
 ) -> Study:
-    """The study in a pandas, polars or pyarrow frame with ``task, agent, text[, prompt, reference]``.
+    """Make a study of a pandas, polars or pyarrow frame with ``task, agent, text[, prompt, reference]``.
 
     ``tasks``, ``agents`` and ``labels`` are frames with the columns of those tables. Problems give the row,
     counted from 1.
@@ -76,26 +75,26 @@ def study_from_frame(
 
 
 def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, name: str = "records") -> Study:
-    """The study of these responses to these tasks, made without reading a table; agents in order of appearance.
+    """Make a study of these tasks and responses without reading a table; agents in order of appearance.
 
-    A blank text is kept, as a perturbed copy may be one. Raises where a response is to no task, or is there twice.
+    A blank text is kept, because a perturbed copy may be blank. Raises if a response has no task or is duplicated.
     """
     spool = Spool()
     table, task_numbers = TaskTable(spool), Names()
     for task in tasks:
         if task.task in task_numbers:
-            raise UserError(f"a task must be given once, got {task.task!r} twice")
+            raise UserError(f"task {task.task!r} is given twice. Give each task once")
         task_numbers[task.task] = len(task_numbers)
         table.keep(record_of(task))
     given, agents = list(responses), Names()
     if stranger := next((r for r in given if r.task not in task_numbers), None):
-        raise UserError(f"a response of {stranger.agent!r} must be to one of the tasks, got {stranger.task!r}")
+        raise UserError(f"the response of {stranger.agent!r} is to {stranger.task!r}, which is not one of the tasks")
     key = pair_keys([task_numbers[r.task] for r in given], [agents[r.agent] for r in given])
     order = np.argsort(key, kind="stable")
     again = np.flatnonzero(np.diff(key[order]) == 0)
     if len(again):
         twice = given[order[again[0]]]
-        raise UserError(f"{twice.agent!r} must have one response to task {twice.task!r}, got two")
+        raise UserError(f"{twice.agent!r} has two responses to task {twice.task!r}. Give one")
     data = [response.text.encode() for response in given]
     length = np.array([len(text) for text in data], np.int64)
     offset = np.array([spool.append(text) for text in data], np.int64)
@@ -105,7 +104,7 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
 
 
 def as_study(source: Any) -> Study:
-    """The study itself, or the one read from a path or from a frame; ``sample``: the one that comes with goldless."""
+    """The study itself, or the one read from a path or a frame; ``sample``: the built-in sample study."""
     if isinstance(source, Study):
         return source
     if isinstance(source, str) and source == SAMPLE and not Path(SAMPLE).exists():
@@ -121,14 +120,14 @@ def _arrow(frame: Any) -> Any:
         eager = native.collect() if isinstance(native, nw.LazyFrame) else native
         return eager.to_arrow()
     except (pa.ArrowException, UnicodeError) as error:  # some of them are TypeErrors
-        raise UserError(f"the frame has a column that is not of one type: {error}") from error
+        raise UserError(f"the frame has a column with mixed types: {error}") from error
     except TypeError as error:
-        came = f"{type(frame).__module__}.{type(frame).__qualname__}"
-        raise UserError(f"a study is a path or a pandas, polars or pyarrow frame; this is a {came}") from error
+        got = f"{type(frame).__module__}.{type(frame).__qualname__}"
+        raise UserError(f"a study must be a path or a pandas, polars or pyarrow frame, got a {got}") from error
 
 
 def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyContent:
-    """The content of the tables that an importer gave; those that are no files go by the name of what was read."""
+    """The content of an importer's tables; those that are not files are named after what was read."""
     sources: dict[str, Source] = {}
     recorded: dict[str, Recorded] = {}
     for table, data in tables.items():
@@ -142,7 +141,7 @@ def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyC
 
 
 def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
-    """The table as it is read later: a file where it lies, a frame as it is, rows all at once."""
+    """The table as it is read later: a file in place, a frame as given, rows all at once."""
     if isinstance(data, Path | pl.LazyFrame):
         return data
     if isinstance(data, pl.DataFrame):
@@ -151,7 +150,7 @@ def _recorded(data: Any, file: str, problems: Problems) -> Recorded:
 
 
 def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded], problems: Problems) -> StudyContent:
-    """Everything, in the order in which each table can be checked against those before it."""
+    """Read everything, in the order in which each table can be checked against the earlier ones."""
     spool = Spool()
     task_table = TaskTable(spool)
     tasks = task_table.read(sources["tasks"], problems) if "tasks" in sources else Names()
@@ -166,7 +165,7 @@ def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded]
     if not tasks and not problems.total:
         names_from_evidence(recorded, tasks, agents.names)
     if not tasks and not problems.total:
-        problems.add("nothing here names a task; a study needs at least one")
+        problems.add("no table names a task. A study needs at least one")
     if "tasks" not in sources:
         for record in response_table.task_records():
             task_table.keep(record)

@@ -1,6 +1,6 @@
-"""Recorded tables: evidence, and tables goldless does not know; checked with the study, read only when asked for.
+"""Recorded tables: evidence, and unknown tables; checked with the study, read only when needed.
 
-A table is one file, or a folder ``NAME/part-*.parquet`` that holds it in parts.
+A table is one file, or a folder ``NAME/part-*.parquet`` with its parts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ EVIDENCE = {
     "verdicts": ("task", "first", "second", "second_task", "value"),
     "critic_contrasts": ("task", "first", "second", "contrast"),
 }
-"""Tables of recorded evidence, with the columns nothing can be done without."""
+"""Tables of recorded evidence, with their required columns."""
 
 AGENTS = ("agent", "first", "second", "target", "given")
 """Columns that name an agent in a recorded table."""
@@ -33,13 +33,13 @@ TEXTS = (
     *("task", "second_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter", "scorer", "critic"),
     *("prompt", "label", "text", "output", "format", "criterion"),
 )
-"""Columns that name something or hold text: always text, also where all of them are numbers."""
+"""Columns with names or text: always text, even if all values are numbers."""
 
 
 def scan(data: Recorded) -> pl.LazyFrame:
-    """The table with names as text; of Parquet nothing but the schema is read yet, and no text is copied to be text.
+    """The table with names as text; of Parquet only the schema is read at first.
 
-    What damaged pages raise when it is collected becomes a ``StudyError`` inside ``reading``.
+    Damaged pages raise when it is collected; inside ``reading`` that becomes a ``StudyError``.
     """
     if isinstance(data, Path) and not is_parquet(data):
         return _read_rows(data).lazy()
@@ -65,14 +65,14 @@ def _texts_as_text(lazy: pl.LazyFrame) -> pl.LazyFrame:
 
 
 def read(data: Recorded) -> pl.DataFrame:
-    """The table, whole; problems in it are a ``StudyError``."""
+    """The whole table; problems in it raise a ``StudyError``."""
     with reading(data):
         return scan(data).collect()
 
 
 @contextmanager
 def reading(data: Recorded) -> Iterator[None]:
-    """What a file that cannot be read raises inside is a ``StudyError`` with its name on the way out."""
+    """Turn errors of an unreadable file inside the block into a ``StudyError`` with its name."""
     file = data if isinstance(data, Path) else Path("frame")
     with all_at_once(str(file)) as problems:
         try:
@@ -91,7 +91,7 @@ def _read_rows(path: Path) -> pl.DataFrame:
 
 
 def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
-    """All rows as one frame, each column of its own type or of text."""
+    """All rows as one frame, each column of its own type or text."""
     columns: dict[str, list[Any]] = {}
     height = 0
     for chunk in chunks:
@@ -104,7 +104,7 @@ def frame_of(chunks: Iterator[Chunk]) -> pl.DataFrame:
 
 
 def _series(name: str, values: list[Any]) -> pl.Series:
-    """The values as a column of their own type, or of text where no one type holds them all."""
+    """The values as a column of their own type, or text if no single type fits."""
     kinds = set(map(type, values)) - {type(None)}
     if kinds == {int, float}:
         return pl.Series(name, values, pl.Float64, strict=False)
@@ -118,7 +118,7 @@ def _series(name: str, values: list[Any]) -> pl.Series:
 
 
 def _numbers(column: pl.Series) -> pl.Series:
-    """A column of a CSV file as whole numbers or as numbers, where every cell is one."""
+    """A CSV column as whole numbers or numbers, if every cell is one."""
     for kind in (pl.Int64, pl.Float64):
         try:
             return column.cast(kind)
@@ -128,7 +128,7 @@ def _numbers(column: pl.Series) -> pl.Series:
 
 
 def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: Collection[str]) -> pl.LazyFrame:
-    """The rows about these tasks and agents; an empty cell is about none."""
+    """The rows for these tasks and agents; an empty cell matches none."""
     # What an exam compares are its own items, not agents.
     known = {"task": tasks} if table == "exams" else {"task": tasks} | dict.fromkeys(AGENTS, agents)
     columns = lazy.collect_schema()
@@ -139,7 +139,7 @@ def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: C
 
 
 def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
-    """Report lines of recorded evidence that cannot be read, and columns that are not there."""
+    """Report unreadable lines and missing columns of recorded evidence."""
     for table, required in EVIDENCE.items():
         if table not in recorded:
             continue
@@ -165,7 +165,7 @@ def _columns(data: Recorded, file: str, problems: Problems) -> list[str]:
 
 
 def names_from_evidence(recorded: Mapping[str, Recorded], tasks: Names, agents: Names) -> None:
-    """Take the tasks, and the agents where no table lists them, that the recorded tables speak of."""
+    """Add the tasks, and the agents if no table lists them, that the recorded tables mention."""
     for table, data in recorded.items():
         with reading(data):
             lazy = scan(data)

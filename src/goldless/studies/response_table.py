@@ -1,4 +1,4 @@
-"""The responses table: checked a chunk at a time, kept as three numbers each with the texts in the spool."""
+"""The responses table: checked in chunks, kept as three numbers per response with the texts in the spool."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ Cells = tuple[list[str], ...]
 
 
 def pair_keys(tasks: npt.ArrayLike, agents: npt.ArrayLike) -> npt.NDArray[np.int64]:
-    """One number for each (task, agent), in the order of tasks and then of agents."""
+    """One number per (task, agent), ordered by task, then agent."""
     return (np.asarray(tasks, np.int64) << 32) | np.asarray(agents, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseColumns:
-    """All responses, in the order of tasks and then of agents."""
+    """All responses, ordered by task, then agent."""
 
     spool: Spool
     key: npt.NDArray[np.int64]
@@ -36,28 +36,28 @@ class ResponseColumns:
     length: npt.NDArray[np.int64]
 
     def agents_at(self, places: range) -> list[int]:
-        """Numbers of the agents at some places in a run."""
+        """Agent numbers at a range of positions."""
         numbers: list[int] = (self.key[places.start : places.stop] & 0xFFFFFFFF).tolist()
         return numbers
 
     def of_task(self, number: int) -> range:
-        """The places of the responses to one task."""
+        """The positions of the responses to one task."""
         first, last = np.searchsorted(self.key, (number << 32, (number + 1) << 32))
         return range(int(first), int(last))
 
     def places(self, keys: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The place of each (task, agent), or -1 where there is no such response."""
+        """The position of each (task, agent), or -1 if there is no such response."""
         if not len(self.key):
             return np.full(len(keys), -1)
         place = np.searchsorted(self.key, keys).clip(max=len(self.key) - 1)
         return np.where(self.key[place] == keys, place, -1)
 
     def data(self, place: int) -> bytes:
-        """The text at a place, in UTF-8."""
+        """The text at a position, in UTF-8."""
         return self.spool.read(int(self.offset[place]), int(self.length[place]))
 
     def texts(self, places: range) -> list[str]:
-        """The texts at some places in a run; read at once where they stand in a run in the spool too."""
+        """The texts at a range of positions; one read if they are contiguous in the spool."""
         offsets, lengths = self.offset[places.start : places.stop], self.length[places.start : places.stop]
         total = int(lengths.sum())
         if not total or int((offsets + lengths).max() - offsets.min()) != total:
@@ -67,7 +67,7 @@ class ResponseColumns:
         return [data[start : start + n].decode() for start, n in zip(starts, lengths.tolist(), strict=True)]
 
     def take(self, keep: npt.NDArray[np.bool_], key: npt.NDArray[np.int64]) -> ResponseColumns:
-        """Those to keep, under new keys."""
+        """The responses to keep, under new keys."""
         return ResponseColumns(self.spool, key, self.offset[keep], self.length[keep])
 
 
@@ -86,7 +86,7 @@ class ResponseTable:
         self._given: dict[int, dict[str, _Given]] = {}
 
     def read(self, source: Source, problems: Problems) -> bool:
-        """Whether every row was read, so that labels can be checked against the responses.
+        """Read the rows; whether every row was read, so that labels can be checked against the responses.
 
         Without a tasks table the tasks are taken from here, without an agents table the agents.
         """
@@ -98,7 +98,7 @@ class ResponseTable:
         self.tasks.report_strangers("task", source.file, problems)
         self.agents.report_strangers("agent", source.file, problems)
         if not check.rows and not check.broken:
-            check.add("no rows; leave the responses table out where there are none yet")
+            check.add("no rows. Leave out the responses table if there are none yet")
         self._report_duplicates(check)
         if not check.broken:
             here = source.file or "the responses"
@@ -113,7 +113,7 @@ class ResponseTable:
         return ResponseColumns(self._spool, key, offset[order], length[order])
 
     def task_records(self) -> Iterator[dict[str, Any] | None]:
-        """What the rows said of each task."""
+        """What the rows say about each task."""
         for number in range(len(self.tasks)):
             given = self._given.get(number, {})
             texts = {column: self._spool.read(cell.offset, cell.length).decode() for column, cell in given.items()}
@@ -145,12 +145,12 @@ class ResponseTable:
             self._note_tasks(chunk, numbers, check)
 
     def _known(self, cells: Cells) -> bool:
-        """Whether no row names a task or an agent that its table does not list."""
+        """Whether every task and agent in the rows is listed in its table."""
         pairs = ((self.tasks, cells[0]), (self.agents, cells[1]))
-        return all(not names.listed_in or all(map(names.__contains__, came)) for names, came in pairs)
+        return all(not names.listed_in or all(map(names.__contains__, used)) for names, used in pairs)
 
     def _sifted(self, chunk: Chunk, check: Checking) -> Chunk:
-        """The rows with nothing wrong, names as text; the others are reported."""
+        """The valid rows, names as text; the others are reported."""
         lines: list[int] = []
         rows: list[Row] = []
         for line, row in zip(chunk.lines, chunk.rows, strict=True):
@@ -165,7 +165,7 @@ class ResponseTable:
         return Chunk(lines, rows)
 
     def _note_tasks(self, chunk: Chunk, numbers: list[int], check: Checking) -> None:
-        """Keep what the rows say of their tasks; two rows that say different things are a problem."""
+        """Keep the task columns of the rows; contradicting rows are a problem."""
         for column in sorted(filter(is_task_column, set().union(*chunk.rows))):
             for line, number, row in zip(chunk.lines, numbers, chunk.rows, strict=True):
                 text = check.optional_text(row, column, line)
@@ -176,11 +176,11 @@ class ResponseTable:
                     data = text.encode()
                     given[column] = _Given(line, hash(text), self._spool.append(data), len(data))
                 elif given[column].digest != hash(text):
-                    message = f"another {column} of task {row['task']!r} than on line {given[column].line}"
-                    check.add(f"{message}; one task has one {column}", line)
+                    message = f"{column} of task {row['task']!r} differs from line {given[column].line}"
+                    check.add(f"{message}. A task has one {column}", line)
 
     def _sorted(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """The keys in ascending order, and for each the place where it was read."""
+        """The keys in ascending order, with the position each was read at."""
         key = pair_keys(self._task, self._agent)
         order = np.argsort(key, kind="stable")
         return key[order], order
@@ -202,7 +202,7 @@ class ResponseTable:
 
 
 class _Given(NamedTuple):
-    """What a row said of its task in one column."""
+    """What a row says about its task in one column."""
 
     line: int
     digest: int
@@ -211,7 +211,7 @@ class _Given(NamedTuple):
 
 
 def _regular(rows: list[Row]) -> Cells | None:
-    """The tasks, agents and texts of the rows; none where a cell of theirs is absent, blank or no text."""
+    """The tasks, agents and texts of the rows; None if one of their cells is missing, blank or not text."""
     try:
         columns = tuple([row[column] for row in rows] for column in REQUIRED)
     except KeyError:

@@ -1,4 +1,4 @@
-"""Texts kept out of the way: in memory while they are few, then in a temporary file that has no name."""
+"""A store for texts: in memory while small, then in an unnamed temporary file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MEMORY_BYTES = 64 * 1024 * 1024
 
 
 class Spool:
-    """An append-only store of bytes; its file, if it has one, goes when the spool goes."""
+    """An append-only store of bytes; its file, if any, is deleted with it."""
 
     def __init__(self, *, memory_bytes: int = MEMORY_BYTES) -> None:
         self._memory = bytearray()
@@ -22,7 +22,7 @@ class Spool:
         self._size = 0
 
     def append(self, data: bytes) -> int:
-        """The offset at which ``data`` now stands."""
+        """Append ``data`` and return its offset."""
         start = self._size
         if self._file is None and start + len(data) > self._memory_bytes:
             self._file = self._open()
@@ -63,6 +63,6 @@ class Spool:
         except OSError as error:
             folder = tempfile.gettempdir()
             raise UserError(
-                f"the texts of the study do not fit the temporary folder {folder} ({error.strerror}); "
-                "set the environment variable TMPDIR to a folder with more room"
+                f"the study's texts do not fit in the temporary folder {folder} ({error.strerror}). Set the "
+                "environment variable TMPDIR to a folder with more space"
             ) from error

@@ -1,4 +1,4 @@
-"""The study: tasks, the responses to them, labels and recorded evidence, all at hand and none of it changed."""
+"""The study: tasks, responses, labels and recorded evidence; immutable."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from goldless.studies.response_table import pair_keys
 
 
 class Study:
-    """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and its kin.
+    """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and similar functions.
 
-    Texts are kept in memory while they are few, then in a temporary file that goes with the study.
-    Iterating gives each task with its responses.
+    Texts are kept in memory while they are few, then in a temporary file that is deleted with the study.
+    Iterating yields each task with its responses.
     """
 
     def __init__(self, name: str, path: Path | None, content: StudyContent, *, part_of_whole: bool = False) -> None:
         self.name = name
         """Name of its folder or file."""
         self.path = path
-        """Where it was read from; none for a frame."""
+        """Where it was read from; None for a frame."""
         self.content = content
-        """What it is made of."""
+        """Its content."""
         self._part_of_whole = part_of_whole
         self._number = {task: number for number, task in enumerate(content.tasks)}
         self._agent_number = {agent.agent: number for number, agent in enumerate(content.agents)}
@@ -56,17 +56,17 @@ class Study:
 
     @property
     def tasks(self) -> Sequence[str]:
-        """Names of the tasks, in the order of the tasks table, or else of first appearance."""
+        """Names of the tasks, in the order of the tasks table, or of first appearance."""
         return self.content.tasks
 
     @property
     def agents(self) -> tuple[Agent, ...]:
-        """The agents, in the order of the agents table, or else of first appearance."""
+        """The agents, in the order of the agents table, or of first appearance."""
         return self.content.agents
 
     @property
     def n_responses(self) -> int:
-        """Number of responses; ``len(tasks) * len(agents)`` less the missing ones."""
+        """Number of responses: ``len(tasks) * len(agents)`` minus the missing ones."""
         return len(self.content.response_columns.key)
 
     @property
@@ -81,7 +81,7 @@ class Study:
 
     @property
     def recorded(self) -> tuple[str, ...]:
-        """Names of the recorded tables beside tasks, responses, agents and labels."""
+        """Names of the recorded tables, apart from tasks, responses, agents and labels."""
         return tuple(self.content.recorded)
 
     @cached_property
@@ -91,10 +91,10 @@ class Study:
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of tasks and responses: the same for the same content, whatever the format it came in.
+        """SHA-256 of tasks and responses: the same for the same content in any format.
 
-        The order of the tasks counts, that of the agents does not. Other columns of a task count as the text
-        that a CSV cell would hold.
+        The order of tasks matters, that of agents does not. Other columns of a task are hashed as the text of a CSV
+        cell.
         """
         digest = hashlib.sha256(b"goldless study 1")
         for task, responses in self:
@@ -115,7 +115,7 @@ class Study:
         return self.content.responses(self._task_number(task))
 
     def response(self, task: str, agent: str) -> Response | None:
-        """The agent's response to the task, or none where it is missing."""
+        """The agent's response to the task, or None if it is missing."""
         if agent not in self._agent_number:
             raise _unknown("agent", agent, self._agent_number)
         key = pair_keys([self._task_number(task)], [self._agent_number[agent]])
@@ -136,13 +136,13 @@ class Study:
         return (label for label in self.labels() if isinstance(label, Preference))
 
     def rows(self, name: str) -> Iterator[Row]:
-        """The rows of tasks, responses, agents or labels, without the cells that hold nothing."""
+        """The rows of tasks, responses, agents or labels, without empty cells."""
         return self.content.rows(name)
 
     def table(self, name: str) -> pl.DataFrame | None:
-        """A table of the study, read anew at each call, or none where there is no such table.
+        """A table of the study, read again at each call, or None if there is no such table.
 
-        Columns that name tasks, agents, reviewers and the like hold text.
+        Columns that name tasks, agents, reviewers and the like are text.
         """
         if name in MADE:
             return self.content.frame(name)
@@ -153,9 +153,9 @@ class Study:
             return None if lazy is None else lazy.collect()
 
     def scan(self, name: str) -> pl.LazyFrame | None:
-        """The table as a lazy frame, or none where there is no such table; of recorded Parquet nothing is read yet.
+        """The table as a lazy frame, or None if there is no such table; recorded Parquet is not read yet.
 
-        Collect it inside ``reading(name)``, so that a damaged file is an error that names it.
+        Collect it inside ``reading(name)``, so that a damaged file raises an error that names it.
         """
         if name in MADE:
             made = self.content.frame(name)
@@ -169,16 +169,16 @@ class Study:
         return recorded.restricted(lazy, name, self.tasks, [agent.agent for agent in self.agents])
 
     def reading(self, name: str) -> AbstractContextManager[None]:
-        """A ``with`` block in which a recorded table is collected: what a damaged file raises is a ``StudyError``."""
+        """A ``with`` block for collecting a recorded table: errors of a damaged file become a ``StudyError``."""
         return recorded.reading(self.content.recorded[name])
 
     def recorded_file(self, name: str) -> Path | None:
-        """The file, or folder of parts, that holds exactly what ``table(name)`` gives; none where there is none."""
+        """The file, or folder of parts, with exactly what ``table(name)`` returns; None if there is none."""
         data = None if self._part_of_whole else self.content.recorded.get(name)
         return data if isinstance(data, Path) else None
 
     def subset(self, *, tasks: Iterable[str] | None = None, agents: Iterable[str] | None = None) -> Study:
-        """The study of some tasks and agents, in the order they have here, with the labels and evidence on them."""
+        """The study of some tasks and agents, in the same order, with their labels and evidence."""
         content = self.content
         task_keep, new_task = _chosen("task", self._number, tasks)
         agent_keep, new_agent = _chosen("agent", self._agent_number, agents)
@@ -197,9 +197,9 @@ class Study:
         return Study(self.name, self.path, chosen, part_of_whole=True)
 
     def with_agents(self, known: Mapping[str, Agent]) -> Study:
-        """The same study with this known of the agents that are named, in place of what was; others stay as they are.
+        """The same study with these records of the agents they name; other agents are unchanged.
 
-        A name that is none of its agents counts for nothing.
+        Names that are not agents of the study are ignored.
         """
         agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
         content = replace(self.content, agents=agents)
@@ -220,13 +220,13 @@ def _update(digest: hashlib._Hash, data: bytes) -> None:
 def _chosen(
     what: str, numbers: Mapping[str, int], names: Iterable[str] | None
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
-    """Numbers of the chosen names in ascending order, and for each old number the new one or -1."""
+    """Numbers of the chosen names in ascending order, and the new number for each old one, or -1."""
     chosen = set(numbers) if names is None else set(names)
     for name in chosen:
         if name not in numbers:
             raise _unknown(what, name, numbers)
     if not chosen:
-        raise UserError(f"a part of a study needs at least one {what}; none was named")
+        raise UserError(f"a subset must have at least one {what}, got none")
     keep = np.array(sorted(numbers[name] for name in chosen), np.int64)
     new = np.full(len(numbers), -1, np.int32)
     new[keep] = np.arange(len(keep))

@@ -1,7 +1,4 @@
-"""The tasks table: each task once, its prompt, reference, synopses and other columns kept in the spool.
-
-The agents table: each agent once, with its group, size, family and cut-off date.
-"""
+"""The tasks and agents tables: each task once, with its columns kept in the spool; each agent once."""
 
 from __future__ import annotations
 
@@ -27,18 +24,18 @@ Record = TypeVar("Record")
 
 
 def is_task_column(column: str) -> bool:
-    """Whether the column tells of the task, not of the response, where both stand in one table."""
+    """Whether the column describes the task rather than the response, in a table that has both."""
     return column in {"prompt", "reference"} or (column.startswith(SYNOPSIS) and column != SYNOPSIS)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskColumns:
-    """Where what is known of each task stands in the spool."""
+    """Where each task's columns are in the spool."""
 
     spool: Spool
     offset: npt.NDArray[np.int64]
     length: npt.NDArray[np.int64]
-    """Zero for a task of which only the name is known."""
+    """Zero if only the task's name is known."""
 
     def task(self, name: str, number: int) -> Task:
         """The task with this number."""
@@ -48,12 +45,12 @@ class TaskColumns:
         return Task(name, record["prompt"], record["reference"], record["synopses"], record["extra"])
 
     def take(self, numbers: npt.NDArray[np.int64]) -> TaskColumns:
-        """The tasks with these numbers, numbered anew."""
+        """The tasks with these numbers, renumbered."""
         return TaskColumns(self.spool, self.offset[numbers], self.length[numbers])
 
 
 class TaskTable:
-    """What is known of the tasks while it is being read."""
+    """The tasks while they are being read."""
 
     def __init__(self, spool: Spool) -> None:
         self._spool = spool
@@ -61,9 +58,9 @@ class TaskTable:
         self._length = array("q")
 
     def read(self, source: Source, problems: Problems) -> Names:
-        """The names of all tasks.
+        """Read the names of all tasks.
 
-        They are open to others where some rows could not be read, so that no other table is blamed for it.
+        The list stays open if some rows could not be read, so that other tables are not blamed for it.
         """
         names = Names()
 
@@ -75,13 +72,13 @@ class TaskTable:
         return names
 
     def keep(self, record: dict[str, Any] | None) -> None:
-        """Keep what is known of the next task: none where only its name is."""
+        """Keep the record of the next task; None if only its name is known."""
         data = as_json(record) if record else b""
         self._offset.append(self._spool.append(data))
         self._length.append(len(data))
 
     def finish(self) -> TaskColumns:
-        """All that was kept."""
+        """All tasks."""
         return TaskColumns(self._spool, np.array(self._offset, np.int64), np.array(self._length, np.int64))
 
     @staticmethod
@@ -101,7 +98,7 @@ def read_listed(
     read: Callable[[Row, int, Checking], tuple[str | None, Record]],
     keep: Callable[[str, Record], None],
 ) -> str:
-    """Keep what each row says of the one it names, each once; the file, or "" where some rows could not be read."""
+    """Keep the record of each row, one per name; returns the file, or "" if some rows could not be read."""
     check = Checking(source.file, problems)
     first: dict[str, int] = {}
     for chunk in source.chunks(problems):
@@ -111,26 +108,26 @@ def read_listed(
             if name is None:
                 continue
             if name in first:
-                check.duplicate(f"{what} {name!r} stands here again; it is on line {first[name]}", line)
+                check.duplicate(f"{what} {name!r} is already on line {first[name]}", line)
                 continue
             first[name] = line
             keep(name, record)
     check.finish()
     if not check.rows and not check.broken:
-        article = "an" if what == "agent" else "a"
-        check.add(f"no rows; {article} {what}s table names every {what}, or is left out")
+        article = "An" if what == "agent" else "A"
+        check.add(f"no rows. {article} {what}s table must list every {what}; leave it out if there is none")
     return "" if check.broken else source.file
 
 
 def record_of(task: Task) -> dict[str, Any] | None:
-    """A task as it is kept in the spool."""
+    """A task as stored in the spool."""
     columns = {"prompt": task.prompt, "reference": task.reference}
     columns |= {f"{SYNOPSIS}{key}": text for key, text in task.synopses.items()}
     return task_record({key: text for key, text in columns.items() if text is not None}, dict(task.extra))
 
 
 def task_record(columns: dict[str, str], extra: dict[str, Any]) -> dict[str, Any] | None:
-    """A task as it is kept in the spool; none where nothing but its name is known."""
+    """A task as stored in the spool; None if only its name is known."""
     if not columns and not extra:
         return None
     synopses = {c.removeprefix(SYNOPSIS): v for c, v in columns.items() if c.startswith(SYNOPSIS)}
@@ -164,14 +161,14 @@ def read_agents(source: Source, problems: Problems) -> AgentTable:
 
 
 def checked_agent(row: Row, line: int, check: Checking) -> tuple[str | None, Agent]:
-    """The name of a row's agent, None, reported, where it has none; and the agent."""
+    """The name of a row's agent (None, with a problem, if it has none) and the agent."""
     name = check.name(row, "agent", line)
     group = check.optional_name(row, "group", line)
     parameters = check.optional_number(row, "parameters", line)
     family = check.optional_name(row, "family", line)
     cutoff = _cutoff_date(row, line, check)
     if parameters is not None and parameters <= 0:
-        check.add(f"parameters is {parameters:g}; a number of parameters such as 7e9 is needed", line)
+        check.add(f"parameters must be a positive number such as 7e9, got {parameters:g}", line)
     return name, Agent(name or "", group, parameters, family, cutoff)
 
 
@@ -184,6 +181,6 @@ def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:
     if text is None:
         return None
     if last_day(text) is None:
-        check.add(f"cutoff_date is {text!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
+        check.add(f"cutoff_date must be a date such as 2023-09-30, 2023-09 or 2023, got {text!r}", line)
         return None
     return text.strip()

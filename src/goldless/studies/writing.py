@@ -1,4 +1,4 @@
-"""Writing a study: the whole folder or nothing; and exporters, ours and those that packages add.
+"""Writing a study, completely or not at all; and exporters, built-in and from packages.
 
 [project.entry-points."goldless.exporters"]
 toy = "my_package:toy"
@@ -29,7 +29,7 @@ Format = Literal["jsonl", "csv", "parquet"]
 
 
 class Exporter(Protocol):
-    """A writer of studies or results in somebody's own files."""
+    """A writer of studies or results in another tool's format."""
 
     @property
     def description(self) -> str:
@@ -37,18 +37,18 @@ class Exporter(Protocol):
 
     @property
     def suffix(self) -> str:
-        """How the names of its files end, such as ".xlsx"; empty for a folder."""
+        """Extension of its files, such as ".xlsx"; empty for a folder."""
 
     def exports(self, thing: Any) -> bool:
-        """Whether it can write this: a ``Study``, a leaderboard, whatever it knows."""
+        """Whether it can write this object: a ``Study``, a leaderboard or another result."""
 
     def write(self, thing: Any, path: Path) -> None:
-        """Write it to a path that is free; an error may leave nothing there."""
+        """Write the object to a free path; on an error, nothing may be left there."""
 
 
 @dataclass(frozen=True, slots=True)
 class StudyFolder:
-    """Our own: a study as a folder of tables in one format."""
+    """The built-in format: a study as a folder of tables in one file format."""
 
     format: Format
     suffix: str = ""
@@ -63,7 +63,7 @@ class StudyFolder:
         return isinstance(thing, Study)
 
     def write(self, thing: Any, path: Path) -> None:
-        """Write the study; recorded tables keep the format they have."""
+        """Write the study; recorded tables keep their format."""
         write_study(thing, path, format=self.format)
 
 
@@ -71,8 +71,8 @@ def _shape(value: Any) -> str | None:
     lacking = [name for name in ("exports", "write") if not callable(getattr(value, name, None))]
     lacking += [name for name in ("description", "suffix") if not isinstance(getattr(value, name, None), str)]
     if lacking or isinstance(value, type):
-        came = "a class" if isinstance(value, type) else f"one without {lacking[0]}"
-        return f"an exporter must be an object with description, suffix, exports and write, got {came}"
+        got = "a class" if isinstance(value, type) else f"one without {lacking[0]}"
+        return f"an exporter must be an object with description, suffix, exports and write, got {got}"
     return None
 
 
@@ -81,9 +81,9 @@ EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", {name: StudyFol
 
 
 def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = None) -> Path:
-    """The path that a study, or a result that some exporter knows, was written to.
+    """Write a study, or a result that an exporter supports, and return its path.
 
-    The exporter is the one named, or the first that can write this with the ending that the path has.
+    Uses the exporter named, or the first that can write this object with the path's extension.
     """
     path = Path(path)
     known = EXPORTERS.all()
@@ -96,9 +96,9 @@ def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = N
         raise UserError(f"the exporter {exporter!r} does not write a {type(thing).__name__}")
     if not able:
         endings = ", ".join(f"{name} ({one.suffix or 'a folder'})" for name, one in known.items())
-        raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. There are: {endings}")
+        raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. Exporters: {endings}")
     if path.exists() and not path.is_dir():
-        raise UserError(f"{path} exists. Try another name")
+        raise UserError(f"{path} already exists. Choose another path")
     able[exporter or next(iter(able))].write(thing, path)
     return path
 
@@ -110,16 +110,15 @@ def write_study(
     format: Format = "jsonl",  # noqa: A002 - the word the user knows
     overwrite: bool = False,
 ) -> Path:
-    """The folder the study now stands in.
+    """Write the study to a folder and return its path.
 
-    The folder is written beside its place and renamed when complete. Recorded evidence keeps the format it was
-    recorded in; that of a part of a study is written as Parquet.
-    Of a task's other columns, JSONL keeps every value as it is, Parquet those of a column that holds one plain type,
-    CSV text; the others become JSON text.
+    The folder is written under a temporary name and renamed when complete. Recorded evidence keeps its format; that of
+    a subset is written as Parquet. Other columns of a task: JSONL keeps every value, Parquet keeps columns of one plain
+    type, CSV keeps text; other values become JSON text.
     """
     path = Path(path)
     if format not in _FORMATS:
-        raise UserError(f"no format {format!r}; a study is written as 'jsonl', 'csv' or 'parquet'")
+        raise UserError(f"format must be 'jsonl', 'csv' or 'parquet', got {format!r}")
     check_target(path, overwrite=overwrite)
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
@@ -137,7 +136,7 @@ def write_study(
 
 
 def write_texts(study: Study, folder: Path) -> None:
-    """Write tasks, responses and labels beside other files of a folder, as Parquet; each file whole or not there."""
+    """Add tasks, responses and labels to a folder as Parquet files, each complete or absent."""
     for table in ("tasks", "responses", "labels"):
         aside = folder / f".{table}.{uuid.uuid4().hex}.parquet"
         try:
@@ -151,19 +150,22 @@ def write_texts(study: Study, folder: Path) -> None:
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:
-    """Refuse a place that a study cannot be written to; hidden files in it do not matter, they stay."""
+    """Raise if a study cannot be written to this path; hidden files in it are kept."""
     if path.exists() and not path.is_dir():
-        raise UserError(f"{path} is a file; a study is written as a folder")
+        raise UserError(f"{path} is a file. A study is written to a folder; choose another path")
     held = sorted(file for file in path.iterdir() if not file.name.startswith(".")) if path.exists() else []
     if held and not overwrite:
-        raise UserError(f"{path} is not empty; name another folder, or allow overwriting")
+        raise UserError(f"{path} is not empty. Choose another folder, or allow overwriting")
     # Overwriting replaces the folder, so it must hold nothing but a study.
     if other := next((file for file in held if not is_table(file)), None):
-        raise UserError(f"{path} holds {other.name!r}, which is no table of a study; it is not overwritten")
+        raise UserError(
+            f"{path} has {other.name!r}, which is not a table of a study, so it is not overwritten. Choose another "
+            "folder"
+        )
 
 
 def _put(fresh: Path, path: Path) -> None:
-    """Rename the new folder into place; the old one goes last, and its hidden files stay."""
+    """Rename the new folder into place; the old one is removed last, and its hidden files are kept."""
     if not path.exists():
         fresh.rename(path)
         return

@@ -1,3 +1,3 @@
-"""Metrics that are not ours: somebody's function, command, promptfoo assertion, DeepEval metric or Inspect scorer."""
+"""Custom metrics: a Python function, a command, a promptfoo assertion, a DeepEval metric or an Inspect scorer."""
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Somebody's Python code as a metric: called once for each response, in a thread of its own.
+"""Custom Python code as a metric: called once per response, in a separate thread.
 
 One thread makes all calls of a metric, in order: functions are seldom safe to call from several threads at once, and
-scores must not depend on how many cores there are. Calls that give an awaitable share an event loop in that thread, a
-few at a time. The thread is a daemon: a call that never returns can be left behind, which nothing else can do with
-Python code. Standard output is for results: what the code prints goes to standard error.
+scores must not depend on the number of cores. Calls that return an awaitable share an event loop in that thread, a
+few at a time. The thread is a daemon, so that a call that never returns can be abandoned. Standard output is for
+results: what the code prints goes to standard error.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from goldless.records import ItemScore, TextItem
 from goldless.user_metrics.scores import described, last_lines, number_score, refuse_if_all_failed
 
 AT_ONCE = 8
-"""Awaitable calls that run side by side."""
+"""Awaitable calls that run concurrently."""
 
 Call = Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How one call ended."""
+    """The result of one call."""
 
     value: Any = None
     error: BaseException | None = None
@@ -41,23 +41,23 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallMetric:
-    """A metric that calls somebody's code once for each response."""
+    """A metric that calls custom code once per response."""
 
     name: str
-    """As it was asked for."""
+    """The name as requested."""
     settings: Mapping[str, str]
-    """What is called, and which version of its source."""
+    """What is called, and the version of its source."""
     call: Callable[[TextItem], Any]
     read: Callable[[Any], ItemScore] = number_score
-    """The score in what a call returned."""
+    """Reads the score from what a call returned."""
     asynchronous: bool = False
-    """Whether the calls give awaitables that may run side by side."""
+    """Whether the calls return awaitables that may run concurrently."""
     timeout_seconds: float | None = None
     unit: str = "score"
-    """Whatever the numbers are in."""
+    """The unit is unknown."""
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order; what the code cannot score is missing, with the reason."""
+        """The score of each item, in order; one that the code cannot score is missing, with the reason."""
         ended = await outcomes(
             [partial(self.call, item) for item in items],
             name=self.name,
@@ -70,14 +70,14 @@ class CallMetric:
 def scores_of(
     name: str, items: Sequence[TextItem], ended: Sequence[Outcome], read: Callable[[Any], ItemScore]
 ) -> list[ItemScore]:
-    """The scores read from what calls returned; a call that failed is missing. Where all failed it is an error."""
+    """The scores read from what calls returned; a failed call is missing. Raises if all failed."""
     scores = [read(end.value) if end.error is None else ItemScore(None, described(end.error)) for end in ended]
     refuse_if_all_failed(name, items, scores, next((end.error for end in ended if end.error is not None), None))
     return scores
 
 
 def is_asynchronous(function: Callable[..., Any]) -> bool:
-    """Whether calling it gives an awaitable: an async function, or an object whose call is one."""
+    """Whether calling it returns an awaitable: an async function, or an object with an async ``__call__``."""
     call = getattr(type(function), "__call__", None)  # noqa: B004 - the call itself is looked at
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
 
@@ -85,7 +85,7 @@ def is_asynchronous(function: Callable[..., Any]) -> bool:
 async def outcomes(
     calls: Sequence[Call], *, name: str, asynchronous: bool, timeout_seconds: float | None = None
 ) -> list[Outcome]:
-    """How each call ended, in their order. ``asynchronous``: the calls give awaitables that may run side by side."""
+    """The outcome of each call, in order. ``asynchronous``: the calls return awaitables that may run concurrently."""
     batch = _Batch(calls, asynchronous=asynchronous)
     finished = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -105,27 +105,29 @@ async def outcomes(
             batch.stop.set()
     if not finished.is_set():
         frame = sys._current_frames().get(thread.ident or 0)  # noqa: SLF001 - the only way to see where it hangs
-        where = "" if frame is None else f"; it stands at\n{last_lines(''.join(traceback.format_stack(frame)))}"
+        where = "" if frame is None else f". It was at\n{last_lines(''.join(traceback.format_stack(frame)))}"
         done = sum(outcome is not None for outcome in batch.found)
-        raise MetricError(f"{name}: {done} of {len(calls)} calls done after {timeout_seconds:g} s, the limit{where}")
+        raise MetricError(
+            f"{name}: timed out after {timeout_seconds:g} s with {done} of {len(calls)} calls done{where}"
+        )
     if batch.broken is not None:
         raise batch.broken
     return [outcome or Outcome(error=RuntimeError("the call was cancelled")) for outcome in batch.found]
 
 
 class _Batch:
-    """The calls, and what came of each."""
+    """The calls and the outcome of each."""
 
     def __init__(self, calls: Sequence[Call], *, asynchronous: bool) -> None:
         self._calls = calls
         self._asynchronous = asynchronous
         self.found: list[Outcome | None] = [None] * len(calls)
         self.broken: BaseException | None = None
-        """What ended the thread, where that was not a call."""
+        """The exception that ended the thread, if it was not raised by a call."""
         self.stop = threading.Event()
 
     def run(self) -> None:
-        """Make the calls until all are made or it is told to stop."""
+        """Make the calls until all are made or ``stop`` is set."""
         try:
             if self._asynchronous:
                 asyncio.run(self._run_side_by_side())
@@ -161,7 +163,7 @@ class _Batch:
 
 
 def finished(value: Any) -> Any:
-    """What a call gave, awaited where that is an awaitable; for a thread that runs no event loop."""
+    """The result of a call, awaited if it is an awaitable; for a thread without an event loop."""
     return asyncio.run(_awaited(value)) if inspect.isawaitable(value) else value
 
 
@@ -170,10 +172,10 @@ async def _awaited(value: Any) -> Any:
 
 
 class _Divided:
-    """Standard output for the thread that owns it, standard error for all others while it is in force.
+    """Standard output for the thread that owns it, standard error for all others while active.
 
-    Others may put something over it and give it back later (a progress bar does), so that it may stay where it is
-    after its time; then it is standard output for all.
+    Other code may wrap it and restore it later (a progress bar does), so it may stay installed after its time; then it
+    is standard output for all.
     """
 
     def __init__(self, output: IO[str]) -> None:
@@ -182,7 +184,7 @@ class _Divided:
         self.in_force = True
 
     def write(self, text: str) -> int:
-        """Write to where this thread's output goes."""
+        """Write to this thread's output."""
         elsewhere = self.in_force and threading.get_ident() != self._owner
         return (sys.stderr if elsewhere else self._output).write(text)
 
@@ -192,7 +194,7 @@ class _Divided:
 
 @contextlib.contextmanager
 def other_threads_to_standard_error() -> Iterator[None]:
-    """What other threads print meanwhile goes to standard error."""
+    """Redirect what other threads print to standard error during the block."""
     kept = sys.stdout
     divided = _Divided(kept)
     sys.stdout = divided

@@ -1,4 +1,4 @@
-"""The forms in which a metric that is not ours is named."""
+"""The forms of names of custom metrics."""
 
 from __future__ import annotations
 
@@ -19,27 +19,26 @@ _FORMS = {
     for form in (functions.FORM, commands.FORM, other_tools.PROMPTFOO, other_tools.DEEPEVAL, other_tools.INSPECT)
 }
 USER_METRICS: Mapping[str, str] = {form.pattern: form.description for form in _FORMS.values()}
-"""Forms of the name of a metric that is not ours, with what it is."""
+"""Name forms of custom metrics, with descriptions."""
 
 _kept: dict[tuple[str, float | None], tuple[SourceObject, ItemMetric]] = {}
 _keeping = threading.RLock()
 
 
 def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> ItemMetric | None:
-    """The metric of this name, loaded and checked; None where the name has none of these forms.
+    """The custom metric of this name, loaded and checked; None if the name has none of these forms.
 
-    ``timeout_seconds`` is the time for a whole batch: by default 600 for a command, and no limit for Python code. While
-    its source is unchanged the same name and time give the same object, so that what it holds, such as a model, is
-    loaded once.
+    ``timeout_seconds`` is the limit for a whole batch: by default 600 for a command, and none for Python code. While
+    its source is unchanged the same name and limit return the same object, so that a model it loads is loaded once.
     """
     prefix, colon, rest = name.partition(":")
     form = _FORMS.get(prefix)
     if not colon or form is None:
         return None
     if timeout_seconds is not None and not (0 < timeout_seconds < math.inf):
-        raise MetricError(f"a time limit is a number of seconds above 0, not {timeout_seconds}")
+        raise MetricError(f"the timeout must be a number of seconds above 0, got {timeout_seconds}")
     if not rest.strip():
-        raise MetricError(f"{name!r} names nothing; the form is {form.pattern}")
+        raise MetricError(f"{name!r} is incomplete. Write {form.pattern}")
     with _keeping:
         source = form.source(rest.strip(), name)
         kept = _kept.get((name, timeout_seconds))
@@ -50,7 +49,7 @@ def find_user_metric(name: str, *, timeout_seconds: float | None = None) -> Item
 
 
 def function_metric(function: Callable[..., Any], *, timeout_seconds: float | None = None) -> ItemMetric:
-    """A function that is at hand as a metric, named by its module and name."""
+    """A function object as a metric, named by its module and name."""
     place = f"{getattr(function, '__module__', '?')}:{getattr(function, '__qualname__', type(function).__qualname__)}"
     try:
         source = hashlib.sha256(inspect.getsource(function).encode()).hexdigest()[:12]

@@ -1,9 +1,9 @@
-"""A child process that is given its input while its output is read, within a time limit, and leaves nothing behind.
+"""A child process with streamed input and output and a time limit, which leaves nothing behind.
 
-It has a process group of its own, which is killed as a whole when the time is up, when it is told to stop, when the
-process has ended, and when we end by whatever signal: what it started does not outlive it, unless that has made a
-session or group of its own. A signal such as SIGTERM ends Python before any of its code runs, so a second process, the
-watchdog, ends the group then: it holds the reading end of a pipe whose writing end is ours alone, and however this
+It has its own process group, which is killed as a whole when the time is up, on a request to stop, when the process
+has ended, and when this process ends by any signal: what it started does not outlive it, unless that has created
+another session or group. A signal such as SIGTERM ends Python before any of its code runs, so a second process, the
+watchdog, ends the group then: it has the reading end of a pipe whose writing end is ours alone, and however this
 process ends, the system closes it.
 """
 
@@ -34,23 +34,23 @@ if group:
 
 PIECE = 65_536
 TAIL = 65_536
-"""Bytes of standard error that are kept, the last ones."""
+"""Bytes of standard error kept, the last ones."""
 TICK_SECONDS = 0.05
 GRACE_SECONDS = 1.0
-"""How long the pipes of a process that has ended may stay silent, held open by something it started."""
+"""How long the pipes of a process that has ended may stay silent while something it started keeps them open."""
 
 Ending = Literal["exited", "timed out", "too much output", "stopped"]
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """How the process ended and what it said."""
+    """How the process ended and its output."""
 
     ending: Ending
     status: int
     """Exit status; negative: the signal that ended it."""
     output: bytes
-    """Standard output, as far as it came."""
+    """Standard output received."""
     error_tail: bytes
     """The end of standard error."""
 
@@ -63,7 +63,7 @@ def run_child(
     most_output: int,
     stop: threading.Event,
 ) -> Finished:
-    """Run the command on the lines; ends early when ``stop`` is set or more than ``most_output`` bytes came."""
+    """Run the command on the lines; stops early if ``stop`` is set or the output exceeds ``most_output`` bytes."""
     with watchdog() as watching:
         child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
             words,
@@ -101,7 +101,7 @@ class _Talk:
             self._selector.register(pipe, selectors.EVENT_WRITE if name == "input" else selectors.EVENT_READ, name)
 
     def until_over(self, deadline: float, most_output: int, stop: threading.Event) -> Ending:
-        """Serve the pipes until the child has ended and all it said is read."""
+        """Serve the pipes until the child has ended and all its output is read."""
         heard = time.monotonic()
         while True:
             ready = self._selector.select(TICK_SECONDS) if self._reading or self._writing else []
@@ -175,10 +175,10 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
 
 
 class Watchdog:
-    """The process that ends a child's process group when this process ends without doing so: killed, or hung up on."""
+    """A process that ends a child's process group if this process ends without doing so: killed, or disconnected."""
 
     def __init__(self) -> None:
-        """Start it, in a session of its own: what ends the processes of our terminal does not reach it."""
+        """Start it in a new session, so that what ends the processes of our terminal does not reach it."""
         self._process = subprocess.Popen(  # noqa: S603 - our own program
             [sys.executable, "-I", "-S", "-c", WATCHDOG],
             stdin=subprocess.PIPE,
@@ -189,7 +189,7 @@ class Watchdog:
         )
 
     def watch(self, group: int) -> None:
-        """Name the process group that is to end with us."""
+        """Set the process group to end with this process."""
         assert self._process.stdin is not None
         with contextlib.suppress(OSError):  # somebody killed it
             self._process.stdin.write(str(group).encode())
@@ -205,7 +205,7 @@ class Watchdog:
 
 @contextlib.contextmanager
 def watchdog() -> Iterator[Watchdog]:
-    """A watchdog that is there before the child is, so that hardly a moment is unwatched."""
+    """Start a watchdog before the child, so that the child is hardly ever unwatched."""
     found = Watchdog()
     try:
         yield found

@@ -1,7 +1,7 @@
-"""``command:WORDS``: a program that reads responses as JSON lines and writes one score a line, as a metric.
+"""``command:WORDS``: a program that reads responses as JSON lines and writes one score per line, as a metric.
 
-A line is a number, ``null``, or an object with ``score`` and perhaps ``id``. Everything that is wrong with the lines is
-said at once; a score is never guessed from a line that is not one.
+A line is a number, ``null``, or an object with ``score`` and optionally ``id``. All problems of the lines are
+reported at once; a score is never guessed from a bad line.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ from goldless.user_metrics.scores import (
 from goldless.user_metrics.source_objects import Form, SourceObject, file_hash
 
 TIMEOUT_SECONDS = 600.0
-"""Time for the whole batch, where nothing else is said."""
+"""Default time limit for the whole batch."""
 SHOWN_PROBLEMS = 20
 OUTPUT_PER_ITEM = 65_536
-"""Bytes of standard output that a command may write for each response, on average; above this it is stopped."""
+"""Average bytes of standard output allowed per response; beyond this the command is stopped."""
 MOST_OUTPUT = 64 * 2**20
-"""Bytes of standard output that are kept in memory, however many responses there are."""
+"""Bytes of standard output kept in memory, for any number of responses."""
 
 MORE_LINES = 20
-"""Lines beyond one for each item that are looked at; a program may write millions."""
+"""Extra lines that are read beyond one per item; a program may write millions."""
 LINE_FORM = "a number, null, or an object with 'score' (and 'id')"
 
 
@@ -49,19 +49,19 @@ class CommandMetric:
     """A command as a metric: one process for all responses."""
 
     unit = "score"
-    """Whatever the command's numbers are in."""
+    """The unit is unknown."""
 
     def __init__(self, source: SourceObject, name: str, timeout_seconds: float | None) -> None:
-        """Keep the words for when there are responses."""
+        """Keep the words until there are responses."""
         self._words: list[str] = source.object
         self.name = name
-        """As it was asked for."""
+        """The name as requested."""
         self.settings: Mapping[str, str] = source.settings
-        """The command, and hashes of the files that its words name."""
+        """The command, and hashes of the files in its words."""
         self._timeout_seconds = TIMEOUT_SECONDS if timeout_seconds is None else timeout_seconds
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order; an output that is not one score a response is an error."""
+        """The score of each item, in order; raises if the output is not one score per response."""
         if not items:
             return []
         finished = await self._run(items)
@@ -93,23 +93,25 @@ class CommandMetric:
             finally:
                 tasks.cancel_scope.cancel()
         if isinstance(finished, OSError):
-            raise MetricError(f"{self.name}: it cannot be started ({finished})") from finished
+            raise MetricError(f"{self.name}: cannot start the command ({finished})") from finished
         if finished.ending == "stopped":
             await anyio.lowlevel.checkpoint()  # the cancelling waited for the thread and goes on here
         return finished
 
     def _message(self, finished: Finished, read: ScoreLines, count: int) -> str:
         endings = {
-            "exited": f"it ended with status {finished.status}",
-            "timed out": f"it was killed after {self._timeout_seconds:g} s, the time limit",
-            "too much output": f"it was killed after {len(finished.output):,} bytes of output, of which at most "
-            f"{most_output(count):,} are read for {count} response{'s' * (count != 1)}",
-            "stopped": "it was stopped",
+            "exited": f"the command exited with status {finished.status}",
+            "timed out": f"the command was killed at its time limit of {self._timeout_seconds:g} s",
+            "too much output": (
+                f"the command was killed after {len(finished.output):,} bytes of output; the limit is "
+                f"{most_output(count):,} for {count} response{'s' * (count != 1)}"
+            ),
+            "stopped": "the command was stopped",
         }
         ended = endings[finished.ending]
         if finished.ending == "exited" and finished.status < 0:
-            ended = f"it was ended by signal {-finished.status}"
-        lines = [f"{self.name}: {ended}; {read.n_good} of {count} scores were good"]
+            ended = f"the command was ended by signal {-finished.status}"
+        lines = [f"{self.name}: {ended}; {read.n_good} of {count} scores are valid"]
         lines += [f"  {problem}" for problem in read.problems[:SHOWN_PROBLEMS]]
         if len(read.problems) > SHOWN_PROBLEMS:
             lines.append(f"  … and {len(read.problems) - SHOWN_PROBLEMS} more")
@@ -126,16 +128,16 @@ def _source(command: str, name: str) -> SourceObject:
     except ValueError as error:
         raise MetricError(f"{name!r}: the command cannot be split into words ({error})") from error
     if not words:
-        raise MetricError("command: names no program; write 'command:PROGRAM ARGUMENTS'")
+        raise MetricError("command: needs a program. Write 'command:PROGRAM ARGUMENTS'")
     if any("\0" in word for word in words):
-        raise MetricError(f"{name!r}: a word of a command cannot hold NUL")
+        raise MetricError(f"{name!r}: a word of a command cannot contain NUL")
     if shutil.which(words[0]) is None:
-        raise MetricError(f"{name!r}: there is no program {words[0]!r}, or it may not be executed")
+        raise MetricError(f"{name!r}: program {words[0]!r} not found or not executable")
     return SourceObject(words, _settings(words))
 
 
 def most_output(count: int) -> int:
-    """Bytes of standard output that are read for so many responses."""
+    """Bytes of standard output that are read for this number of responses."""
     return min(OUTPUT_PER_ITEM * max(count, 16), MOST_OUTPUT)
 
 
@@ -163,19 +165,19 @@ class ScoreLines:
     """The lines as scores."""
 
     scores: tuple[ItemScore | None, ...]
-    """One for each item; None where no good line is for it."""
+    """One per item; None without a valid line."""
     problems: tuple[str, ...]
     """Everything wrong with the lines."""
 
     @property
     def n_good(self) -> int:
-        """Items that a good line is for, a missing score among them."""
+        """Items with a valid line, including missing scores."""
         return sum(score is not None for score in self.scores)
 
 
 @dataclass(frozen=True, slots=True)
 class _Line:
-    """One line: its number from 1, the id it names, and what it says or what is wrong with it."""
+    """One line: its number from 1, its id, and its score or problem."""
 
     number: int
     identity: Any = None
@@ -185,14 +187,14 @@ class _Line:
 
 
 def read_score_lines(output: bytes, count: int) -> ScoreLines:
-    """The scores of ``count`` items. Lines without ids are in the order of the items, one for each."""
+    """The scores of ``count`` items. Lines without ids are in item order, one per item."""
     written, pieces = _lines(output, count + MORE_LINES)
     lines = [_read_line(number, line) for number, line in enumerate(pieces, 1)]
     if any(line.has_identity for line in lines):
         return _by_identity(lines, count, unread=written - len(lines))
     problems = [f"line {line.number}: {line.problem}" for line in lines if line.problem is not None]
     if written != count:
-        problems.insert(0, f"{written} line{'s' * (written != 1)} for {count} items; write one for each")
+        problems.insert(0, f"got {written} line{'s' * (written != 1)} for {count} items. Write one per item")
     scores = [line.score for line in lines[:count]]
     return ScoreLines((*scores, *[None] * (count - len(scores))), tuple(problems))
 
@@ -211,7 +213,7 @@ def _by_identity(lines: list[_Line], count: int, *, unread: int) -> ScoreLines:
         if place is not None:
             seen.setdefault(place, line.number)
     if unread:
-        problems.append(f"{len(lines) + unread} lines for {count} items; the last {unread} were not read")
+        problems.append(f"got {len(lines) + unread} lines for {count} items; the last {unread} were not read")
     absent = [place for place in range(count) if place not in seen]
     if absent:
         listed = f"{', '.join(map(str, absent[:20]))}{' …' * (len(absent) > 20)}"
@@ -221,14 +223,14 @@ def _by_identity(lines: list[_Line], count: int, *, unread: int) -> ScoreLines:
 
 def _identity_problem(line: _Line, place: int | None, seen: Mapping[int, int], count: int) -> str | None:
     if not line.has_identity:
-        return "it has no id, though other lines have one"
+        return "no id, but other lines have one"
     if place is None:
-        return f"id {shown(line.identity)} was not among the items, whose ids are 0 to {count - 1}"
-    return f"id {place} stands in line {seen[place]} already" if place in seen else None
+        return f"unknown id {shown(line.identity)}; the items have ids 0 to {count - 1}"
+    return f"id {place} is already in line {seen[place]}" if place in seen else None
 
 
 def _lines(output: bytes, most: int) -> tuple[int, list[bytes]]:
-    """How many lines there are, by newlines alone, and the first of them; empty ones at the end are none."""
+    """The number of lines, by newlines alone, and the first of them; trailing empty lines do not count."""
     text = output.removeprefix(b"\xef\xbb\xbf").rstrip(b" \t\r\n")
     return (text.count(b"\n") + 1, text.split(b"\n", most)[:most]) if text else (0, [])
 
@@ -243,7 +245,7 @@ def _read_line(number: int, line: bytes) -> _Line:
     except (ValueError, RecursionError):
         row = None
     if not isinstance(row, dict):
-        return _Line(number, problem=f"{shown(text)} is not {LINE_FORM}" if text else "it is empty")
+        return _Line(number, problem=f"{shown(text)} is not {LINE_FORM}" if text else "empty line")
     identity = {"identity": row["id"], "has_identity": True} if "id" in row else {}
     if "score" not in row:
         return _Line(number, problem=f"{shown(text)} has no 'score'", **identity)
@@ -258,7 +260,7 @@ def _read_number(value: Any) -> dict[str, Any]:
 
 
 def _place(identity: Any, count: int) -> int | None:
-    """The item an id means: its number, or the number as text."""
+    """The item of an id: its number, or the number as text."""
     if isinstance(identity, str) and identity.isascii() and identity.isdigit() and len(identity) < 19:
         identity = int(identity)
     whole = isinstance(identity, int) and not isinstance(identity, bool)
@@ -266,5 +268,8 @@ def _place(identity: Any, count: int) -> int | None:
 
 
 FORM = Form(
-    "command:WORDS", "your program: reads responses as JSON lines, writes one score a line", _source, CommandMetric
+    "command:WORDS",
+    "a program that reads responses as JSON lines and writes one score per line",
+    _source,
+    CommandMetric,
 )

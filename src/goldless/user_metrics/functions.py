@@ -1,6 +1,6 @@
-"""``python:MODULE:FUNCTION``: somebody's function as a metric.
+"""``python:MODULE:FUNCTION``: a custom function as a metric.
 
-The function is called with what its parameters ask for by name. One that takes ``items`` is called once with all
+The function is called with the fields that its parameters name. One that takes ``items`` is called once with all
 responses and returns a list.
 """
 
@@ -21,7 +21,7 @@ from goldless.user_metrics.source_objects import Form, SourceObject, load_object
 
 @dataclass(frozen=True, slots=True)
 class _Function:
-    """A function, and how it is given what its parameters ask for."""
+    """A function, and how its parameters are passed."""
 
     function: Callable[..., Any]
     keyword: tuple[str, ...]
@@ -34,19 +34,19 @@ class _Function:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchMetric:
-    """A function of all responses at once as a metric."""
+    """A function of all responses at once, as a metric."""
 
     name: str
-    """As it was asked for."""
+    """The name as requested."""
     settings: Mapping[str, str]
-    """Which function, and which version of its source."""
+    """The function, and the version of its source."""
     call: _Function
     timeout_seconds: float | None
     unit: str = "score"
-    """Whatever the function's numbers are in."""
+    """The unit is unknown."""
 
     async def scores(self, items: Sequence[TextItem]) -> list[ItemScore]:
-        """The score of each item, in their order; what the function gives no number for is missing."""
+        """The score of each item, in order; missing if the function returns no number for it."""
         if not items:
             return []
         (ended,) = await outcomes(
@@ -57,28 +57,27 @@ class BatchMetric:
         )
         if ended.error is not None:
             raise MetricError(
-                f"{self.name}: it failed on the batch of {len(items)} responses:\n{traceback_lines(ended.error)}"
+                f"{self.name}: failed on the batch of {len(items)} responses:\n{traceback_lines(ended.error)}"
             ) from ended.error
         values = _as_list(ended.value)
         if values is None or len(values) != len(items):
-            came = shown(ended.value) if values is None else f"a list of {len(values)}"
+            got = shown(ended.value) if values is None else f"a list of {len(values)}"
             raise MetricError(
-                f"{self.name}: it returned {came} for {len(items)} items; "
-                "return a list with one number, or None, for each"
+                f"{self.name}: must return a list with one number, or None, per item, got {got} for {len(items)} items"
             )
         return scores_of(self.name, items, [Outcome(value) for value in values], number_score)
 
 
 def function_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> ItemMetric:
-    """The function as a metric; what its parameters are called says what it takes.
+    """The function as a metric; its parameter names decide what it is given.
 
-    An object that says what evidence it ``needs`` is a metric already, and is given that instead of texts.
+    An object with ``needs`` is already a metric, and is given that evidence instead of texts.
     """
     found = source.object
     if hasattr(found, "needs") and hasattr(found, "scores"):
         return cast("ItemMetric", found() if inspect.isclass(found) else found)
     if not callable(found) or inspect.isclass(found):
-        raise MetricError(f"{name!r} is {shown(found)} ({type(found).__name__}), not a function")
+        raise MetricError(f"{name!r} must be a function, got {shown(found)} ({type(found).__name__})")
     function = _with_parameters(found, name)
     if "items" in (*function.keyword, *function.position):
         return BatchMetric(name=name, settings=source.settings, call=function, timeout_seconds=timeout_seconds)
@@ -92,11 +91,11 @@ def function_metric(source: SourceObject, name: str, timeout_seconds: float | No
 
 
 def _with_parameters(function: Callable[..., Any], name: str) -> _Function:
-    """The function with the names it is given by keyword, and those it is given by position."""
+    """The function with its keyword and positional parameter names."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError) as error:
-        raise MetricError(f"{name!r} does not say what its parameters are; wrap it in a function of yours") from error
+        raise MetricError(f"{name!r} does not show its parameters. Wrap it in a function") from error
     known = ("items",) if any(parameter.name == "items" for parameter in parameters) else FIELDS
     keyword: list[str] = []
     position: list[str] = []
@@ -118,8 +117,8 @@ def _with_parameters(function: Callable[..., Any], name: str) -> _Function:
 def _wrong_parameters(name: str, strange: Sequence[str], needed: str) -> MetricError:
     what = f"the parameter{'s' * (len(strange) > 1)} {', '.join(strange)}" if strange else f"no parameter {needed!r}"
     return MetricError(
-        f"{name!r} has {what}. A metric takes 'response' and any of {', '.join(FIELDS[1:])} by these names, "
-        "or 'items' alone for all at once; others need a default"
+        f"{name!r} has {what}. A metric takes 'response' and any of {', '.join(FIELDS[1:])} by these names, or "
+        "only 'items' for all at once; other parameters need a default"
     )
 
 
@@ -133,7 +132,7 @@ def _as_list(value: Any) -> list[Any] | None:
 
 FORM = Form(
     "python:MODULE:FUNCTION",
-    "your function of a response, or python:FILE.py:FUNCTION",
+    "a Python function of a response, or python:FILE.py:FUNCTION",
     lambda place, name: load_object(place, metric=name),
     function_metric,
 )

@@ -1,14 +1,14 @@
 """Metrics written for other evaluation tools: promptfoo's assertions, DeepEval's metrics, Inspect's scorers.
 
 ``promptfoo:FILE.py[:FUNCTION]``: the function is called as ``get_assert(output, context)`` and returns what promptfoo
-takes: a truth value (1 or 0), a number, or a mapping with ``pass``, ``score`` and ``reason``, whose score counts. A
-threshold of promptfoo's configuration is not applied: it would turn the score into a verdict.
+accepts: a truth value (1 or 0), a number, or a mapping with ``pass``, ``score`` and ``reason``, whose score counts. A
+threshold in promptfoo's configuration is not applied: it would turn the score into a verdict.
 
-``deepeval:MODULE:OBJECT``: a metric object keeps the last score in itself, so responses are measured one after the
-other. DeepEval is told to send no usage data: nothing leaves the machine but the calls the metric itself makes.
+``deepeval:MODULE:OBJECT``: a metric object stores its last score, so responses are measured one after the
+other. DeepEval is configured to send no usage data: nothing leaves the machine but the calls the metric itself makes.
 
 ``inspect:MODULE:SCORER``: values are read as Inspect reads them: C is 1, P one half, I and N (no answer) are 0, truth
-values are 1 and 0. NaN is Inspect's mark for what was not scored: missing. A mapping or list counts where it holds one
+values are 1 and 0. NaN is Inspect's mark for what was not scored: missing. A mapping or list counts if it has one
 value.
 """
 
@@ -32,7 +32,7 @@ from goldless.user_metrics.source_objects import Form, SourceObject, load_object
 
 
 def _of_package(modules: Sequence[str], place: str, name: str) -> SourceObject:
-    """The object named, where the tool that it needs is installed; the tool's version stands in the settings."""
+    """The object named, if its tool is installed; the tool's version is added to the settings."""
     package = modules[0].partition(".")[0]
     try:
         for module in modules:
@@ -44,11 +44,13 @@ def _of_package(modules: Sequence[str], place: str, name: str) -> SourceObject:
 
 
 def _made(found: Any, name: str, advice: str) -> Any:
-    """What the class or function makes without arguments."""
+    """What the class or function returns when called without arguments."""
     try:
         return found()
     except Exception as error:
-        raise MetricError(f"{name!r} cannot be made without arguments; {advice}:\n{traceback_lines(error)}") from error
+        raise MetricError(
+            f"{name!r} cannot be called without arguments. {advice}:\n{traceback_lines(error)}"
+        ) from error
 
 
 # --- promptfoo ------------------------------------------------------------------------------------------------------
@@ -64,10 +66,10 @@ def _assertion_source(place: str, name: str) -> SourceObject:
 
 
 def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The assertion as a metric, where it takes what promptfoo gives it."""
+    """The assertion as a metric, if it takes what promptfoo passes to it."""
     function = source.object
     if not callable(function):
-        raise MetricError(f"{name!r} is {shown(function)}, not a function")
+        raise MetricError(f"{name!r} must be a function, got {shown(function)}")
     try:
         inspect.signature(function).bind("output", {})
     except TypeError as error:
@@ -83,7 +85,7 @@ def promptfoo_assertion(source: SourceObject, name: str, timeout_seconds: float 
 
 
 def assertion_context(item: TextItem) -> dict[str, Any]:
-    """What promptfoo tells an assertion, as far as a study knows it; the task's other columns are variables too."""
+    """The context promptfoo passes to an assertion, as far as a study has it; other task columns become variables."""
     known = fields(item)
     own = {name: known[name] for name in ("task", "agent", "reference", "references", "synopses", "prompt")}
     variables = {**item.task.extra, **own}
@@ -101,28 +103,28 @@ def assertion_context(item: TextItem) -> dict[str, Any]:
 
 
 def grade(value: Any) -> ItemScore:
-    """The score in what an assertion returned; promptfoo takes numbers and truth values as text too."""
+    """The score in what an assertion returned; promptfoo also accepts numbers and truth values as text."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = dataclasses.asdict(value)
     if isinstance(value, Mapping):
         if isinstance(value.get("score"), bool) or "score" not in value:
-            return ItemScore(None, f"returned {shown(dict(value))}, which has no number as 'score'")
+            return ItemScore(None, f"returned {shown(dict(value))}, in which 'score' is not a number")
         return number_score(value["score"])
     if isinstance(value, str):
         word = value.strip().lower()
         value = {"true": True, "false": False}.get(word, parsed_number(word))
         if value is None:
-            return ItemScore(None, f"returned the text {shown(word)}, which is no number and no truth value")
+            return ItemScore(None, f"returned the text {shown(word)}, which is not a number or truth value")
     if value is None:
         return ItemScore(
-            None, "returned nothing; an assertion returns a truth value, a number or {pass, score, reason}"
+            None, "returned nothing; an assertion must return a truth value, a number or {pass, score, reason}"
         )
     return ItemScore(float(value)) if isinstance(value, bool) else number_score(value)
 
 
 PROMPTFOO = Form(
     "promptfoo:FILE.py[:FUNCTION]",
-    "a Python assertion of promptfoo; get_assert where no function is named",
+    "a Python assertion for promptfoo (default function: get_assert)",
     _assertion_source,
     promptfoo_assertion,
 )
@@ -140,7 +142,7 @@ def _deepeval_source(place: str, name: str) -> SourceObject:
 
 
 def deepeval_metric(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The metric, or what the class or function makes, as a metric."""
+    """The metric, or what the class or function returns, as a metric."""
     call = _Measuring(_deepeval_object(source.object, name))
     return CallMetric(name=name, settings=source.settings, call=call, timeout_seconds=timeout_seconds)
 
@@ -186,16 +188,16 @@ def case_fields(item: TextItem) -> dict[str, Any]:
 
 
 def _deepeval_object(found: Any, name: str) -> Any:
-    """A metric object: the one named, or what the class or function named makes without arguments."""
+    """The DeepEval metric named, or what the class or function named returns without arguments."""
     metric = found
     if inspect.isclass(found) or not (hasattr(found, "measure") or hasattr(found, "a_measure")):
         if not callable(found):
             raise MetricError(
-                f"{name!r} is {shown(found)}; name a DeepEval metric, or a class or function that makes one"
+                f"{name!r} is {shown(found)}. Name a DeepEval metric, or a class or function that returns one"
             )
-        metric = _made(found, name, "name a metric that is made already, or a function that makes it")
+        metric = _made(found, name, "Name a metric object, or a function that returns one")
     if not callable(getattr(metric, "measure", None)) and not callable(getattr(metric, "a_measure", None)):
-        raise MetricError(f"{name!r} gives {shown(metric)}, which has neither measure nor a_measure")
+        raise MetricError(f"{name!r} returns {shown(metric)}, which has neither measure nor a_measure")
     return metric
 
 
@@ -209,7 +211,7 @@ def _call_quietly(measure: Any, case: Any) -> Any:
 
 DEEPEVAL = Form(
     "deepeval:MODULE:OBJECT",
-    "a DeepEval metric, or a class or function that makes one",
+    "a DeepEval metric, or a class or function that returns one",
     _deepeval_source,
     deepeval_metric,
 )
@@ -226,7 +228,7 @@ def _inspect_source(place: str, name: str) -> SourceObject:
 
 
 def inspect_scorer(source: SourceObject, name: str, timeout_seconds: float | None) -> CallMetric:
-    """The scorer, or what the function makes, as a metric."""
+    """The scorer, or what the function returns, as a metric."""
     return CallMetric(
         name=name,
         settings=source.settings,
@@ -251,7 +253,7 @@ class _Scoring:
         return self._score(self._state(item, target), target)
 
     def _state(self, item: TextItem, target: Any) -> Any:
-        """The response as the state of a sample after the model has answered."""
+        """The response as the state of a sample after the model's answer."""
         prompt = item.task.prompt or ""
         known = fields(item)
         return self._solver.TaskState(
@@ -271,13 +273,15 @@ class _Scoring:
 
 
 def _scorer(found: Any, name: str) -> Any:
-    """A scorer: the one named, or what the function named makes without arguments."""
+    """The scorer named, or what the function named returns without arguments."""
     if not callable(found):
-        raise MetricError(f"{name!r} is {shown(found)}; name an Inspect scorer, or a function that makes one")
+        raise MetricError(f"{name!r} is {shown(found)}. Name an Inspect scorer, or a function that returns one")
     ready = is_asynchronous(found) and not inspect.isclass(found)
-    scorer = found if ready else _made(found, name, "write a function of yours that makes it")
+    scorer = found if ready else _made(found, name, "Write a function that returns the scorer")
     if not callable(scorer):
-        raise MetricError(f"{name!r} makes {shown(scorer)}, which is no scorer: async score(state, target) -> Score")
+        raise MetricError(
+            f"{name!r} returns {shown(scorer)}, which is not a scorer: async score(state, target) -> Score"
+        )
     return scorer
 
 
@@ -286,12 +290,12 @@ def read_score(value: Any) -> ItemScore:
     if value is None:
         return ItemScore(None, "returned no score")
     if not hasattr(value, "value"):
-        return ItemScore(None, f"returned {shown(value)} ({type(value).__name__}), which is no Score")
+        return ItemScore(None, f"returned {shown(value)} ({type(value).__name__}), which is not a Score")
     found = value.value
     parts = list(found.values()) if isinstance(found, Mapping) else found
     if isinstance(parts, list | tuple):
         if len(parts) != 1:
-            return ItemScore(None, f"returned {len(parts)} values, {shown(found)}; a metric gives one number")
+            return ItemScore(None, f"returned {len(parts)} values, {shown(found)}; a metric must return one number")
         found = parts[0]
     if isinstance(found, float) and math.isnan(found):
         why = getattr(value, "reason", None) or getattr(value, "explanation", None) or "no reason given"
@@ -303,5 +307,5 @@ def read_score(value: Any) -> ItemScore:
 
 
 INSPECT = Form(
-    "inspect:MODULE:SCORER", "an Inspect scorer, or a function that makes one", _inspect_source, inspect_scorer
+    "inspect:MODULE:SCORER", "an Inspect scorer, or a function that returns one", _inspect_source, inspect_scorer
 )

@@ -1,4 +1,4 @@
-"""What a metric is given of a response, what it gives back as a score, and what went wrong, in words."""
+"""The fields a metric gets of a response, the score it returns, and messages about what went wrong."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from goldless.errors import MetricError
 from goldless.records import ItemScore, TextItem
 
 FIELDS = ("response", "prompt", "task", "agent", "references", "reference", "synopses")
-"""What a metric may ask for by name, beside the ``id`` of a row."""
+"""Fields that a metric may take by name, besides the ``id`` of a row."""
 NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?")
-"""A number as programs print it; Python's own ``float`` would take 1_000 and other alphabets' digits too."""
+"""A number as programs print it; Python's ``float`` would also accept 1_000 and digits of other alphabets."""
 SHOWN = 5
-"""Problems that a message spells out; the rest is counted."""
+"""Problems spelled out in a message; the rest are counted."""
 LAST_LINES = 12
-"""Lines of a traceback or of a command's output that a message ends with."""
+"""Lines of a traceback or of a command's output at the end of a message."""
 
 _short = Repr()
 _short.maxstring = _short.maxother = 60
 
 
 def fields(item: TextItem) -> dict[str, Any]:
-    """Everything a metric may know of a response, by name."""
+    """All fields of a response, by name."""
     return {
         "response": item.text,
         "prompt": item.task.prompt,
@@ -41,19 +41,19 @@ def fields(item: TextItem) -> dict[str, Any]:
 
 
 def rows(items: Sequence[TextItem]) -> list[dict[str, Any]]:
-    """The items as objects, each with its place, counted from 0, as ``id``."""
+    """The items as objects, each with its index from 0 as ``id``."""
     return [{"id": number, **fields(item)} for number, item in enumerate(items)]
 
 
 def row_lines(items: Sequence[TextItem]) -> Iterator[bytes]:
-    """The same as lines of JSON."""
+    """The same as JSON lines."""
     for number, item in enumerate(items):
         # Escaped to ASCII: a text may hold half a surrogate pair or what somebody's reader takes for the end of a line.
         yield json.dumps({"id": number, **fields(item)}).encode("ascii") + b"\n"
 
 
 def shown(value: object) -> str:
-    """A value for a message: short, on one line, whatever it is."""
+    """Any value for a message: short, on one line."""
     return _short.repr(value)
 
 
@@ -62,18 +62,18 @@ def number_score(value: Any, *, verb: str = "returned", absent: str = "None") ->
     if value is None:
         return ItemScore(None)
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        return ItemScore(None, f"{verb} {shown(value)} ({type(value).__name__}), which is no number")
+        return ItemScore(None, f"{verb} {shown(value)} ({type(value).__name__}), which is not a number")
     try:
         score = float(value)
     except OverflowError:
         return ItemScore(None, f"{verb} a number too large to compute with")
     if not math.isfinite(score):
-        return ItemScore(None, f"{verb} {score}; a score is a finite number, or {absent} where there is none")
+        return ItemScore(None, f"{verb} {score}; a score must be a finite number, or {absent} if there is none")
     return ItemScore(score)
 
 
 def parsed_number(text: str) -> float | None:
-    """The number a text is as a whole, or None. Too large a one is infinite."""
+    """The number that the whole text is, or None. One that is too large becomes infinite."""
     return float(text) if NUMBER.fullmatch(text.strip()) else None
 
 
@@ -88,7 +88,7 @@ def described(error: BaseException) -> str:
 
 
 def last_lines(text: str, count: int = LAST_LINES) -> str:
-    """The last lines that hold anything, indented."""
+    """The last non-blank lines, indented."""
     lines = [line for line in text.splitlines() if line.strip()]
     return "\n".join(f"    {line[:500]}" for line in lines[-count:])
 
@@ -99,7 +99,7 @@ def traceback_lines(error: BaseException) -> str:
 
 
 def problem_lines(items: Sequence[TextItem], scores: Sequence[ItemScore]) -> list[str]:
-    """The first few problems, each with its task and agent, and how many more there are; empty where there is none."""
+    """The first few problems, each with its task and agent, and the number of others; empty if there are none."""
     found = [
         f"task {item.task.task!r}, agent {item.agent!r}: {score.problem}"
         for item, score in zip(items, scores, strict=True)
@@ -112,10 +112,10 @@ def problem_lines(items: Sequence[TextItem], scores: Sequence[ItemScore]) -> lis
 def refuse_if_all_failed(
     name: str, items: Sequence[TextItem], scores: Sequence[ItemScore], error: BaseException | None
 ) -> None:
-    """Stop where no response could be scored: such a metric is broken, and its table would be empty."""
+    """Raise if no response could be scored: the metric is broken, and its table would be empty."""
     if not scores or any(score.problem is None for score in scores):
         return
-    message = [f"{name}: none of {len(scores)} responses could be scored"]
+    message = [f"{name}: none of the {len(scores)} responses could be scored"]
     message += [f"  {line}" for line in problem_lines(items, scores)]
     if error is not None:
         message += ["  the first error ends with:", traceback_lines(error)]

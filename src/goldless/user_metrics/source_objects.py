@@ -1,4 +1,4 @@
-"""Objects named in somebody's code, as MODULE:OBJECT or FILE.py:OBJECT, and the forms that make metrics of them."""
+"""Objects in custom code, named as MODULE:OBJECT or FILE.py:OBJECT, and the name forms that make metrics of them."""
 
 from __future__ import annotations
 
@@ -22,53 +22,53 @@ from goldless.records import ItemMetric
 from goldless.user_metrics.scores import traceback_lines
 
 LARGEST_HASHED = 64 * 2**20
-"""Bytes of the largest file that is read for its hash."""
+"""Size of the largest file that is hashed, in bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceObject:
-    """An object of somebody's code."""
+    """An object from custom code."""
 
     object: Any
     settings: Mapping[str, str]
-    """Which object it is, and which version of its source."""
+    """The object, and the version of its source."""
 
     def is_same(self, other: SourceObject) -> bool:
-        """Whether both are one object of one version.
+        """Whether both are the same object in the same version.
 
-        A method and the words of a command are new objects whenever they are looked up; those are compared. Others are
-        not: what somebody's ``==`` says is theirs.
+        A method and the words of a command are new objects at each lookup; those are compared by value. Others are
+        compared by identity, because custom code may define ``==``.
         """
         one, two = self.object, other.object
         compared = any(type(one) is type(two) is kind for kind in (MethodType, list))
         return self.settings == other.settings and (one is two or (compared and bool(one == two)))
 
     def with_settings(self, **settings: str) -> SourceObject:
-        """The same object with more said of it."""
+        """The same object with more settings."""
         return SourceObject(self.object, {**self.settings, **settings})
 
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A form of names of metrics that are not ours."""
+    """A name form of custom metrics."""
 
     pattern: str
-    """How such a name is written; what stands before its first colon tells the form."""
+    """How such a name is written; the part before its first colon identifies the form."""
     description: str
     source: Callable[[str, str], SourceObject]
-    """What stands at a place, by the place and the whole name; cheap the second time."""
+    """Looks up the source from the part after the colon and the whole name; cheap the second time."""
     metric: Callable[[SourceObject, str, float | None], ItemMetric]
-    """The metric, checked, by source, whole name and time limit in seconds; may be slow."""
+    """Makes and checks the metric from source, whole name and time limit in seconds; may be slow."""
 
 
 def load_object(place: str, *, metric: str) -> SourceObject:
     """The object at ``MODULE:OBJECT`` or ``FILE.py:OBJECT``; ``metric`` is the name the user gave, for messages.
 
-    The current folder can be imported from, as with ``python -m``; for a file, its own folder too.
+    Modules can be imported from the current folder, as with ``python -m``; for a file, from its own folder too.
     """
     source, _, path = place.rpartition(":")
     if not source.strip() or not path.strip():
-        raise MetricError(f"{metric!r}: name a module or file and an object in it, as MODULE:OBJECT or FILE.py:OBJECT")
+        raise MetricError(f"{metric!r}: name a module or file and an object in it: MODULE:OBJECT or FILE.py:OBJECT")
     module = _load_file(source, metric) if _is_file(source) else _load_module(source, metric)
     try:
         found = functools.reduce(getattr, path.split("."), module)
@@ -80,7 +80,7 @@ def load_object(place: str, *, metric: str) -> SourceObject:
 
 
 def file_hash(path: Path) -> str:
-    """The first 12 digits of the file's SHA-256; of a very large file its size."""
+    """The first 12 digits of the file's SHA-256; for a very large file, its size."""
     if path.stat().st_size > LARGEST_HASHED:
         return f"{path.stat().st_size} bytes"
     return hashlib.sha256(path.read_bytes()).hexdigest()[:12]
@@ -94,7 +94,7 @@ def _load_file(source: str, metric: str) -> ModuleType:
     path = Path(source).expanduser()
     if not path.is_file():
         near = nearest(path.name, [p.name for p in path.parent.glob("*.py")]) if path.parent.is_dir() else ""
-        raise MetricError(f"{metric!r}: there is no file {source!r}{near}")
+        raise MetricError(f"{metric!r}: no such file: {source!r}{near}")
     path = path.resolve()
     # A name of its own, so that it hides no other module; with its hash, so that an edited file is loaded anew.
     name = f"goldless_user_metric_{file_hash(path)}_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}"
@@ -102,7 +102,7 @@ def _load_file(source: str, metric: str) -> ModuleType:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise MetricError(f"{metric!r}: {source!r} is no Python file; its name ends with .py")
+        raise MetricError(f"{metric!r}: {source!r} is not a Python file. Its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
@@ -125,9 +125,9 @@ def _load_module(source: str, metric: str) -> ModuleType:
 
 @contextlib.contextmanager
 def _importable(*folders: Path) -> Iterator[None]:
-    """The folders come first while a module is loaded and last afterwards.
+    """Put the folders first on the import path while a module is loaded, and last afterwards.
 
-    Last: a metric may import when it is called, but no file of its folder may hide what goldless still has to import.
+    Last: a metric may import when it is called, but no file in its folder may hide a module that goldless imports.
     """
     added = [str(folder) for folder in folders if str(folder) not in sys.path]
     sys.path[:0] = added
@@ -150,8 +150,8 @@ def _errors_of_import(source: str, metric: str) -> Iterator[None]:
         missing = error.name or ""
         if source == missing or source.startswith(f"{missing}."):
             raise MetricError(
-                f"{metric!r}: there is no module {missing!r} in {Path.cwd()} or among the installed packages. "
-                "For a file, write its path: FILE.py:OBJECT."
+                f"{metric!r}: no module {missing!r} in {Path.cwd()} or among the installed packages. For a file, "
+                "write its path: FILE.py:OBJECT"
             ) from error
         raise missing_package(missing, metric) from error
     except (Exception, SystemExit) as error:
@@ -161,11 +161,13 @@ def _errors_of_import(source: str, metric: str) -> Iterator[None]:
 def missing_package(package: str, metric: str) -> PrerequisiteError:
     """The error of a package that is not installed."""
     top = package.partition(".")[0].replace("_", "-")
-    return PrerequisiteError(f"{metric!r} needs the package {package!r}, which is not installed: pip install {top}")
+    return PrerequisiteError(
+        f"{metric!r} needs the package {package!r}, which is not installed. Run: pip install {top}"
+    )
 
 
 def _version(found: object, module: ModuleType) -> dict[str, str]:
-    """Hashes of the files the object is made and named in, and the version of its package where that is installed."""
+    """Hashes of the files that define and name the object, and the version of its package if it is installed."""
     known: dict[str, str] = {}
     bare = inspect.unwrap(found) if callable(found) else type(found)
     # An object made by a class of a package is configured in the module that names it, so that file counts always.

@@ -20,8 +20,8 @@ from goldless.cli.console import INTERRUPTED, NOTHING, WRONG_INPUT, say, warning
 from goldless.errors import GoldlessError, UserError
 
 VERBS = (
-    *("demo", "score", "plan", "explain", "review", "crashtest", "agree", "bias", "cost", "consistency", "perturb"),
-    *("finetune", "gre", "view", "serve-jury", "doctor", "study", "models", "plugins"),
+    *("demo", "score", "plan", "explain", "audit", "review", "crashtest", "agree", "bias", "cost", "consistency"),
+    *("perturb", "finetune", "gre", "view", "serve-jury", "doctor", "study", "models", "plugins"),
 )
 """Names on the command line, in the order of the help; each is a module of that name."""
 LOOK: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False, "add_completion": False}

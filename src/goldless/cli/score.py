@@ -94,6 +94,9 @@ def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
         listed = ", ".join(evaluation.tasks_without_peers[:10])
         count = len(evaluation.tasks_without_peers)
         say(f"{count} task{'s' * (count != 1)} answered by fewer than two agents, not scored: {listed}", style="yellow")
+    for finding in evaluation.findings:
+        if finding.metrics:  # those of the texts were said before anything was asked
+            say(f"warning: {finding.message}", style="yellow")
     _tell_missing(evaluation)
     output.tell_folder("results and evidence")
     if not evaluation.complete:

@@ -26,6 +26,7 @@ StudyPath = Annotated[
 @app.command()
 def check(path: StudyPath) -> None:
     """Read every row of the study and say all that is wrong with it, with file and line."""
+    from goldless.audit.texts import text_findings
     from goldless.studies import read_study
 
     try:
@@ -42,6 +43,8 @@ def check(path: StudyPath) -> None:
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
     line = f"{study.name}: OK, {', '.join(counts)}"
     typer.echo(printable(line))
+    for finding in text_findings(study):
+        say(f"warning: {finding.message}", style="yellow")
 
 
 @app.command()

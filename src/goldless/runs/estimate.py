@@ -15,6 +15,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.audit.texts import text_findings
 from goldless.errors import CapabilityError
 from goldless.evidence import RewriteEvidence, SynopsisEvidence, rewrites_frame, synopses_frame
 from goldless.judging.asking import reads_by_scoring
@@ -97,7 +98,8 @@ async def plan_study(study: Study, options: Options) -> Plan:
                     alone = plan_run(study, replace(options, metrics=(metric.name,)))
                 rows += await estimate.calls(alone, metric)
             together = await estimate.calls(work, None)
-            return Plan(study.name, tuple(rows), tuple(together), tuple(estimate.notes(work)))
+            notes = (*estimate.notes(work), *(f"warning: {found.message}" for found in text_findings(study)))
+            return Plan(study.name, tuple(rows), tuple(together), notes)
     finally:
         journal.close()
 

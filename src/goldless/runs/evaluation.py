@@ -9,6 +9,8 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
+from goldless.audit.finding import Finding
+from goldless.audit.peer_graph import PeerGraph
 from goldless.errors import MetricError, nearest
 from goldless.evidence import Evidence, Schema
 from goldless.metrics.label_information import LabelInformation
@@ -41,6 +43,8 @@ class MetricOutcome:
     """The tasks that move an agent's score most."""
     groups: GroupComparison | None = None
     """Two groups of agents compared, where that was asked for."""
+    peer_graph: PeerGraph | None = None
+    """Which agents predict which; None: too few agents, or the metric does not score pairs."""
     problems: Mapping[str, int] = field(default_factory=dict)
     """What a metric that is not ours said of responses it could not score, with how often."""
 
@@ -109,6 +113,8 @@ class Evaluation(StudyResult):
     canaries: CanaryReport | None
     spending: tuple[Spending, ...]
     tasks_without_peers: tuple[str, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    """What the audit found in texts and scores."""
     settings: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, Template] = field(default_factory=dict)
     """The wordings that are not ours, by name."""

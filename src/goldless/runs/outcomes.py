@@ -9,6 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from goldless.audit.finding import Finding
+from goldless.audit.peer_graph import graph_findings, peer_graph
+from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
 from goldless.reports.leaderboard import Leaderboard, make_leaderboard
@@ -103,6 +106,7 @@ def metric_outcome(found: MetricScores, study: Study, options: Options) -> Metri
         leaderboard=_leaderboard(found, study, options, values, spread=_spread(by_name, agents)),
         by_wording=by_name,
         influence=tuple(most_influential(values, list(study.tasks), agents, INFLUENTIAL)),
+        peer_graph=peer_graph(found.pairs, agents),
         groups=None
         if options.compare_groups is None
         else compare_groups(
@@ -113,6 +117,25 @@ def metric_outcome(found: MetricScores, study: Study, options: Options) -> Metri
             level=options.level,
         ),
     )
+
+
+def audit_scores(study: Study, outcomes: Mapping[str, MetricOutcome]) -> list[Finding]:
+    """What the scores show beside the texts: closed blocks of peers, contradictions, length in disguise."""
+    rankings = [
+        Ranking(
+            name,
+            score_table(outcome.responses, study),
+            {row.agent: row.better_than for row in outcome.leaderboard.rows},
+        )
+        for name, outcome in outcomes.items()
+    ]
+    alarms = [
+        finding
+        for name, outcome in outcomes.items()
+        if outcome.peer_graph is not None
+        for finding in graph_findings(name, outcome.leaderboard.unit, outcome.peer_graph)
+    ]
+    return [*alarms, *score_findings(study, rankings)]
 
 
 def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64]:

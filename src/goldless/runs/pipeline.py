@@ -17,6 +17,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty
 from goldless.files import EvidenceParts
@@ -41,7 +42,7 @@ from goldless.runs.opening import (
     training_notes,
 )
 from goldless.runs.options import Options, check_options, check_review_options
-from goldless.runs.outcomes import MetricScores, metric_outcome, rater_outcome, signature
+from goldless.runs.outcomes import MetricScores, audit_scores, metric_outcome, rater_outcome, signature
 from goldless.runs.plan import RunPlan, plan_run
 from goldless.runs.recorded import (
     recorded_contrasts,
@@ -95,14 +96,17 @@ async def score_study(study: Study, options: Options) -> Scored:
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
     """Collect what evidence is missing, compute the metrics and rank the agents."""
     plan = plan_run(study, options, check_options(options))
+    seen = text_findings(study)
+    for finding in seen:
+        options.say(f"warning: {finding.message}")
     scored = await _scored(plan)
     collected, found = scored.collected, scored.scores
+    outcomes = {name: metric_outcome(one, study, options) for name, one in found.items() if one.scores.raters is None}
     raters = [rater_outcome(one) for one in found.values() if one.scores.raters is not None]
     return Evaluation(
         source=study,
-        outcomes={
-            name: metric_outcome(one, study, options) for name, one in found.items() if one.scores.raters is None
-        },
+        outcomes=outcomes,
+        findings=(*seen, *audit_scores(study, outcomes)),
         raters=raters[0] if raters else None,
         evidence=collected.evidence,
         models={name: model.identity for name, model in collected.models.items()},

@@ -215,6 +215,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "complete": evaluation.complete,
         "failures": dict(sorted(evaluation.failures.items())),
         "tasks_without_peers": list(evaluation.tasks_without_peers),
+        "findings": [asdict(finding) for finding in evaluation.findings],
         "metrics": metrics,
     }
 
@@ -225,6 +226,7 @@ def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> d
         **({} if outcome.groups is None else {**asdict(outcome.groups), "groups": groups}),
         "by_wording": {name: dict(scores) for name, scores in outcome.by_wording.items()},
         "influence": [asdict(row) for row in outcome.influence],
+        "peer_graph": None if outcome.peer_graph is None else asdict(outcome.peer_graph),
         "matrix": {
             "agents": agents,
             "means": pair_matrix(outcome.pairs, agents),

@@ -84,6 +84,40 @@ class PairMeans(Part):
         return [value for line in self.means for value in line if value is not None]
 
 
+class PeerLink(Part):
+    """Two agents that predict each other more than their levels explain."""
+
+    first: Text
+    second: Text
+    excess: Number = None
+    standard_error: Number = None
+
+
+class PeerBlock(Part):
+    """Agents that predict each other and no one else."""
+
+    agents: Texts
+    inside: Number = None
+    outside: Number = None
+
+
+class PeerGraphNote(Part):
+    """Which agents predict which, beyond what each predicts in general."""
+
+    agents: Texts = ()
+    links: tuple[PeerLink, ...] = ()
+    blocks: tuple[PeerBlock, ...] = ()
+
+
+class FindingNote(Part):
+    """What the audit found."""
+
+    kind: Text = ""
+    agents: Texts = ()
+    message: Text
+    metrics: Texts = ()
+
+
 class RankedMetric(Bounded):
     """A metric that ranks agents. Its own interval is that of the difference between two groups, if any."""
 
@@ -101,6 +135,7 @@ class RankedMetric(Bounded):
     by_wording: dict[Text, dict[Text, Number]] = EMPTY
     influence: tuple[TaskInfluence, ...] = ()
     matrix: PairMeans = PairMeans()
+    peer_graph: PeerGraphNote | None = None
 
     @property
     def ends(self) -> list[float | None]:
@@ -157,6 +192,7 @@ class LeaderboardDocument(Result):
     open: Count = 0
     failures: dict[Text, Count] = EMPTY
     tasks_without_peers: Texts = ()
+    findings: tuple[FindingNote, ...] = ()
     metrics: dict[Text, Metric] = EMPTY
 
     @property

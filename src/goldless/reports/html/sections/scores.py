@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
-from goldless.reports.documents.scores import AgentComparison, RankedMetric, TaskInfluence
+from goldless.reports.documents.scores import AgentComparison, PeerGraphNote, RankedMetric, TaskInfluence
 from goldless.reports.html.blocks import (
     Figure,
     Inline,
@@ -24,6 +24,7 @@ from goldless.reports.html.blocks import (
     texts,
 )
 from goldless.reports.html.charts.heat_map import HeatCell, Legend, heat_map, strength
+from goldless.reports.html.charts.peer_circle import MOST_AGENTS, peer_circle
 from goldless.reports.html.charts.row_plots import Numbered, Strip, strip_plot
 from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import decimals_for, numeral, plural
@@ -106,6 +107,36 @@ def pair_scores_section(run: RunResults) -> Iterator[Figure | Table]:
     for metric, board in run.boards.items():
         if board.matrix.values:
             yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
+        graph = board.peer_graph
+        if graph is not None and graph.links and len(graph.agents) <= MOST_AGENTS:
+            yield _graph_figure(metric, board, graph)
+
+
+def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Figure:
+    """Who is predictable from whom, beyond what each predicts in general."""
+    largest = max(link.excess or 0.0 for link in graph.links) or 1.0
+    decimals = decimals_for([largest])
+    links = [
+        (
+            link.first,
+            link.second,
+            max(0.0, link.excess or 0.0) / largest,
+            f"{link.first} and {link.second}: {numeral(link.excess, decimals, signed=True)} {board.unit}",
+        )
+        for link in graph.links
+        if {link.first, link.second} <= set(graph.agents)
+    ]
+    blocks = {agent: place for place, block in enumerate(graph.blocks) for agent in block.agents}
+    alarm = " Squares: a block that predicts itself and no one else." if blocks else ""
+    caption = (
+        "A line joins two agents that predict each other more than their levels explain; the thicker, the more.",
+        alarm,
+    )
+    columns = (*names(first="first", second="second"), signed("excess", f"excess ({board.unit})", decimals))
+    table = Table("Every link", columns, [link.cells() for link in graph.links])
+    title = f"{metric}: which agents predict which"
+    drawn = pictures(peer_circle, graph.agents, links, blocks, title=title)
+    return Figure("peer-graph", ("Peer graph under ", Name(metric)), caption, drawn, [table])
 
 
 def _apart(board: RankedMetric) -> bool:

@@ -29,6 +29,10 @@ def _state(run: RunResults) -> Iterator[Block]:
         yield warning(f"The run {said}: {run.progress.stage} {done}. What stands here may change.")
     if run.gre is not None and run.gre.demonstration:
         yield warning(run.gre.demonstration)
+    findings = () if run.leaderboard is None else run.leaderboard.findings
+    if findings:
+        yield warning("Before you trust this ranking:")
+        yield Bullets(tuple((finding.message,) for finding in findings))
     for problem in run.problems:
         yield warning(problem[0].upper() + problem[1:] + ".")
 

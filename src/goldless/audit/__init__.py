@@ -1,0 +1,1 @@
+"""The audit: what texts and scores show before anyone trusts a ranking."""

@@ -1,0 +1,93 @@
+"""What scores show beside the texts: metrics that contradict each other, or that say no more than length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+from scipy.stats import rankdata
+
+from goldless.arrays import FloatArray
+from goldless.audit.finding import Finding
+from goldless.audit.texts import sampled_tasks
+from goldless.studies import Study
+
+NO_MORE_THAN_LENGTH = 0.8
+"""Rank correlation within tasks from which a metric says little more than length."""
+LEAST_RESPONSES = 15
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """A metric's ranking, as far as it is audited."""
+
+    metric: str
+    values: FloatArray
+    """[tasks, agents] in the study's order; NaN: missing."""
+    better_than: Mapping[str, Sequence[str]]
+    """The agents that each agent is significantly better than."""
+
+
+def score_findings(study: Study, rankings: Sequence[Ranking]) -> list[Finding]:
+    """What the metrics of one run show beside each other."""
+    compared = [ranking for ranking in rankings if ranking.metric != "length"]
+    return [*_contradictions(compared), *_only_length(study, compared)]
+
+
+def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:
+    """Pairs of metrics that each find a difference significant, in opposite directions."""
+    for first, second in combinations(rankings, 2):
+        opposed = [
+            (better, worse)
+            for better, others in first.better_than.items()
+            for worse in others
+            if better in second.better_than.get(worse, ())
+        ]
+        if opposed:
+            better, worse = opposed[0]
+            more = f" and {len(opposed) - 1} more pairs" * (len(opposed) > 1)
+            yield Finding(
+                "contradiction",
+                tuple(dict.fromkeys(agent for pair in opposed for agent in pair)),
+                f"{first.metric} and {second.metric} contradict each other: {better} is significantly better than "
+                f"{worse} under {first.metric} and significantly worse under {second.metric}{more}.",
+                (first.metric, second.metric),
+            )
+
+
+def _only_length(study: Study, rankings: Sequence[Ranking]) -> Iterator[Finding]:
+    """Metrics whose order of the responses to a task is mostly that of their lengths."""
+    chosen = sampled_tasks(study)
+    places = {task: place for place, task in enumerate(study.tasks)}
+    agents = {agent.agent: number for number, agent in enumerate(study.agents)}
+    lengths = np.full((len(chosen), len(agents)), np.nan)
+    for row, task in enumerate(chosen):
+        for response in study.responses(task):
+            lengths[row, agents[response.agent]] = len(response.text)
+    for ranking in rankings:
+        correlation = _within_tasks(ranking.values[[places[task] for task in chosen]], lengths)
+        if correlation is not None and correlation >= NO_MORE_THAN_LENGTH:
+            yield Finding(
+                "only-length",
+                (),
+                f"{ranking.metric} says little more than length: within tasks its ranks correlate {correlation:.2f} "
+                "with those of the responses' lengths.",
+                (ranking.metric,),
+            )
+
+
+def _within_tasks(values: FloatArray, lengths: FloatArray) -> float | None:
+    """Correlation of the ranks within each task, pooled over tasks; None where there are too few."""
+    ranks: list[FloatArray] = []
+    for scores, sizes in zip(values, lengths, strict=True):
+        there = ~np.isnan(scores) & ~np.isnan(sizes)
+        if there.sum() >= 3:
+            pair = np.stack([rankdata(scores[there]), rankdata(sizes[there])])
+            ranks.append(pair - pair.mean(axis=1, keepdims=True))
+    if sum(pair.shape[1] for pair in ranks) < LEAST_RESPONSES:
+        return None
+    first, second = np.concatenate(ranks, axis=1)
+    scale = float(np.sqrt((first @ first) * (second @ second)))
+    return float(first @ second) / scale if scale else None

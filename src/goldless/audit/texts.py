@@ -1,0 +1,246 @@
+"""What the texts alone show: repeated texts, near-identical agents, copied prompts, other languages, refusals.
+
+No model is asked. Of large studies evenly spaced tasks are read, always the same ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+import py3langid
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
+
+from goldless.arrays import FloatArray
+from goldless.audit.finding import Finding, listed
+from goldless.studies import Study
+
+RESPONSES = 3_000
+"""About this many responses are read, but those to at least ``LEAST_TASKS`` tasks."""
+LEAST_TASKS = 20
+ALIKE = 0.8
+"""Two texts are nearly the same where they share this much of their runs of three words (Jaccard)."""
+COPIED = 0.8
+"""A response repeats its prompt where this much of it is in the prompt."""
+ENOUGH_WORDS = 8
+"""Shorter texts are often alike for good reasons."""
+ENOUGH_CHARACTERS = 40
+"""The language of shorter texts cannot be recognised."""
+FEWEST_TASKS = 3
+_WORD = re.compile(r"[぀-ヿ㐀-鿿가-힯]|[^\W_]+")  # where words are not separated, characters
+_REFUSAL = re.compile(
+    r"\b(?:i.?m|i am) (?:really |very |so )?sorry,? but|\bas an ai(?: language)? model"
+    r"|\bi (?:can.?t|cannot|won.?t|am (?:un|not )able to|must decline to) (?:\w+ )?"
+    r"(?:help|assist|answer|provide|comply|fulfill|discuss|do that)",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """Responses to some of the tasks, as rows: number of task and of agent, text, and its runs of words as a matrix."""
+
+    agents: tuple[str, ...]
+    n_tasks: int
+    task: npt.NDArray[np.int64]
+    agent: npt.NDArray[np.int64]
+    texts: Sequence[str]
+    prompts: Sequence[str | None]
+    """By task."""
+    shingles: sparse.csr_array
+    """[responses and then prompts, different runs of words], 1 where the text has the run."""
+    words: npt.NDArray[np.int64]
+
+    @property
+    def prompt_shingles(self) -> sparse.csr_array:
+        """Rows of the prompts, by task."""
+        return self.shingles[len(self.texts) :]
+
+    def of_task(self, task: int) -> npt.NDArray[np.int64]:
+        """Rows of the responses to a task."""
+        return np.flatnonzero(self.task == task)
+
+
+def text_findings(study: Study) -> list[Finding]:
+    """What the texts of a study show, most serious first; empty: nothing was found."""
+    if not study.n_responses:
+        return []
+    sample = _sampled(study)
+    return [
+        *_same_text(sample),
+        *_near_identical(sample),
+        *_repeated_prompts(sample),
+        *_other_languages(sample),
+        *_refusals(sample),
+    ]
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def sampled_tasks(study: Study) -> list[str]:
+    """The tasks that are looked at: all of a small study, evenly spaced ones of a large study."""
+    most = max(LEAST_TASKS, RESPONSES // max(1, len(study.agents)))
+    places = np.unique(np.linspace(0, len(study.tasks) - 1, min(most, len(study.tasks))).astype(int))
+    return [study.tasks[int(place)] for place in places]
+
+
+def _sampled(study: Study) -> _Sample:
+    agents = {agent.agent: number for number, agent in enumerate(study.agents)}
+    chosen = sampled_tasks(study)
+    task, agent, texts, prompts = [], [], [], []
+    for number, name in enumerate(chosen):
+        prompts.append(study.task(name).prompt)
+        for response in study.responses(name):
+            task.append(number)
+            agent.append(agents[response.agent])
+            texts.append(response.text)
+    words = [_WORD.findall(text.casefold()) for text in [*texts, *(prompt or "" for prompt in prompts)]]
+    return _Sample(
+        tuple(agents),
+        len(chosen),
+        np.array(task),
+        np.array(agent),
+        texts,
+        prompts,
+        _shingle_matrix(words),
+        np.array([len(found) for found in words]),
+    )
+
+
+def _shingle_matrix(words: Sequence[Sequence[str]], run: int = 3) -> sparse.csr_array:
+    """Which text has which run of words; a text shorter than a run is one run."""
+    numbers: dict[tuple[str, ...], int] = {}
+    rows, columns = [], []
+    for row, found in enumerate(words):
+        runs = {tuple(found[i : i + run]) for i in range(max(1, len(found) - run + 1))} if found else set()
+        rows += [row] * len(runs)
+        columns += [numbers.setdefault(one, len(numbers)) for one in runs]
+    return sparse.csr_array(
+        (np.ones(len(rows)), (rows, columns)), shape=(len(words), max(1, len(numbers))), dtype=np.float64
+    )
+
+
+def _jaccard(rows: sparse.csr_array) -> FloatArray:
+    """How much each two of the rows share."""
+    common: FloatArray = (rows @ rows.T).toarray()
+    sizes: FloatArray = rows.sum(axis=1)
+    return np.divide(common, sizes[:, None] + sizes[None, :] - common, out=np.zeros_like(common), where=common > 0)
+
+
+def _by_agent(sample: _Sample) -> Iterator[tuple[str, npt.NDArray[np.int64]]]:
+    for number, agent in enumerate(sample.agents):
+        rows = np.flatnonzero(sample.agent == number)
+        if len(rows) >= FEWEST_TASKS:
+            yield agent, rows
+
+
+# --- the checks ------------------------------------------------------------------------------------------------------
+
+
+def _same_text(sample: _Sample) -> Iterator[Finding]:
+    """Agents that give one text, or nearly one, to many tasks."""
+    for agent, rows in _by_agent(sample):
+        (_, count), *_ = Counter(" ".join(sample.texts[row].split()) for row in rows).most_common(1)
+        if count >= max(FEWEST_TASKS, len(rows) / 2):
+            yield Finding("same-text", (agent,), f"{agent} gives the same text to {count} of {len(rows)} tasks.")
+            continue
+        alike = _jaccard(sample.shingles[rows]) >= ALIKE
+        count = int((alike & (sample.words[rows] >= ENOUGH_WORDS)[None, :]).sum(axis=1).max())
+        if count >= max(FEWEST_TASKS, len(rows) / 2):
+            yield Finding("same-text", (agent,), f"{agent} gives nearly the same text to {count} of {len(rows)} tasks.")
+
+
+def _near_identical(sample: _Sample) -> Iterator[Finding]:
+    """Groups of agents whose responses to the same tasks are nearly the same."""
+    size = len(sample.agents)
+    alike, common, similarity = (np.zeros((size, size)) for _ in range(3))
+    for task in range(sample.n_tasks):
+        rows = sample.of_task(task)
+        rows = rows[sample.words[rows] >= ENOUGH_WORDS]
+        if len(rows) > 1:
+            found = _jaccard(sample.shingles[rows])
+            here = np.ix_(sample.agent[rows], sample.agent[rows])
+            alike[here] += found >= ALIKE
+            common[here] += 1
+            similarity[here] += found
+    same = (common >= FEWEST_TASKS) & (alike >= common / 2)
+    np.fill_diagonal(same, val=False)
+    count, group = connected_components(sparse.csr_array(same), directed=False)
+    for number in range(count):
+        members = np.flatnonzero(group == number)
+        if len(members) > 1:
+            pairs = [(i, j) for i, j in combinations(members, 2) if common[i, j]]
+            share = sum(similarity[i, j] for i, j in pairs) / sum(common[i, j] for i, j in pairs)
+            names = tuple(sample.agents[member] for member in members)
+            yield Finding(
+                "near-identical",
+                names,
+                f"{listed(names)} give nearly the same responses ({share:.0%} alike on average). "
+                "They vouch for each other: metrics that compare agents with their peers favor them.",
+            )
+
+
+def _repeated_prompts(sample: _Sample) -> Iterator[Finding]:
+    """Agents whose responses are the prompt again."""
+    copied: dict[int, int] = defaultdict(int)
+    there: dict[int, int] = defaultdict(int)
+    for task, prompt in enumerate(sample.prompts):
+        if not prompt:
+            continue
+        rows = sample.of_task(task)
+        own = sample.shingles[rows]
+        inside = (own @ sample.prompt_shingles[[task]].T).toarray()[:, 0]
+        share = inside / np.maximum(own.sum(axis=1), 1)
+        for row, of_it in zip(rows, share, strict=True):
+            there[int(sample.agent[row])] += 1
+            copied[int(sample.agent[row])] += bool(of_it >= COPIED and sample.words[row] >= ENOUGH_WORDS)
+    for number, count in copied.items():
+        if count >= max(FEWEST_TASKS, there[number] / 3):
+            agent = sample.agents[number]
+            yield Finding("copied-prompt", (agent,), f"{agent} repeats its prompt on {count} of {there[number]} tasks.")
+
+
+def _other_languages(sample: _Sample) -> Iterator[Finding]:
+    """Agents that answer in another language than most of their peers do on the same task."""
+    languages = [
+        py3langid.classify(text[:1000])[0] if len(text) >= ENOUGH_CHARACTERS else None for text in sample.texts
+    ]
+    others: dict[int, Counter[tuple[str, str]]] = defaultdict(Counter)
+    seen: Counter[int] = Counter()
+    for task in range(sample.n_tasks):
+        rows = [int(row) for row in sample.of_task(task) if languages[row] is not None]
+        for row in rows:
+            peers = Counter(str(languages[peer]) for peer in rows if peer != row)
+            if not peers:
+                continue
+            usual, votes = peers.most_common(1)[0]
+            number = int(sample.agent[row])
+            seen[number] += 1
+            if languages[row] != usual and votes > len(rows) / 2:
+                others[number][str(languages[row]), usual] += 1
+    for number, found in sorted(others.items()):
+        count = found.total()
+        if count >= max(FEWEST_TASKS, seen[number] / 2):
+            (own, usual), _ = found.most_common(1)[0]
+            agent = sample.agents[number]
+            yield Finding(
+                "other-language",
+                (agent,),
+                f"{agent} answers in another language than its peers on {count} of {seen[number]} tasks "
+                f"(mostly {own}, not {usual}). Information shared across languages is measured worse.",
+            )
+
+
+def _refusals(sample: _Sample) -> Iterator[Finding]:
+    """Agents that decline to answer many tasks."""
+    for agent, rows in _by_agent(sample):
+        count = sum(bool(_REFUSAL.search(sample.texts[row][:300])) for row in rows)
+        if count >= max(FEWEST_TASKS, len(rows) / 10):
+            yield Finding("refusals", (agent,), f"{agent} declines to answer {count} of {len(rows)} tasks.")

@@ -1,0 +1,74 @@
+"""``goldless audit``: what texts and scores show before anyone trusts a ranking."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from goldless.cli.command import StudyArgument, verb
+from goldless.cli.output import Output
+from goldless.reports.report_table import Column, ReportTable
+
+if TYPE_CHECKING:
+    from goldless.reports.documents.scores import LeaderboardDocument
+
+
+@verb()
+def audit(study: StudyArgument, *, output: Output) -> None:
+    """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
+
+    Asks no model. Of a folder that goldless score --out wrote, the scores are audited too, with the peer graph.
+
+    Example: goldless audit runs/first
+    """
+    from goldless.audit.texts import text_findings
+    from goldless.studies import as_study
+
+    document = _scores(Path(study))
+    found: list[dict[str, Any]] = [
+        {"kind": one.kind, "agents": list(one.agents), "metrics": [], "message": one.message}
+        for one in text_findings(as_study(study))
+    ]
+    graphs: dict[str, Any] = {}
+    if document is not None:
+        found += [
+            {"kind": one.kind, "agents": list(one.agents), "metrics": list(one.metrics), "message": one.message}
+            for one in document.findings
+            if one.metrics
+        ]
+        graphs = {
+            metric: board.peer_graph.model_dump() for metric, board in document.boards.items() if board.peer_graph
+        }
+    tables = [_findings(found), *(_links(metric, graph["links"]) for metric, graph in graphs.items() if graph["links"])]
+    output.print_tables(
+        [table for table in tables if table.rows],
+        lambda: {"study": study, "findings": found, "peer_graphs": graphs},
+        below=() if found else ("Nothing suspicious was found.",),
+    )
+
+
+def _scores(folder: Path) -> LeaderboardDocument | None:
+    """The scores of a run folder; None where there are none."""
+    from goldless.errors import UserError
+    from goldless.reports.documents.fields import Unreadable, read_document
+    from goldless.reports.documents.scores import LeaderboardDocument
+
+    read = read_document(folder / "leaderboard.json", LeaderboardDocument) if folder.is_dir() else None
+    if isinstance(read, Unreadable):
+        raise UserError(f"{folder}: {read}")
+    return read
+
+
+def _findings(found: list[dict[str, Any]]) -> ReportTable:
+    rows = tuple({"kind": one["kind"], "message": one["message"]} for one in found)
+    return ReportTable("Findings", (Column("kind", "kind"), Column("message", "finding")), rows)
+
+
+def _links(metric: str, links: list[dict[str, Any]]) -> ReportTable:
+    columns = (
+        Column("first", "agent"),
+        Column("second", "agent"),
+        Column("excess", "excess", "signed", decimals=2),
+        Column("standard_error", "standard error", "number", decimals=2),
+    )
+    return ReportTable(f"Agents that predict each other more than expected under {metric}", columns, tuple(links))

@@ -1,0 +1,130 @@
+"""What the audit finds in scores: blocks that only predict themselves, contradictions, and length in disguise."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import polars as pl
+import pytest
+
+from goldless.audit.peer_graph import graph_findings, peer_graph
+from goldless.audit.scores import Ranking, score_findings
+from goldless.records import Response, Task
+from goldless.studies import study_from_records
+from tickets import study
+
+
+def pairs(shared, agents, *, tasks=12, seed=0):
+    """Pair scores with a little noise around what two agents share."""
+    noise = np.random.default_rng(seed)
+    rows = [
+        {"task": f"t{t}", "agent": a, "peer": b, "score": shared(a, b) + noise.normal(0, 0.5)}
+        for t in range(tasks)
+        for a, b in itertools.permutations(agents, 2)
+    ]
+    return pl.DataFrame(rows)
+
+
+HONEST = ("a", "b", "c", "d")
+
+
+def test_levels_of_agents_make_no_link_and_no_block():
+    level = dict(zip(HONEST, (1.0, 4.0, 9.0, 16.0), strict=True))
+    graph = peer_graph(pairs(lambda one, other: level[one] + level[other], HONEST), HONEST)
+    assert (graph.links, graph.blocks) == ((), ())
+
+
+def test_two_that_predict_each_other_and_no_one_else_are_a_block():
+    agents = (*HONEST, "x", "y")
+    graph = peer_graph(
+        pairs(
+            lambda one, other: 80.0 if {one, other} == {"x", "y"} else 0.2 if {one, other} & {"x", "y"} else 20.0,
+            agents,
+        ),
+        agents,
+    )
+    (block,) = graph.blocks
+    assert block.agents == ("x", "y")
+    assert block.inside == pytest.approx(80, abs=0.5)
+    assert block.outside == pytest.approx(0.2, abs=0.2)
+    assert (graph.links[0].first, graph.links[0].second) == ("x", "y")
+    (finding,) = graph_findings("gem-raw", "nats", graph)
+    assert finding.agents == ("x", "y")
+    assert "x and y (80" in finding.message
+
+
+def test_two_blocks_that_share_nothing_are_one_finding():
+    agents = ("good", "short", "boiler1", "boiler2")
+    graph = peer_graph(
+        pairs(lambda one, other: 60.0 if (one[0] in "gs") == (other[0] in "gs") else 1.0, agents), agents
+    )
+    (finding,) = graph_findings("gem-raw", "nats", graph)
+    assert finding.message.count("nats, 1") == 2
+    assert set(finding.agents) == set(agents)
+
+
+def test_friends_that_others_predict_too_are_a_link_but_no_block():
+    graph = peer_graph(pairs(lambda one, other: 40.0 if {one, other} == {"a", "b"} else 20.0, HONEST), HONEST)
+    assert ("a", "b") in [(link.first, link.second) for link in graph.links]
+    assert graph.blocks == ()
+
+
+def test_three_agents_are_too_few():
+    assert peer_graph(pairs(lambda *_: 1.0, "abc"), tuple("abc")) is None
+
+
+def test_a_pair_that_was_never_scored_leaves_no_graph():
+    some = pairs(lambda *_: 1.0, HONEST).filter(~((pl.col("agent") == "a") & (pl.col("peer") == "b")))
+    some = some.filter(~((pl.col("agent") == "b") & (pl.col("peer") == "a")))
+    assert peer_graph(some, HONEST) is None
+
+
+# --- metrics beside each other ---------------------------------------------------------------------------------------
+
+
+def ranking(metric, values, better_than=None):
+    return Ranking(metric, np.asarray(values, float), better_than or {})
+
+
+def test_metrics_that_decide_a_pair_in_opposite_ways_contradict_each_other():
+    tickets = study(good="good", empty="empty")
+    values = np.zeros((6, 2))
+    found = score_findings(
+        tickets, [ranking("gem-raw", values, {"empty": ("good",)}), ranking("mi", values, {"good": ("empty",)})]
+    )
+    assert [(one.kind, one.metrics) for one in found] == [("contradiction", ("gem-raw", "mi"))]
+    assert "empty is significantly better than good under gem-raw" in found[0].message
+
+
+def test_length_contradicts_no_metric():
+    found = score_findings(
+        study(good="good", empty="empty"),
+        [
+            ranking("length", np.zeros((6, 2)), {"empty": ("good",)}),
+            ranking("mi", np.zeros((6, 2)), {"good": ("empty",)}),
+        ],
+    )
+    assert found == []
+
+
+def lengths_study():
+    noise = np.random.default_rng(1)
+    tasks = [Task(f"t{i}") for i in range(10)]
+    sizes = noise.integers(20, 400, (10, 4))
+    responses = [Response(t.task, a, "x" * int(sizes[i, j])) for i, t in enumerate(tasks) for j, a in enumerate("abcd")]
+    return study_from_records(tasks, responses), sizes
+
+
+def test_a_metric_that_follows_length_within_tasks_is_named():
+    made, sizes = lengths_study()
+    (finding,) = score_findings(made, [ranking("rouge-l", np.log(sizes))])
+    assert finding.kind == "only-length"
+    assert "correlate 1.00" in finding.message
+
+
+def test_a_metric_that_follows_only_the_task_is_not():
+    made, sizes = lengths_study()
+    per_task = np.repeat(np.arange(10.0)[:, None], 4, axis=1) * 100
+    shuffled = np.random.default_rng(2).permuted(sizes, axis=1)
+    assert score_findings(made, [ranking("gem", per_task + shuffled * 0.01)]) == []

@@ -16,11 +16,15 @@ LEVEL, SEED = 0.9, 11
 
 
 def slow_interval(column, *, seed: int, resamples: int, level: float):
-    """Mean, low and high of one column: draw after draw, with numpy's mean, standard deviation and quantiles."""
+    """Mean, low and high of one column: draw after draw, with numpy's mean, standard deviation and quantiles.
+
+    No end is nearer than Student's t.
+    """
     tasks = len(column)
     used = column[~np.isnan(column)]
     error = used.std(ddof=1) / np.sqrt(len(used))
-    farthest = FARTHEST * scipy.stats.t.ppf((1 + level) / 2, df=len(used) - 1)
+    student = scipy.stats.t.ppf((1 + level) / 2, df=len(used) - 1)
+    farthest = FARTHEST * student
     found = []
     for drawn in np.random.default_rng(seed).integers(tasks, size=(resamples, tasks)):
         scores = column[drawn]
@@ -29,6 +33,7 @@ def slow_interval(column, *, seed: int, resamples: int, level: float):
             t = (scores.mean() - used.mean()) / (scores.std(ddof=1) / np.sqrt(len(scores)))
             found.append(min(max(t, -farthest), farthest))
     high, low = np.quantile(found, [(1 + level) / 2, (1 - level) / 2])
+    high, low = max(high, student), min(low, -student)
     return used.mean(), used.mean() - high * error, used.mean() - low * error
 
 
@@ -72,10 +77,21 @@ def test_with_few_tasks_the_interval_is_scipys_t_interval(n, level):
     assert interval.method == "t"
 
 
-def test_the_rule_counts_the_tasks_an_agent_has_and_not_those_of_the_study():
+def test_the_rule_counts_the_tasks_of_the_study_so_that_all_agents_have_one_kind_of_interval():
     values = np.random.default_rng(0).normal(size=(40, 2))
     values[FEW_TASKS - 1 :, 1] = np.nan
-    assert [interval.method for interval in task_intervals(values, resamples=100)] == ["bootstrap-t", "t"]
+    assert [interval.method for interval in task_intervals(values, resamples=100)] == ["bootstrap-t"] * 2
+    alone = task_intervals(values[:, 1:], resamples=100)
+    assert [interval.method for interval in alone] == ["t"]
+
+
+@pytest.mark.parametrize("df", [3, 30])
+def test_no_end_is_nearer_to_the_mean_than_students_t(df):
+    values = np.random.default_rng(df).standard_t(df, size=(40, 20))
+    low, high = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.95)
+    found = task_intervals(values, resamples=500)
+    assert all(one.low <= end + 1e-12 for one, end in zip(found, low, strict=True))
+    assert all(one.high >= end - 1e-12 for one, end in zip(found, high, strict=True))
 
 
 def test_a_right_skewed_sample_has_the_longer_arm_on_the_right():

@@ -23,7 +23,7 @@ from goldless.gre_bench.papers import HUMAN, is_person
 from goldless.records import Agent
 from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
-from goldless.statistics.bootstrap import FEW_TASKS, task_intervals
+from goldless.statistics.bootstrap import interval_name, task_intervals
 from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
@@ -234,7 +234,7 @@ def _scope_signatures(
         "common": f"clean-common-{len(clock.common)}-{common}",
         "all": f"all-{clock.papers}",
     }
-    drawn = {"interval": f"tasks-bootstrap-t-{clock.level:g}(t-under-{FEW_TASKS})", **drawn}
+    drawn = {"interval": interval_name(clock.level), **drawn}
     return {
         metric: {
             scope: changed_signature(metric, clock.signatures.get(metric), {**drawn, "papers": told}, without=("test",))

@@ -18,7 +18,7 @@ from goldless.reports.leaderboard import Leaderboard, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS
+from goldless.statistics.bootstrap import interval_name
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import standings
@@ -62,7 +62,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **_unsaid(metric, scores, given),
         **options.told,
         "missing": "left-out",
-        "interval": f"tasks-bootstrap-t-{options.level:g}(t-under-{FEW_TASKS})",
+        "interval": interval_name(options.level),
         "test": "sign-flip-holm",
         "resamples": str(options.resamples),
     }

@@ -65,6 +65,7 @@ def draw_counts(tasks: int, *, seed: int, resamples: int) -> Iterator[FloatArray
 
 
 Method = Literal["bootstrap-t", "t"]
+"""``bootstrap-t``: at each end the farther of the studentised bootstrap and Student's t."""
 FEW_TASKS = 10
 """With fewer tasks the interval is Student's t: too few different resamples exist to estimate a distribution."""
 FARTHEST = 2.0
@@ -99,21 +100,30 @@ def task_intervals(
     From ten tasks on, tasks are drawn with replacement, the same draw for all agents, and the interval is
     mean - q se, with q the quantiles of (resampled mean - mean) / (resampled se): the studentised bootstrap, or
     "bootstrap-t" (Efron 1981). Unlike a percentile interval it allows for skewed scores. Where few tasks carry all the
-    spread, draws without them run off towards infinity, so q is clipped at twice Student's t. With two to nine tasks
-    the interval is Student's t.
+    spread, draws without them run off towards infinity, so q is clipped at twice Student's t. Under heavy tails it is
+    too short, so no end is nearer to the mean than Student's t puts it. With two to nine tasks the interval is
+    Student's t. The tasks of the table decide, not those of each agent, so all agents have the same kind of interval.
     """
     values = _checked(values, level)
-    counts = np.sum(~np.isnan(values), axis=0)
-    farthest = _student(np.maximum(counts, 2), level)
-    ends = np.stack([-farthest, farthest])
-    many = np.flatnonzero(counts >= FEW_TASKS)
+    present = ~np.isnan(values)
+    values, counts = values[present.any(axis=1)], present.sum(axis=0)
+    method: Method = "bootstrap-t" if len(values) >= FEW_TASKS else "t"
+    student = _student(np.maximum(counts, 2), level)
+    ends = np.stack([-student, student])
+    many = np.flatnonzero(counts >= 2) if method == "bootstrap-t" else np.empty(0, np.intp)
     step = max(1, MEANS_AT_ONCE // max(1, resamples))
     for begin in range(0, len(many), step):
         some = many[begin : begin + step]
-        limits = FARTHEST * farthest[some]
+        limits = FARTHEST * student[some]
         studentised = _studentised_means(values[:, some], limits, seed=seed, resamples=resamples)
-        ends[:, some] = _quantiles(studentised, level)
-    return [_interval(values[:, j], ends[:, j], level) for j in range(values.shape[1])]
+        low, high = _quantiles(studentised, level)
+        ends[:, some] = np.minimum(low, -student[some]), np.maximum(high, student[some])
+    return [_interval(values[:, j], ends[:, j], level, method) for j in range(values.shape[1])]
+
+
+def interval_name(level: float) -> str:
+    """How intervals are computed, for signatures."""
+    return f"tasks-bootstrap-t-or-t-{level:g}(t-under-{FEW_TASKS})"
 
 
 def _checked(values: FloatArray, level: float) -> FloatArray:
@@ -128,12 +138,11 @@ def _student(n: npt.NDArray[np.int_], level: float) -> FloatArray:
     return quantiles
 
 
-def _interval(column: FloatArray, ends: FloatArray, level: float) -> Interval:
+def _interval(column: FloatArray, ends: FloatArray, level: float, method: Method) -> Interval:
     used = column[~np.isnan(column)]
     n = len(used)
     if n == 0:
         return Interval(None, None, None, 0, level, "no task was scored")
-    method: Method = "bootstrap-t" if n >= FEW_TASKS else "t"
     if n > 1 and used.min() == used.max():
         # the sum of equal numbers, divided, is not always that number
         value = float(used[0])

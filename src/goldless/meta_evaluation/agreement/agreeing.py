@@ -47,7 +47,7 @@ from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
-from goldless.statistics.bootstrap import FEW_TASKS, Draws, task_intervals
+from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
 from goldless.statistics.rank_correlation import levelled
 from goldless.statistics.standings import compare_all
 from goldless.studies import Study
@@ -349,7 +349,7 @@ def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, s
         "ties": "labels-left-out,judges-half",
         "missing": "half" if paper else "left-out",
         "undefined": "0" if paper else "left-out",
-        "interval": f"tasks-bootstrap-t-{draws['level']:g}(t-under-{FEW_TASKS});agents:percentile",
+        "interval": f"{interval_name(draws['level'])};agents:percentile",
         "test": "sign-flip-holm",
         "resamples": str(draws["resamples"]),
         "seed": str(draws["seed"]),

@@ -60,13 +60,8 @@ def leaderboard_section(run: RunResults) -> Iterator[Block]:
 
 def interval_source(tasks: Iterable[int]) -> str:
     """Where intervals come from; ``tasks``: on how many tasks each of them rests."""
-    counts = list(tasks)
-    few = sum(n < FEW_TASKS for n in counts)
-    if not few:
-        return "from resampling tasks"
-    if few == len(counts):
-        return f"by Student's t over tasks (fewer than {FEW_TASKS})"
-    return f"from resampling tasks, and by Student's t where an agent has fewer than {FEW_TASKS}"
+    most = max(tasks, default=FEW_TASKS)
+    return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
 
 
 def _figure(metric: str, board: RankedMetric) -> Figure:

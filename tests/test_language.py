@@ -65,11 +65,9 @@ NOT_YET = {
     "judging",
     "jury",
     "meta_evaluation",
-    "metrics",
     "models",
     "reports",
     "runs",
-    "statistics",
     "viewer",
 }
 """Packages and folders whose texts are still to be rewritten."""

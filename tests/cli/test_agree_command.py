@@ -105,7 +105,7 @@ def test_one_rater_is_said_and_ends_well(goldless, folder, scores):
         (["--reviewers", "rev", "--scale", "4-level"], "unknown scale '4-level'"),
         (["--scores", "absent.csv"], "there is no such table"),
         (["--reviewers", "rev", "--criterion", "tone"], "no label has the criterion 'tone'"),
-        (["--reviewers", "rev", "--margin", "0"], "it is above 0"),
+        (["--reviewers", "rev", "--margin", "0"], "must be above 0, got 0"),
         (["--metric", "tvd-mi[labels]"], "scores raters, not responses"),
     ],
 )

@@ -173,7 +173,7 @@ def test_names_cannot_break_a_table(tmp_path):
         ({"reviewers": ["evee"]}, "Did you mean 'eve'"),
         ({"favours": ["ann:zed"]}, "no agent 'zed'"),
         ({"families": {"zed": "x"}}, "no agent or reviewer of that name"),
-        ({"weights": {"zed": 1.0}}, "no judgement of reviewer 'zed'"),
+        ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
         ({"weights": {}}, "at least one reviewer"),
         ({"orders": "both"}, "'each' or 'together'"),
         ({"convention": "papers"}, "'default' or 'paper'"),

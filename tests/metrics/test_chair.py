@@ -91,8 +91,8 @@ def test_weights_choose_who_votes():
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ({"x": 1.0}, "no judgement of reviewer 'x'"),
-        ({"r": math.nan}, "the weight of r is nan"),
+        ({"x": 1.0}, "no judgement by reviewer 'x'"),
+        ({"r": math.nan}, "the weight of r must be a finite number, got nan"),
         ({}, "no reviewer has a vote"),
         ({"r": 0.0}, "no reviewer has a vote"),
     ],
@@ -161,9 +161,9 @@ def test_one_reviewer_s_ratings_are_kept_as_they_are():
 
 
 def test_unknown_options_are_refused():
-    with pytest.raises(MetricError, match="'values' or 'signs', not 'loud'"):
+    with pytest.raises(MetricError, match="'values' or 'signs', got 'loud'"):
         panel(said("r", 1, 0), votes="loud")
-    with pytest.raises(MetricError, match="'z' or 'raw', not 'rank'"):
+    with pytest.raises(MetricError, match="'z' or 'raw', got 'rank'"):
         panel_scores(rated(r=[1, 2]), normalisation="rank")
-    with pytest.raises(MetricError, match="'default' or 'paper', not 'mine'"):
+    with pytest.raises(MetricError, match="'default' or 'paper', got 'mine'"):
         panel(said("r", 1, 0), convention="mine")

@@ -101,9 +101,9 @@ def test_json_holds_everything_by_name():
 
 
 def test_another_number_of_values_than_tokens_is_refused():
-    with pytest.raises(MetricError, match="9 log-probabilities for 10 token texts"):
+    with pytest.raises(MetricError, match=r"one log-probability per token \(10\), got 9"):
         made(marginal_nats=MARGINAL[:-1])
-    with pytest.raises(MetricError, match="1 left-out scores for 2 sentences"):
+    with pytest.raises(MetricError, match=r"one entry per sentence \(2\), got 1"):
         made(without_nats=[WITHOUT_1])
 
 

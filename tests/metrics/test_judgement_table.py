@@ -51,7 +51,7 @@ def test_named_reviewers_tasks_and_agents_leave_out_the_others():
     )
     assert (found.reviewers, found.value[0, 0, 0]) == (("s",), 0)
     assert found.of(["s"]).value.shape == found.value.shape
-    with pytest.raises(MetricError, match=r"no judgement of reviewer 'q'.*Found: s"):
+    with pytest.raises(MetricError, match=r"no judgement by reviewer 'q'.*Found: s"):
         found.of(["q"])
 
 
@@ -59,8 +59,8 @@ def test_named_reviewers_tasks_and_agents_leave_out_the_others():
     ("columns", "message"),
     [
         ((["r"], ["t"], ["ann"], ["ann"], [1]), "ann is compared with itself"),
-        ((["r"], ["t"], ["ann"], ["bob"], [2]), "a comparison of 2 came"),
-        ((["r"], ["t"], ["ann"], ["bob"], [float("inf")]), "infinite"),
+        ((["r"], ["t"], ["ann"], ["bob"], [2]), "between 0 and 1, got 2"),
+        ((["r"], ["t"], ["ann"], ["bob"], [float("inf")]), "finite number or missing, got infinity"),
         ((["r"] * 2, ["t"] * 2, ["ann"] * 2, ["bob"] * 2, [1, 0]), "1 of 2 judgements repeat"),
     ],
 )
@@ -70,11 +70,11 @@ def test_bad_comparisons_are_refused(columns, message):
 
 
 def test_a_reviewer_that_never_spoke_is_named():
-    with pytest.raises(MetricError, match="no judgement of 's' is there"):
+    with pytest.raises(MetricError, match="no judgement by 's' on these tasks"):
         response_ratings_from_columns(["r"], ["t"], ["ann"], [3], reviewers=["r", "s"])
 
 
 def test_scales_are_not_mixed():
     rows = [JudgementEvidence("r", scale, "t", "ann", value=4) for scale in ("5-level", "100-level")]
-    with pytest.raises(MetricError, match=r"2 scales came \(100-level, 5-level\)"):
+    with pytest.raises(MetricError, match=r"got 2 \(100-level, 5-level\)"):
         response_ratings(rows)

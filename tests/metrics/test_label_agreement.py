@@ -211,9 +211,9 @@ def test_names_that_match_nowhere_and_unknown_coefficients_are_refused():
     stranger = RatingTable(("x",), ("y",), np.ones((1, 1)), np.ones((1, 1), dtype=np.int64))
     with pytest.raises(MetricError, match="both scored and rated"):
         rank_agreement(scores([[1, 2]]), stranger)
-    with pytest.raises(MetricError, match="'spearman' or 'kendall', not 'pearson'"):
+    with pytest.raises(MetricError, match="'spearman' or 'kendall', got 'pearson'"):
         rank_agreement(scores([[1, 2]]), human([[1, 2]]), coefficient="pearson")
-    with pytest.raises(UserError, match=r"shapes \(1, 2\) and \(2, 2\)"):
+    with pytest.raises(UserError, match=r"same shape, got \(1, 2\) and \(2, 2\)"):
         rank_correlations(np.ones((1, 2)), np.ones((2, 2)))
 
 

@@ -198,7 +198,7 @@ def test_ratings_are_categories_by_criterion():
 
 
 def test_more_than_twelve_values_are_refused_by_name():
-    with pytest.raises(MetricError, match=r"13 different values .*0, 1, 2.*Bin the labels"):
+    with pytest.raises(MetricError, match=r"at most 12 different values, got 13 \(0, 1, 2.*Bin them"):
         overall(a=range(13), b=range(13))
     assert overall(permutations=1, a=range(12), b=range(12)).value == pytest.approx(11 / 12)
 
@@ -206,8 +206,8 @@ def test_more_than_twelve_values_are_refused_by_name():
 @pytest.mark.parametrize(
     ("labels", "message"),
     [
-        ([], "there are no labels"),
-        (labelled(a=[1, 2]), "only a's labels"),
+        ([], "at least two raters, got no labels"),
+        (labelled(a=[1, 2]), "at least two raters, got only a"),
         (labelled(a=[1, None], b=[None, 1]), "no item was labelled by two raters"),
         (labelled(a=[math.nan, 1], b=[1, 1]), "a's label of t0, x is NaN"),
     ],
@@ -231,7 +231,7 @@ def test_two_different_labels_of_one_rater_for_one_item_are_refused_and_a_repeat
     assert label_information([one, one, partner], permutations=1).pairs[0].items == 1
 
 
-@pytest.mark.parametrize(("options", "message"), [({"permutations": 0}, "at least 1"), ({"items": "all"}, "not 'all'")])
+@pytest.mark.parametrize(("options", "message"), [({"permutations": 0}, "at least 1"), ({"items": "all"}, "got 'all'")])
 def test_options_that_make_no_sense_are_refused(options, message):
     with pytest.raises(MetricError, match=message):
         label_information(labelled(a=[0, 1], b=[0, 1]), **options)

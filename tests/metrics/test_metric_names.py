@@ -39,5 +39,5 @@ def test_only_functions_of_log_probabilities_ask_for_some():
 
 
 def test_gem_s_without_a_synopsis_asks_for_one():
-    with pytest.raises(MetricError, match=r"name the synopsis that is given, such as gem-s\[abstract\]"):
+    with pytest.raises(MetricError, match=r"needs the name of a synopsis. Try gem-s\[abstract\]"):
         find_metric("gem-s")

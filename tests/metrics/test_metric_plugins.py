@@ -175,15 +175,15 @@ COUNTS = {"asked": pl.Int64, "used": pl.Int64}
         (Scores(pl.DataFrame(schema=NAMES)), r"toy: the responses must have the columns .*, got task, agent, score"),
         (
             Scores(pl.DataFrame([("t9", "ann", 1.0, 1, 1)], schema={**NAMES, **COUNTS}, orient="row")),
-            "toy: the responses name the task 't9', which the study does not have",
+            "toy: the responses have the task 't9', which is not in the study",
         ),
         (
             Scores(pl.DataFrame([("t1", "eve", 1.0, 1, 1)], schema={**NAMES, **COUNTS}, orient="row")),
-            "toy: the responses name the agent 'eve', which the study does not have",
+            "toy: the responses have the agent 'eve', which is not in the study",
         ),
         (
             Scores(pl.DataFrame([("t1", "ann", 1.0, 1, 1)] * 2, schema={**NAMES, **COUNTS}, orient="row")),
-            "toy: the responses have more than one row for t1, ann",
+            "toy: responses must have one row per task and agent, got more for t1, ann",
         ),
         (
             Scores(pl.DataFrame([("t1", "ann", "much", 1, 1)], schema={**NAMES, **TEXT, **COUNTS}, orient="row")),

@@ -112,12 +112,12 @@ def test_several_criteria_are_not_mixed():
 
 
 def test_a_margin_of_no_votes_is_refused():
-    with pytest.raises(MetricError, match="a margin above 0, got 0"):
+    with pytest.raises(MetricError, match="least_margin must be above 0, got 0"):
         pair_labels(ratings("t", ann=[3], bob=[1]), least_margin=0)
 
 
 def test_a_study_without_labels_is_told_what_to_add():
-    with pytest.raises(MetricError, match="add a labels table"):
+    with pytest.raises(MetricError, match="Add a labels table"):
         pair_labels()
 
 

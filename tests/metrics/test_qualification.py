@@ -64,7 +64,7 @@ def test_nobody_passing_is_said_with_who_came_nearest():
     found = qualify(THREE, thresholds={"consistency": 0.95, "pertinence": 0.95})
     assert found.passed == ()
     assert found.weights == {}
-    assert found.note.startswith("no reviewer passed; nearest: ann (consistency 0.9000 not above 0.9500;")
+    assert found.note.startswith("no reviewer passed. Closest: ann (consistency 0.9000 not above 0.9500;")
     assert found.candidates[0].shortfall == pytest.approx(0.2)
     assert found.candidates[0].weight is None
 
@@ -81,13 +81,13 @@ def test_a_trait_that_was_not_measured_is_not_passed():
 @pytest.mark.parametrize(
     ("given", "options", "message"),
     [
-        ({}, {"thresholds": {}}, "no candidate came"),
-        (THREE, {"thresholds": {"consistancy": 0.5}}, "consistancy was measured of no candidate. Did you mean"),
-        (THREE, {"thresholds": {"consistency": "median"}}, "a number, 'mean' or None, not 'median'"),
-        (THREE, {"thresholds": {}, "combination": "most"}, "'all' or 'any', not 'most'"),
-        (THREE, {"thresholds": {}, "weighting": "rank"}, "a weighting is one of"),
-        (THREE, {"thresholds": {}, "weighting": "mean of traits"}, "no trait is named"),
-        (THREE, {"thresholds": {}, "weighting": "logit"}, "say by weight_from"),
+        ({}, {"thresholds": {}}, "no candidates"),
+        (THREE, {"thresholds": {"consistancy": 0.5}}, "consistancy was not measured for any candidate. Did you mean"),
+        (THREE, {"thresholds": {"consistency": "median"}}, "a number, 'mean' or None, got 'median'"),
+        (THREE, {"thresholds": {}, "combination": "most"}, "'all' or 'any', got 'most'"),
+        (THREE, {"thresholds": {}, "weighting": "rank"}, "weighting must be one of"),
+        (THREE, {"thresholds": {}, "weighting": "mean of traits"}, "at least one trait in thresholds"),
+        (THREE, {"thresholds": {}, "weighting": "logit"}, "needs weight_from"),
     ],
 )
 def test_bad_rules_are_refused(given, options, message):
@@ -116,4 +116,4 @@ def test_a_vote_whose_weight_was_not_measured_does_not_count_and_the_others_do()
         weight_from="pertinence",
     )
     assert found.weights == {"bob": 0.8}
-    assert "its weight comes from what was not measured" in found.candidates[0].why
+    assert "no weight: its trait was not measured" in found.candidates[0].why

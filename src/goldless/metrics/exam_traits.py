@@ -1,8 +1,8 @@
-"""What exams tell about a reviewer: consistency, pertinence, self-confidence, and agreement with people.
+"""Traits that exams measure in a reviewer: consistency, pertinence, self-confidence, and agreement with people.
 
 Consistency Pc is the share of pairs judged the same way in both orders, pertinence Pp the share of comparisons that
-prefer a relevant answer to a well-written one beside the point, self-confidence Ps 1 where the reviewer is surer of
-easy pairs than of hard ones, else 0 (Auto-PRE, equations 2-4). The human exam is accuracy on pairs that people
+prefer a relevant answer to a well-written irrelevant one, self-confidence Ps 1 where the reviewer is surer of easy
+pairs than of hard ones, else 0 (Auto-PRE, equations 2-4). The human exam is accuracy on pairs that people
 labelled (PRE).
 """
 
@@ -24,7 +24,7 @@ from goldless.statistics.bootstrap import LEVEL, Draws, ShareMethod, task_interv
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
 ConfidenceItem = tuple[str, float | None]
-"""Task (or item), and how sure the reviewer was, or unsure; None: missing."""
+"""Task (or item), and how sure or unsure the reviewer was; None: missing."""
 
 CONFIDENCE_LEVELS: Mapping[str, int] = {
     **{label: level for level, label in enumerate(("null", "low", "medium", "high", "expert"), start=1)},
@@ -43,7 +43,7 @@ class Trait:
     value: float | None
     """Between 0 and 1; None: not measured, ``note`` says why."""
     low: float | None = None
-    """Interval of the value; of self-confidence, of how much surer the reviewer is of easy items."""
+    """Interval of the value; for self-confidence, of ``difference``."""
     high: float | None = None
     asked: int = 0
     used: int = 0
@@ -52,7 +52,7 @@ class Trait:
     method: ShareMethod | None = None
     note: str | None = None
     difference: float | None = None
-    """Of self-confidence: how much surer of easy items than of hard ones, in nats or in levels."""
+    """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
 
 
 def consistency(
@@ -60,7 +60,7 @@ def consistency(
 ) -> dict[str, Trait]:
     """Pc of each reviewer, over the pairs it was asked about in both orders.
 
-    By default two ties are the same way, a tie and a preference are not, and pairs with a missing order are left out.
+    By default two ties agree, a tie and a preference do not, and pairs with a missing order are left out.
     With the papers' convention a pair with a tie or a missing order counts 0.5.
     """
     check_convention(convention)
@@ -83,12 +83,12 @@ def pertinence(
 ) -> dict[str, Trait]:
     """Pp of each reviewer, over the comparisons of ``relevant`` with ``irrelevant``, each order on its own.
 
-    A tie counts 0.5, and with the papers' convention so does what is missing.
+    A tie counts 0.5, and with the papers' convention so does a missing judgement.
     """
     for agent in (relevant, irrelevant):
         if agent not in judgements.agents:
             raise MetricError(
-                f"no comparison of {agent!r} came; the exam's answers are named {', '.join(judgements.agents)}"
+                f"no comparison of {agent!r}. The exam's answers are named {', '.join(judgements.agents)}"
             )
     good, bad = judgements.agents.index(relevant), judgements.agents.index(irrelevant)
     ours = (judgements.low == min(good, bad)) & (judgements.high == max(good, bad))
@@ -110,14 +110,16 @@ def human_exam(
 ) -> dict[str, Trait]:
     """Accuracy of each reviewer on the labelled pairs of the questioners' responses.
 
-    Hold a panel against ``labels.outside(questioners)``: what the exam asked must not be tested again. (The papers
-    test on all pairs.)
+    Test a panel on ``labels.outside(questioners)``, so that pairs of the exam are not used again. (The papers test on
+    all pairs.)
     """
     if len(set(questioners)) < 2:
-        raise MetricError(f"{len(set(questioners))} questioners came; an exam compares the responses of two or more")
+        raise MetricError(
+            f"questioners must be at least two agents, got {len(set(questioners))}. An exam compares their responses"
+        )
     exam = labels.among(questioners).decided()
     if not exam.n_pairs:
-        raise MetricError(f"people decided no pair of {', '.join(questioners)}; name other questioners")
+        raise MetricError(f"no pair of {', '.join(questioners)} has a decided label. Choose other questioners")
     earned = reviewer_credits(judgements, exam, convention=convention)
     credit, asked = (
         np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
@@ -126,7 +128,7 @@ def human_exam(
 
 
 def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:
-    """How sure the reviewer said it was of each item, from 1 to 5, from (item, label); None: another label."""
+    """How sure the reviewer said it was of each item, from 1 to 5, from (item, label); None: unknown label."""
     return [
         (item, None if label is None else CONFIDENCE_LEVELS.get(label.strip().strip(".\"'").lower()))
         for item, label in labels
@@ -146,14 +148,14 @@ def self_confidence(
     much, with an interval from resampling items; items of one name in both sets are drawn together.
     """
     if higher_is not in {"surer", "less sure"}:
-        raise MetricError(f"higher values are 'surer' or 'less sure', not {higher_is!r}")
+        raise MetricError(f"higher_is must be 'surer' or 'less sure', got {higher_is!r}")
     asked = len(easy) + len(hard)
     kept = [[(item, value) for item, value in items if value is not None] for items in (easy, hard)]
     used = len(kept[0]) + len(kept[1])
     if not kept[0] or not kept[1]:
         which = "easy" if not kept[0] else "hard"
         level = draws.get("level", LEVEL)
-        return Trait("self-confidence", None, asked=asked, used=used, level=level, note=f"no {which} item was answered")
+        return Trait("self-confidence", None, asked=asked, used=used, level=level, note=f"no {which} item has a reply")
     gaps = _gaps(kept[0], kept[1]) * (1.0 if higher_is == "surer" else -1.0)
     difference = float(gaps.mean())
     found = task_intervals(gaps[:, None], **draws)[0]
@@ -173,9 +175,9 @@ def self_confidence(
 
 
 def _gaps(easy: Sequence[tuple[str, float]], hard: Sequence[tuple[str, float]]) -> FloatArray:
-    """One number an item, whose mean is the mean of easy less that of hard, and whose spread is that of the difference.
+    """One number per item: their mean is the mean of easy minus that of hard, their spread that of the difference.
 
-    An item's number is the difference of means, plus what the item adds to it times the number of items.
+    An item's number is the difference of means, plus the item's contribution to it times the number of items.
     """
     names = {name: i for i, name in enumerate(dict.fromkeys(item for item, _ in (*easy, *hard)))}
     gaps = np.zeros(len(names))
@@ -197,7 +199,7 @@ def _traits(
 ) -> dict[str, Trait]:
     """The mean of each reviewer's row of values [reviewers, items] as a trait."""
     shares = task_shares(values, task, **draws)
-    unasked = "both orders of a pair were never asked" if name == "consistency" else "nothing was asked"
+    unasked = "no pair was compared in both orders" if name == "consistency" else "no comparison was requested"
     return {
         reviewer: Trait(
             name,

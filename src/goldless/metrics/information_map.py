@@ -1,4 +1,4 @@
-"""The information map: which part of a candidate's response tells which part of a peer's.
+"""The information map: which parts of a candidate's response predict which parts of a peer's.
 
 For a candidate x and a peer y to the same task, token k of y gains log p(y_k | x, y_<k) - log p(y_k | y_<k) nats from
 x; the gains of all tokens sum to the pair's PMI (see GEM). Sentence i of x contributes
@@ -21,12 +21,12 @@ class TokenGain:
     """One token of the peer's response."""
 
     text: str
-    """Empty for an end-of-turn token, and for a token that holds only the first bytes of a character."""
+    """Empty for an end-of-turn token, and for a token that is only the first bytes of a character."""
     start: int
     """Index of its first character in the peer's text."""
     end: int
     gain_nats: float
-    """How much likelier the candidate makes it: negative where the candidate misleads."""
+    """How much likelier the candidate makes it, in nats; negative where the candidate misleads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class PeerSentence:
     start: int
     end: int
     gain_nats: float
-    """Sum over its tokens, those of the white space before it included."""
+    """Sum over its tokens, including the white space before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +50,12 @@ class CandidateSentence:
     contribution_nats: float
     """Nats of the peer's response that are lost when this sentence is left out."""
     end_contribution_nats: float | None
-    """The part of it that falls on the end-of-turn token, which belongs to no sentence; None where there is none."""
+    """The part of it on the end-of-turn token, which belongs to no sentence; None where there is none."""
 
 
 @dataclass(frozen=True, slots=True)
 class InformationMap:
-    """Where in a peer's response the information of a candidate's lies, and which sentences carry it."""
+    """Which sentences of a candidate's response carry information about which parts of a peer's."""
 
     task: str
     agent: str
@@ -73,12 +73,12 @@ class InformationMap:
     """[candidate sentence][peer sentence]: the contribution of the one to the other."""
     agent_text: str
     peer_text: str
-    """As the scorer's tokens spell it."""
+    """The text as the scorer's tokens spell it."""
     signature: str
-    """How the numbers were made."""
+    """How the numbers were computed."""
 
     def helps_most(self, candidate_sentence: int) -> int | None:
-        """The peer sentence that loses most without this one; None where none loses anything."""
+        """The peer sentence that loses most without this one; None if none loses anything."""
         row = self.matrix_nats[candidate_sentence]
         best = max(range(len(row)), key=row.__getitem__)
         return best if row[best] > 0 else None
@@ -108,10 +108,10 @@ def make_information_map(
     nothing, and given x without each of its sentences in turn. ``peer_sentences`` are those of the pieces joined.
     """
     if not agent_sentences or not peer_sentences:
-        raise MetricError("a response without a sentence tells nothing and cannot be told: both need at least one")
+        raise MetricError("both responses must have at least one sentence")
     if len(without_nats) != len(agent_sentences):
         raise MetricError(
-            f"{len(without_nats)} left-out scores for {len(agent_sentences)} sentences: give one for each"
+            f"without_nats must have one entry per sentence ({len(agent_sentences)}), got {len(without_nats)}"
         )
     for values in (conditional_nats, marginal_nats, *without_nats):
         _check_length(values, pieces)
@@ -147,9 +147,7 @@ def make_information_map(
 
 def _check_length(values: Sequence[float], pieces: Sequence[str]) -> None:
     if len(values) != len(pieces):
-        raise MetricError(
-            f"{len(values)} log-probabilities for {len(pieces)} token texts: a scorer must give one for each token"
-        )
+        raise MetricError(f"a scorer must return one log-probability per token ({len(pieces)}), got {len(values)}")
 
 
 def _spans(pieces: Sequence[str]) -> list[tuple[int, int]]:

@@ -1,10 +1,10 @@
 """Judgements as arrays: what each reviewer said of every pair in either order, or of every response.
 
-A value that is not there is NaN, and ``asked`` tells whether anybody wanted it: absent is neither 0 nor 0.5.
+A missing value is NaN, and ``asked`` says whether it was requested: absent is neither 0 nor 0.5.
 
-Recorded replies of reviewers, read as the papers read them, meet the published numbers: of "one" and "two" the first
-decides wherever it stands, even inside a word ("None of them" counts as one, as does "being concise in tone"), and a
-number counts as it is, outside of the scale too (8 of 5, 170 of 100). Otherwise a scale reads its own replies.
+Recorded replies, read as the papers read them, reproduce the published numbers: whichever of "one" and "two" is first
+decides, even inside a word ("None of them" counts as one, as does "being concise in tone"), and a number counts even
+if it is outside the scale (8 of 5, 170 of 100). Otherwise a scale reads its own replies.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from goldless.errors import MetricError, nearest
 from goldless.evidence import JudgementEvidence, judgements_frame
 
 Convention = Literal["default", "paper"]
-"""What a missing judgement counts. ``default``: it is left out and counted as missing. ``paper``: as no preference,
+"""How a missing judgement counts. ``default``: it is left out and reported as missing. ``paper``: as no preference,
 which scores 0.5, the convention of PRE and Auto-PRE."""
 NEITHER = 0.5
-"""The value of a comparison without a better one."""
+"""The value of a comparison that finds neither better."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,7 +43,7 @@ class PairJudgements:
     """[reviewers, pairs, 2]: how far low is better, between 0 and 1, with low shown first and with low shown second;
     NaN: missing."""
     asked: BoolArray
-    """[reviewers, pairs, 2]: whether it was asked at all."""
+    """[reviewers, pairs, 2]: whether the judgement was requested."""
 
     def of(self, reviewers: Sequence[str]) -> PairJudgements:
         """The judgements of these reviewers, in this order."""
@@ -51,7 +51,7 @@ class PairJudgements:
         return replace(self, reviewers=tuple(reviewers), value=self.value[rows], asked=self.asked[rows])
 
     def filled(self, convention: Convention) -> FloatArray:
-        """The values, with missing ones as the convention has it."""
+        """The values, with missing ones filled by the convention."""
         check_convention(convention)
         if convention == "default":
             return self.value
@@ -69,7 +69,7 @@ class ResponseRatings:
     value: FloatArray
     """[reviewers, tasks, agents], NaN: missing."""
     asked: BoolArray
-    """[reviewers, tasks, agents]: whether it was asked at all."""
+    """[reviewers, tasks, agents]: whether the rating was requested."""
 
     def of(self, reviewers: Sequence[str]) -> ResponseRatings:
         """The ratings of these reviewers, in this order."""
@@ -78,7 +78,7 @@ class ResponseRatings:
 
 
 Judgements = pl.DataFrame | Iterable[JudgementEvidence]
-"""A table with the columns of ``evidence.JUDGEMENTS``, or judgements as they came."""
+"""A table with the columns of ``evidence.JUDGEMENTS``, or a list of judgements."""
 
 
 def _frame(judgements: Judgements) -> pl.DataFrame:
@@ -92,7 +92,7 @@ def pair_judgements(
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> PairJudgements:
-    """Comparisons as arrays; ``value``: how far the first is better. Names that are given leave out all others."""
+    """Comparisons as arrays; ``value``: how far the first is better. If names are given, all others are left out."""
     rows = _frame(judgements).drop_nulls("second")
     _check_rows(rows)
     _check_range(rows["value"])
@@ -126,7 +126,7 @@ def response_ratings(
     tasks: Sequence[str] | None = None,
     agents: Sequence[str] | None = None,
 ) -> ResponseRatings:
-    """Ratings as arrays. Names that are given order the arrays and leave out all others."""
+    """Ratings as arrays. If names are given, they order the arrays and all others are left out."""
     rows = _frame(judgements).drop_nulls("agent")
     _check_rows(rows)
     rows, names = _numbered(rows, {"reviewer": reviewers, "task": tasks, "agent": agents})
@@ -143,29 +143,29 @@ def response_ratings(
 
 
 def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """Places of the wanted reviewers among the known ones."""
+    """Indices of the wanted reviewers among the known ones."""
     for name in wanted:
         if name not in known:
-            raise MetricError(f"no judgement of reviewer {name!r}{nearest(name, known)}. Found: {', '.join(known)}")
+            raise MetricError(f"no judgement by reviewer {name!r}{nearest(name, known)}. Found: {', '.join(known)}")
     return [known.index(name) for name in wanted]
 
 
 def check_convention(convention: str) -> None:
-    """Raise where there is no such convention."""
+    """Refuse an unknown convention."""
     if convention not in get_args(Convention):
-        raise MetricError(f"a convention is 'default' or 'paper', not {convention!r}")
+        raise MetricError(f"convention must be 'default' or 'paper', got {convention!r}")
 
 
 def _scattered(cell: IntArray, values: FloatArray, cells: int) -> tuple[FloatArray, BoolArray]:
-    """Values and whether one was asked for, by cell. Raises where two judgements have one cell."""
+    """Values and whether one was requested, by cell. Raises where two judgements have one cell."""
     table, asked = np.full(cells, np.nan), np.zeros(cells, dtype=np.bool_)
     table[cell] = values
     asked[cell] = True
     repeated = len(cell) - int(asked.sum())
     if repeated:
         raise MetricError(
-            f"{repeated} of {len(cell)} judgements repeat the reviewer, task and agents of "
-            "another: keep one of them, or name repeated reviews as reviewers of their own"
+            f"{repeated} of {len(cell)} judgements repeat the reviewer, task and agents of another. "
+            "Keep one of them, or give repeated reviews different reviewer names"
         )
     return table, asked
 
@@ -173,17 +173,17 @@ def _scattered(cell: IntArray, values: FloatArray, cells: int) -> tuple[FloatArr
 def _check_rows(rows: pl.DataFrame) -> None:
     scales = sorted(rows["format"].unique().to_list())
     if len(scales) > 1:
-        raise MetricError(f"judgements on {len(scales)} scales came ({', '.join(scales)}); choose those of one")
+        raise MetricError(f"judgements must be on one scale, got {len(scales)} ({', '.join(scales)}). Choose one")
     if rows["value"].is_infinite().any():
-        raise MetricError("an infinite judgement came; a value is a finite number, or missing")
+        raise MetricError("a judgement's value must be a finite number or missing, got infinity")
 
 
 def _check_range(values: pl.Series) -> None:
     outside = values.drop_nulls().filter((values.drop_nulls() < 0) | (values.drop_nulls() > 1))
     if len(outside):
         raise MetricError(
-            f"a comparison of {outside[0]:g} came; its value says how far the first is better: 1 it is, 0 the second "
-            "is, 0.5 neither, or between them"
+            f"the value of a comparison must be between 0 and 1, got {outside[0]:g}. "
+            "1 means the first is better, 0 the second, 0.5 neither"
         )
 
 
@@ -203,7 +203,7 @@ def _numbered(
     heard = set(kept["reviewer"].unique().to_list())
     silent = [name for number, name in enumerate(names["reviewer"]) if number not in heard]
     if silent:
-        raise MetricError(f"no judgement of {', '.join(map(repr, silent))} is there on these tasks and agents")
+        raise MetricError(f"no judgement by {', '.join(map(repr, silent))} on these tasks and agents")
     return kept, names
 
 
@@ -220,12 +220,12 @@ _OUT_OF = re.compile(r"(?<=\d)\s*(?:/|out of)\s*\d+(?:\.\d+)?", re.IGNORECASE)
 
 
 def read_pairwise(output: str) -> float | None:
-    """1: the first is better, 0: the second, None: the reply holds no verdict, which the papers score 0.5 later on."""
+    """1: the first is better, 0: the second, None: the reply has no verdict, which the papers score 0.5 later on."""
     found = _ANYWHERE.search(output)
     return None if found is None else float(found[0].lower() == "one")
 
 
 def read_rating(output: str) -> float | None:
-    """The first number of a reply, None where it gives none."""
+    """The first number in a reply, None if there is none."""
     found = _NUMBER.search(_OUT_OF.sub(" ", output))
     return None if found is None else float(found[0])

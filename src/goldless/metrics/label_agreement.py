@@ -1,8 +1,8 @@
-"""Agreement with people: how often a reviewer or a panel finds the same response better as the labels do.
+"""Agreement with people: how often a reviewer or a panel prefers the same response as the labels.
 
 Every judgement of a labelled pair earns a credit: 1 where it agrees, 0 where it does not, 0.5 where it finds neither
 better. Accuracy is the mean credit over pairs; pairs of one task are not independent, so its interval comes from
-resampling tasks. PRE and Auto-PRE give what is missing 0.5 as well; by default it is left out and counted.
+resampling tasks. PRE and Auto-PRE also give missing judgements 0.5; by default they are left out and counted.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class PairCredits:
     labels: PairLabels
     """Without ties."""
     credit: FloatArray
-    """[pairs], from 0 to 1; NaN: missing, or not asked."""
+    """[pairs], from 0 to 1; NaN: missing or not requested."""
     asked: BoolArray
-    """[pairs]: whether the judge was asked about the pair at all."""
+    """[pairs]: whether the judge was asked about the pair."""
     tied: int
     """Judgements that found neither better, one for each order."""
     convention: Convention
@@ -66,18 +66,18 @@ class Accuracy:
 
     @property
     def missing(self) -> int:
-        """Pairs that were asked about and have no judgement."""
+        """Pairs without a judgement although one was requested."""
         return self.asked - self.used
 
 
 @dataclass(frozen=True, slots=True)
 class CreditComparison:
-    """Two judges on the pairs both have judged."""
+    """Two judges compared on the pairs that both judged."""
 
     first: str
     second: str
     difference: float | None
-    """Accuracy of the first less that of the second; None: no common pair."""
+    """Accuracy of the first minus that of the second; None: no common pair."""
     low: float | None
     """Interval of the difference from resampling tasks."""
     high: float | None
@@ -107,7 +107,7 @@ class RankAgreement:
     n_tasks: int
     """Tasks used."""
     undefined: int
-    """Tasks where it is not defined: fewer than two responses in common, or all alike (but for tau-a)."""
+    """Tasks where it is not defined: fewer than two responses in common, or all equal (except for tau-a)."""
     level: float
     convention: Convention
 
@@ -115,9 +115,9 @@ class RankAgreement:
 def reviewer_credits(
     judgements: PairJudgements | ResponseRatings, labels: PairLabels, *, convention: Convention = "default"
 ) -> dict[str, PairCredits]:
-    """Each reviewer's credits: of comparisons, each order scored on its own and averaged; of ratings, by difference.
+    """Each reviewer's credits: comparisons are scored in each order and averaged, ratings by their difference.
 
-    By default a pair is missing where one of the orders asked for is.
+    By default a pair is missing where one of the requested orders is.
     """
     if isinstance(judgements, ResponseRatings):
         return {
@@ -147,7 +147,7 @@ def reviewer_credits(
 def panel_credits(
     verdicts: PanelVerdicts, labels: PairLabels, *, name: str = "panel", convention: Convention | None = None
 ) -> PairCredits:
-    """The credits of a panel's one vote; the convention is that of its verdicts where none is named."""
+    """The credits of a panel's vote; the default convention is that of its verdicts."""
     convention = verdicts.convention if convention is None else convention
     check_convention(convention)
     labels = labels.decided()
@@ -181,7 +181,7 @@ def accuracy(earned: PairCredits, **draws: Unpack[Draws]) -> Accuracy:
 
 
 def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Accuracy]:
-    """The accuracy of each judge; all were held against the same labels, and tasks are resampled for all alike."""
+    """The accuracy of each judge; all must have the same labels, and share the same resampled tasks."""
     if not judges:
         return []
     for other in judges[1:]:
@@ -209,7 +209,7 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
 
 
 def compare_credits(first: PairCredits, second: PairCredits, **draws: Unpack[Draws]) -> CreditComparison:
-    """Two-sided paired t-test over the pairs that both judged, beside the interval of the difference over tasks."""
+    """Two-sided paired t-test over the pairs that both judged, with the interval of the difference over tasks."""
     _check_same_labels(first, second)
     difference = first.credit - second.credit
     share = task_shares(difference[None], first.labels.task, lowest=-1.0, **draws)[0]
@@ -221,7 +221,7 @@ def compare_credits(first: PairCredits, second: PairCredits, **draws: Unpack[Dra
 
 
 def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[CreditComparison]:
-    """Every two judges on the pairs that both judged, with a test over tasks that allows for all comparisons made."""
+    """Compare every two judges on the pairs that both judged, with a test over tasks corrected for all comparisons."""
     for other in judges[1:]:
         _check_same_labels(judges[0], other)
     both = list(itertools.combinations(judges, 2))
@@ -279,7 +279,7 @@ def rank_agreement(
     """
     check_convention(convention)
     if coefficient not in get_args(Coefficient):
-        raise MetricError(f"the coefficient is 'kendall-b', 'spearman' or 'kendall', not {coefficient!r}")
+        raise MetricError(f"coefficient must be 'kendall-b', 'spearman' or 'kendall', got {coefficient!r}")
     human = _aligned(ratings, scores)
     by_task = rank_correlations(scores.score, human, coefficient)
     undefined = int(np.isnan(by_task).sum())
@@ -297,7 +297,7 @@ def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:
     column = np.array([agents.get(name, -1) for name in scores.agents], dtype=np.int64)
     known = (row >= 0)[:, None] & (column >= 0)[None, :]
     if not known.any():
-        raise MetricError("no response is both scored and rated: the names of tasks or agents do not match")
+        raise MetricError("no response is both scored and rated. Do the names of tasks and agents match?")
     result: FloatArray = np.where(known, ratings.value[row][:, column], np.nan)
     return result
 
@@ -323,7 +323,9 @@ def _check_same_labels(first: PairCredits, second: PairCredits) -> None:
     one, other = first.labels, second.labels
     columns = ((one.task, other.task), (one.low, other.low), (one.high, other.high), (one.sign, other.sign))
     if not all(np.array_equal(mine, theirs) for mine, theirs in columns):
-        raise MetricError(f"{first.name} and {second.name} were held against different labels; use the same for both")
+        raise MetricError(
+            f"{first.name} and {second.name} were compared with different labels. Use the same labels for both"
+        )
 
 
 def _t_test(differences: FloatArray) -> tuple[float | None, float | None]:

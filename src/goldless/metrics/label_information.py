@@ -1,13 +1,13 @@
-"""TVD-MI between raters: how much one rater's labels tell about another's, from the labels alone.
+"""TVD-MI between raters: how much one rater's labels reveal about another's, from the labels alone.
 
 For two raters with label categories i and j on their common items, TVD-MI is ½ Σ_ij |P_ij - P_i P_j| (the TVD-MI
 paper, equation 1, on discrete labels as in section 4.3). It needs no agreement: a rater who says the opposite every
-time tells as much as one who says the same.
+time is as informative as one who says the same.
 
 The value of a finite table is biased upward: raters who label at random score above 0, at 100 items and 3 categories
 by .04 to .07. So each value comes with its permutation null, the mean value after every rater's labels were shuffled
-over that rater's items, with the excess over it, and with p, the share of shuffles that reach the value. Resampling
-items would give no honest interval, as it adds the same bias once more; there is none.
+over that rater's items, with the excess over it, and with p, the share of shuffles that reach the value. There is no
+interval: resampling items would add the same bias once more.
 """
 
 from __future__ import annotations
@@ -51,18 +51,18 @@ class CategoryLabel:
 
 @dataclass(frozen=True, slots=True)
 class Information:
-    """A value of TVD-MI with what chance would give."""
+    """A value of TVD-MI, and the value expected by chance."""
 
     value: float
     """Between 0 and 1, biased upward."""
     null: float
-    """Its mean over the permutations: what raters of the same habits would reach without looking."""
+    """Its mean over the permutations: what raters with the same label frequencies would reach by chance."""
     p: float
     """(1 + permutations that reach the value) / (1 + permutations)."""
 
     @property
     def excess(self) -> float:
-        """What is left of the value once chance is taken off."""
+        """The value minus its null."""
         return self.value - self.null
 
 
@@ -105,7 +105,7 @@ class LabelInformation:
 
 @dataclass(frozen=True, slots=True)
 class RaterMetric:
-    """How much raters' labels tell about each other's: preferences by their sign, else ratings by their value."""
+    """How much raters' labels reveal about each other's: preferences by their sign, else ratings by their value."""
 
     name: str
     unit: str = "total variation"
@@ -116,7 +116,7 @@ class RaterMetric:
         return Needs(labels=True)
 
     def scores(self, given: Given) -> Scores:
-        """What was found by criterion; it scores no agents."""
+        """The results by criterion; agents get no scores."""
         study = given.study
         check_labels(study)
         labels = preference_labels(study.preferences()) if study.n_preferences else rating_labels(study.ratings())
@@ -136,9 +136,9 @@ class RaterMetric:
 
 
 def check_labels(study: Study) -> None:
-    """Raise where the study has no labels."""
+    """Refuse a study without labels."""
     if not study.n_preferences and not study.n_ratings:
-        raise MetricError(f"{study.name} has no labels table, which tvd-mi[labels] is computed from")
+        raise MetricError(f"{study.name} has no labels table, which tvd-mi[labels] needs")
 
 
 def _labels_hash(labels: dict[str | None, list[CategoryLabel]]) -> str:
@@ -164,7 +164,7 @@ def _items(labels: Sequence[CategoryLabel]) -> Items:
 def preference_labels(preferences: Iterable[Preference]) -> dict[str | None, list[CategoryLabel]]:
     """By criterion, the sign of each preference: 1 the first is better, -1 the second, 0 neither.
 
-    Two raters who were shown the same pair in different order labelled the same item.
+    Two raters who saw the same pair in different orders labelled the same item.
     """
     found: dict[str | None, list[CategoryLabel]] = {}
     for label in preferences:
@@ -177,7 +177,7 @@ def preference_labels(preferences: Iterable[Preference]) -> dict[str | None, lis
 
 
 def rating_labels(ratings: Iterable[Rating]) -> dict[str | None, list[CategoryLabel]]:
-    """By criterion, each rating as a category of its own."""
+    """By criterion, each distinct rating as a category."""
     found: dict[str | None, list[CategoryLabel]] = {}
     for label in ratings:
         row = CategoryLabel(label.rater, (label.task, label.agent), float(label.score))
@@ -190,9 +190,11 @@ def label_information(
 ) -> LabelInformation:
     """TVD-MI of every pair of raters, of every rater with the others, and overall, for the labels of one criterion."""
     if items not in get_args(Items):
-        raise MetricError(f"items are one of {', '.join(get_args(Items))}, not {items!r}")
+        raise MetricError(f"items must be one of {', '.join(get_args(Items))}, got {items!r}")
     if permutations < 1:
-        raise MetricError(f"a null needs at least 1 permutation, not {permutations}; 10000 tell p to about .002")
+        raise MetricError(
+            f"permutations must be at least 1, got {permutations}. Try 10000, which gives p to about .002"
+        )
     raters, categories, table = _table(list(labels), items)
     pairs = list(itertools.combinations(range(len(raters)), 2))
     common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
@@ -224,18 +226,18 @@ def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tu
     for label in labels:
         if math.isnan(label.category):
             raise MetricError(
-                f"{label.rater}'s label of {', '.join(label.item)} is NaN: leave out labels that were not given"
+                f"{label.rater}'s label of {', '.join(label.item)} is NaN. Leave out labels that were not given"
             )
         before = found.setdefault((label.rater, label.item), label.category)
         if before != label.category:
             raise MetricError(
-                f"{label.rater} labelled {', '.join(label.item)} as {before:g} and as {label.category:g}: "
-                "keep one label for each rater and item"
+                f"{label.rater} labelled {', '.join(label.item)} as {before:g} and as {label.category:g}. "
+                "Keep one label per rater and item"
             )
     raters = list(dict.fromkeys(label.rater for label in labels))
     if len(raters) < 2:
-        came = f"only {raters[0]}'s labels" if raters else "no labels"
-        raise MetricError(f"how much raters tell about each other needs two raters at least; there are {came}")
+        found_raters = f"only {raters[0]}" if raters else "no labels"
+        raise MetricError(f"tvd-mi[labels] needs at least two raters, got {found_raters}")
     categories = tuple(sorted(set(found.values())))
     _check_categories(categories)
     number = {category: i for i, category in enumerate(categories)}
@@ -251,8 +253,8 @@ def _check_categories(categories: Sequence[float]) -> None:
     if len(categories) > MOST_CATEGORIES:
         named = ", ".join(f"{category:g}" for category in categories)
         raise MetricError(
-            f"the labels have {len(categories)} different values ({named}); tables of more than {MOST_CATEGORIES} "
-            "categories are mostly empty and tell nothing. Bin the labels first, such as low, middle and high."
+            f"labels must have at most {MOST_CATEGORIES} different values, got {len(categories)} ({named}). "
+            "Bin them first, for example into low, middle and high"
         )
 
 

@@ -1,19 +1,18 @@
-"""BLEU, ROUGE and length: what is known of a response from its words alone.
+"""BLEU, ROUGE and length: baselines from the words of a response alone.
 
-They stand here as baselines: cheap, exact, and blind to meaning. A candidate without a word scores 0, since it shares
-nothing; a reference without a word gives None, since nothing can be shared with it.
+They are cheap, exact, and blind to meaning. A candidate without a word scores 0, since it shares nothing; a reference
+without a word gives None, since nothing can be shared with it.
 
-Word tokens: what BLEU and ROUGE count.
-
-Four ways of cutting a text into words, each by name, because published figures hang on them:
+BLEU and ROUGE count word tokens. There are four tokenisations, each with a name, because published numbers depend on
+them:
 
 ``13a``
     sacreBLEU's default (that of WMT): punctuation on its own, case kept.
 ``nltk``
-    NLTK's word tokenizer on one sentence after the other, case kept. NLTK's own ``word_tokenize`` works the same way,
-    but finds sentences with a model that is a separate download; here they are goldless's.
+    NLTK's word tokenizer on each sentence, case kept. NLTK's own ``word_tokenize`` works the same way, but finds
+    sentences with a model that is a separate download; here goldless finds them.
 ``rouge``
-    That of the ROUGE script and of ``rouge_score``: lower case, runs of the letters a-z and digits, nothing else.
+    As in the ROUGE script and ``rouge_score``: lower case, runs of the letters a-z and digits, nothing else.
 ``rouge-stems``
     The same, words of more than three letters stemmed by Porter's rules (``use_stemmer`` of ``rouge_score``).
 """
@@ -40,10 +39,12 @@ STEMS_KEPT = 1 << 17
 
 @cache
 def word_tokenizer(tokenisation: Tokenisation) -> Tokenizer:
-    """What cuts a text into tokens in this way. Packages are imported here, since they take a second."""
+    """The tokenizer with this name. Its package is imported here, since that takes a second."""
     if tokenisation not in get_args(Tokenisation):
         known = get_args(Tokenisation)
-        raise MetricError(f"words are cut by {', '.join(known)}, not {tokenisation!r}{nearest(tokenisation, known)}")
+        raise MetricError(
+            f"tokenisation must be one of {', '.join(known)}, got {tokenisation!r}{nearest(tokenisation, known)}"
+        )
     makers = {"13a": _sacrebleu, "nltk": _nltk, "rouge": _rouge, "rouge-stems": _rouge_stems}
     return makers[tokenisation]()
 
@@ -102,16 +103,16 @@ class Bleu:
     """Sentence-level BLEU of Papineni et al. (2002), 0 to 1, higher is better.
 
     brevity penalty · exp(Σ_{n ≤ max_order} ln p_n / max_order), with p_n the clipped share of the candidate's n-grams
-    that stand in the reference. Nothing is smoothed, as NLTK's default and the GEM paper have it: where some order has
-    no match, the score is 0. The arithmetic is sacreBLEU's.
+    that are in the reference. Nothing is smoothed, as in NLTK's default and the GEM paper: where some order has no
+    match, the score is 0. The arithmetic is sacreBLEU's.
     """
 
     name: str = "bleu"
     max_order: int = 4
-    """Orders up to this one count alike: 4 for BLEU, n for the cumulative BLEU-n."""
+    """The highest order of n-grams, all weighted equally: 4 for BLEU, n for the cumulative BLEU-n."""
     tokens: Tokenisation = "13a"
     brevity_penalty: bool = True
-    """False: short candidates are not punished, so BLEU-1 is the precision of words."""
+    """False: short candidates are not penalised, so BLEU-1 is the precision of words."""
 
     @property
     def unit(self) -> str:
@@ -204,9 +205,9 @@ class Rouge:
 
 @dataclass(frozen=True, slots=True)
 class Length:
-    """Words of the candidate, split at white space; the reference is not looked at.
+    """Number of words in the candidate, split at white space; the reference is ignored.
 
-    No measure of quality: whatever correlates with it as well as with people may be measuring length.
+    Not a measure of quality: a metric that correlates with length as well as with people might measure length.
     """
 
     name: str = "length"
@@ -241,7 +242,7 @@ class _Counted:
 
 
 def _shared(one: NGrams, other: NGrams) -> int:
-    """How many n-grams two texts share, each as often as it stands in both."""
+    """How many n-grams two texts share, each as often as it is in both."""
     if len(other) < len(one):
         one, other = other, one
     return sum(min(count, other[ngram]) for ngram, count in one.items() if ngram in other)
@@ -256,7 +257,7 @@ def _f_measure(shared: int, candidate: int, reference: int) -> float:
 
 
 def token_places(tokens: Sequence[str]) -> dict[str, int]:
-    """Where each token stands, as the bits of a number: bit i for place i."""
+    """The positions of each token, as the bits of a number: bit i for position i."""
     places: dict[str, int] = {}
     for i, token in enumerate(tokens):
         places[token] = places.get(token, 0) | 1 << i

@@ -1,6 +1,6 @@
 """Metrics over stored log-probabilities: GEM, GEM-S, GEM-raw and their relatives, each a short pure function.
 
-For a response x by an agent, a response y by a peer, and a synopsis z where one is named, the evidence holds
+For a response x by an agent, a response y by a peer, and a synopsis z where one is named, the evidence contains
 log p(y | x), log p(y), log p(x | y) and log p(x), all given z as well. They are sums over tokens, or means per token
 where a metric says so. An agent's score on a task is the mean over its peers.
 """
@@ -35,7 +35,7 @@ def gem(peer_given_agent: Number, peer: Number) -> Number:
 
 
 def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
-    """Nats per token that each response makes the other likelier, mean of both directions.
+    """How much likelier each response makes the other, in nats per token, mean of both directions.
 
     Averaged over tasks, the two terms are a difference of entropies per token, H(Y) - H(Y | X).
     """
@@ -43,7 +43,7 @@ def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Numb
 
 
 def gppm(peer_given_agent: Number) -> Number:
-    """The generative peer prediction mechanism: log p(y | x) per token (Lu et al. 2024). No marginal is taken off."""
+    """The generative peer prediction mechanism: log p(y | x) per token, no marginal subtracted (Lu et al. 2024)."""
     return peer_given_agent
 
 
@@ -69,7 +69,7 @@ def gptscore(agent_given_peer: Number) -> Number:
 
 @dataclass(frozen=True, slots=True)
 class Likelihood:
-    """A function of log-probabilities, and which it takes."""
+    """A function of log-probabilities, and the terms it takes."""
 
     of: Callable[..., pl.Expr]
     terms: tuple[Term, ...]
@@ -78,7 +78,7 @@ class Likelihood:
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
         return "nats per token" if self.per_token else "nats"
 
 
@@ -95,7 +95,7 @@ RELATIVES: Mapping[str, Likelihood] = {
 
 @dataclass(frozen=True, slots=True)
 class LikelihoodMetric:
-    """A metric over log-probabilities as it was asked for."""
+    """A metric over log-probabilities."""
 
     name: str
     likelihood: Likelihood
@@ -105,7 +105,7 @@ class LikelihoodMetric:
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
         return self.likelihood.unit
 
     @property
@@ -123,7 +123,7 @@ class LikelihoodMetric:
         )
 
     def scores(self, given: Given) -> Scores:
-        """The metric on every pair, over all ways of asking, and its mean over the peers of each response."""
+        """The metric on every pair, averaged over all query variants, and its mean over the peers of each response."""
         variants = wordings(given.evidence.logprobs, self.text, self.synopsis)
         if not variants:
             raise MetricError(_no_evidence(self, given))
@@ -155,7 +155,7 @@ class LikelihoodMetric:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """One way of asking for a log-probability: which template, whose rewrites and which synopsis."""
+    """One variant of a log-probability query: which template, whose rewrites and which synopsis."""
 
     template: str
     rewriter: str | None
@@ -169,7 +169,7 @@ class Wording:
 
 
 def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[Wording, pl.DataFrame]:
-    """The log-probabilities a metric rests on, by way of asking; several are averaged over."""
+    """The log-probabilities a metric uses, by query variant; several are averaged."""
     ways = ("template", "rewriter", "synopsis")
     same = all(logprobs[way].n_unique() <= 1 for way in ways)
     found = logprobs.select(ways).head(1) if same else logprobs.select(ways).unique(maintain_order=True)
@@ -187,7 +187,7 @@ def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[W
 def pair_scores(logprobs: pl.DataFrame, likelihood: Likelihood = GEM) -> pl.DataFrame:
     """The function on every ordered pair of agent and peer, higher is better. Missing where any of its terms is.
 
-    The log-probabilities are of one scorer, template, rewriter and synopsis.
+    The log-probabilities must be from one scorer, template, rewriter and synopsis.
     """
     value = "mean_token_logprob_nats" if likelihood.per_token else "sum_logprob_nats"
     known = logprobs.lazy().select("task", "target", "given", "failure", value=pl.col(value))
@@ -219,8 +219,8 @@ def _no_evidence(metric: LikelihoodMetric, given: Given) -> str:
     synopses = sorted(given.evidence.logprobs["synopsis"].drop_nulls().unique().to_list())
     if metric.synopsis is not None and metric.synopsis not in synopses:
         return (
-            f"{given.study.name} carries no log-probabilities given a synopsis {metric.synopsis!r}"
-            f"{nearest(metric.synopsis, synopses) or '.'} Recorded synopses: {', '.join(synopses) or 'none'}."
+            f"{given.study.name} has no recorded log-probabilities given a synopsis {metric.synopsis!r}"
+            f"{nearest(metric.synopsis, synopses) or '.'} Recorded synopses: {', '.join(synopses) or 'none'}"
         )
     what = "rewrites" if metric.text == "rewrites" else "responses as they are"
-    return f"{given.study.name} carries no log-probabilities of {what}, which {metric.name} needs"
+    return f"{given.study.name} has no recorded log-probabilities of {what}, which {metric.name} needs"

@@ -1,7 +1,7 @@
-"""What a metric is: what evidence it needs, and the scores it makes of it.
+"""The metric interface: what evidence a metric needs, and the scores it computes from it.
 
-A metric is a pure function of what it is given. Ours and those of plugins have this one shape: the pipeline collects
-what all metrics need together, each thing once, and hands it to each of them.
+A metric is a pure function of its input. Built-in metrics and those of plugins share this interface: the pipeline
+collects what all metrics need, each piece once, and passes it to each of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Pairing = Mapping[tuple[str, str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class LogprobNeed:
-    """Which log-probabilities a metric takes: of a peer's response given the agent's, and what it names beside."""
+    """Which log-probabilities a metric takes: of a peer's response given the agent's, and those enabled below."""
 
     text: Text = "responses"
     synopsis: str | None = None
@@ -37,33 +37,33 @@ class LogprobNeed:
     marginals: bool = True
     """Also of a response alone."""
     per_token: bool = False
-    """Whether means over tokens will do; else sums are needed."""
+    """Whether means over tokens are enough; otherwise sums are needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a metric takes."""
+    """What a metric needs."""
 
     logprobs: LogprobNeed | None = None
     verdicts: Literal["both", "one direction"] | None = None
-    """A critic's verdicts on matched and shuffled pairs, and whether both orders of a pair must be there."""
+    """A critic's verdicts on matched and shuffled pairs, and whether both orders of a pair are needed."""
     texts: bool = False
-    """The responses' texts, with those they are compared with."""
+    """The responses' texts, with the texts they are compared with."""
     peers: bool = False
     """Whether responses are compared with the texts of peers' responses."""
     table: str | None = None
-    """A recorded table that only a study can carry."""
+    """The name of a recorded table of the study."""
     labels: bool = False
     """People's labels."""
 
     @property
     def model(self) -> bool:
-        """Whether a model must be asked, where the evidence is not recorded."""
+        """Whether a model must be called if the evidence is not recorded."""
         return self.logprobs is not None or self.verdicts is not None
 
 
 PAIRS: Schema = {"task": pl.String, "agent": pl.String, "peer": pl.String, "score": pl.Float64, "missing": pl.String}
-"""What one agent's response tells about one peer's; ``missing``: why there is no score, where that is known."""
+"""The score of one agent's response with one peer's; ``missing``: why there is no score, if known."""
 RESPONSES: Schema = {
     "task": pl.String,
     "agent": pl.String,
@@ -71,63 +71,63 @@ RESPONSES: Schema = {
     "asked": pl.Int64,
     "used": pl.Int64,
 }
-"""One response's score; null: missing. ``asked`` and ``used``: pairs that should have been scored, and that were."""
+"""One response's score; null: missing. ``asked`` and ``used``: the number of pairs to score, and of pairs scored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scores:
-    """What a metric says, before anything is ranked."""
+    """What a metric returns, before ranking."""
 
     responses: pl.DataFrame
     """Columns of ``RESPONSES``."""
     pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
     """Columns of ``PAIRS``; empty where responses are not compared one by one."""
     by_wording: Mapping[str, pl.DataFrame] = field(default_factory=dict)
-    """The pairs under each way of asking alone, by its name."""
+    """The pairs of each query variant, by its name."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What the signature says of the evidence and of how it was used, in order."""
+    """Settings for the signature: the evidence and how it was used, in order."""
     problems: Mapping[str, int] = field(default_factory=dict)
-    """What a metric that is not ours said of responses it could not score, with how often."""
+    """Problems that a custom metric reported, with the number of responses each."""
     raters: Any = None
-    """Of a metric that scores raters instead of agents: what it found by criterion."""
+    """For a metric that scores raters instead of agents: the results by criterion."""
 
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric as it was asked for."""
+    """A metric."""
 
     @property
     def name(self) -> str:
-        """As it was asked for, such as ``gem-s[abstract]``."""
+        """The full name, such as ``gem-s[abstract]``."""
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
 
     @property
     def needs(self) -> Needs:
-        """What it takes."""
+        """What it needs."""
 
     def scores(self, given: Given) -> Scores | Awaitable[Scores]:
-        """The scores of pairs and responses, higher is better; absent where there is none."""
+        """The scores of pairs and responses, higher is better; null where missing."""
 
 
 @dataclass(frozen=True)
 class Given:
-    """What metrics are given: the study, the evidence, and who is whose peer."""
+    """The input of metrics: the study, the evidence, and the peers of each response."""
 
     study: Study
     evidence: Evidence
     peers: tuple[str, ...] | None = None
-    """Agents that serve as peers; None: all."""
+    """Agents used as peers; None: all."""
     pairing: Pairing | None = None
-    """The peers of each response that is scored; None: as ``peers`` says."""
+    """The peers of each response that is scored; None: those of ``peers``."""
     recorded: bool = False
-    """Whether the evidence is the study's own."""
+    """Whether the evidence is recorded in the study."""
     tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
     """Recorded tables that metrics named, checked."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """What signatures say of how rewrites were asked for."""
+    """Settings for signatures: how rewrites were requested."""
     seed: int = 0
     resamples: int = 10_000
     say: Callable[[str], None] = lambda _: None
@@ -153,7 +153,7 @@ class Given:
         return pairs if self.peers is None else pairs.filter(pl.col(peer).cast(pl.String).is_in(list(self.peers)))
 
     def named(self, frame: pl.DataFrame, columns: Mapping[str, Literal["task", "agent"]]) -> pl.DataFrame:
-        """The frame with its names of tasks and agents as numbers of the study's, which join fast."""
+        """The frame with tasks and agents as the study's enums, which join fast."""
         known = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum(self.agents)}
         return frame.with_columns(
             pl.col(column).cast(known[kind]) for column, kind in columns.items() if frame[column].dtype != known[kind]
@@ -173,7 +173,7 @@ class Given:
                 yield TextItem(task, agent, text, {name: texts[name] for name in names})
 
     def peers_shown(self, pairs: pl.DataFrame) -> str:
-        """Who served as peer, for signatures; of recorded evidence without every ordered pair, only that."""
+        """The peers used, for signatures; ``as-recorded`` for recorded evidence without every ordered pair."""
         if self.peers is not None:
             return "+".join(self.peers)
         if self.pairing is not None:
@@ -203,9 +203,9 @@ def mean_over_peers(pairs: pl.DataFrame) -> pl.DataFrame:
 
 
 def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
-    """Mean of each pair over several ways of asking; missing where any of them is.
+    """Mean of each pair over several query variants; missing where any of them is.
 
-    Ways of asking differ in level, so a mean over those that happened to work would not be comparable.
+    Variants differ in level, so a mean over those that happened to work would not be comparable.
     """
     if len(variants) == 1:
         return variants[0]
@@ -219,7 +219,7 @@ def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def checked_scores(metric: str, found: object, given: Given) -> Scores:
-    """What a metric gave, where it has the shape that all after it relies on; a score that is NaN is missing."""
+    """Check what a metric returned; a NaN score becomes missing."""
     if not isinstance(found, Scores):
         raise MetricError(f"{metric}: scores must be a Scores, got {type(found).__name__}")
     for what, kind in (
@@ -235,7 +235,7 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
         _check_names(f"{metric}: the {what}", frame, given)
     twice = found.responses.filter(pl.struct("task", "agent").is_duplicated()).head(1)
     for task, agent in twice.select("task", "agent").iter_rows():
-        raise MetricError(f"{metric}: the responses have more than one row for {task}, {agent}")
+        raise MetricError(f"{metric}: responses must have one row per task and agent, got more for {task}, {agent}")
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
     return replace(found, responses=found.responses.with_columns(score), pairs=found.pairs.with_columns(score))
 
@@ -259,4 +259,4 @@ def _check_names(where: str, frame: pl.DataFrame, given: Given) -> None:
         strange = frame[column].filter(frame[column].cast(kind, strict=False).is_null())
         if len(strange):
             what = "task" if column == "task" else "agent"
-            raise MetricError(f"{where} name the {what} {strange[0]!r}, which the study does not have")
+            raise MetricError(f"{where} have the {what} {strange[0]!r}, which is not in the study")

@@ -1,10 +1,10 @@
-"""Which of two responses people found better: one label for each pair of agents on a task.
+"""Which of two responses people found better: one label per pair of agents on a task.
 
 By default a pair's label is the sign of the difference of the medians of its ratings. Where the medians tie, people's
 preferences are votes: those beyond ``LEAST_PREFERENCE`` count, and a net margin of ``least_margin`` votes decides.
-What is left is a tie (PRE and Auto-PRE label their data in this way, with a margin of two). Where pairs have too few
-votes for a margin of two, ``usual_margin`` is one. A rater who labelled the same thing several times is still one
-voice: the mean of what was said.
+Otherwise the pair is a tie (PRE and Auto-PRE label their data this way, with a margin of two). Where pairs have too few
+votes for a margin of two, ``usual_margin`` is one. A rater who labelled the same response or pair several times counts
+once, with the mean of these labels.
 """
 
 from __future__ import annotations
@@ -25,30 +25,30 @@ from goldless.records import Preference, Rating
 LEAST_PREFERENCE = 0.5
 """A preference beyond this is one vote."""
 PAPERS_MARGIN = 2.0
-"""Votes that preferences must be ahead by, in the papers."""
+"""The margin of votes by which preferences decide, in the papers."""
 MANY_VOTES = 3
-"""Where pairs have fewer votes than this, a majority of one decides: a margin of two could hardly be had."""
+"""Where pairs have fewer votes than this, a majority of one decides, since a margin of two is hardly possible."""
 ROUNDING = 1e-9
-"""Differences up to this are none: means of the same numbers in another order differ in the last digit."""
+"""Differences up to this count as zero: means of the same numbers in another order differ in the last digit."""
 
 Label = TypeVar("Label", Rating, Preference)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RatingTable:
-    """What people's ratings of each response come to."""
+    """The median rating of each response."""
 
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
     value: FloatArray
-    """[tasks, agents]: median over raters; NaN where nobody rated."""
+    """[tasks, agents]: median over raters; NaN without raters."""
     raters: IntArray
-    """[tasks, agents]: how many did."""
+    """[tasks, agents]: number of raters."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PairLabels:
-    """One label a pair, in the order of tasks and agents; ``low`` is the agent with the lower number."""
+    """One label per pair, in the order of tasks and agents; ``low`` is the agent with the lower number."""
 
     tasks: tuple[str, ...]
     agents: tuple[str, ...]
@@ -60,33 +60,33 @@ class PairLabels:
     by_preference: BoolArray
     """Whether preferences decided."""
     contradicted: BoolArray
-    """Whether ratings and preferences said the opposite of each other."""
+    """Whether ratings and preferences contradict each other."""
     margin: float
-    """Votes that preferences had to be ahead by."""
+    """The margin of votes by which preferences decide."""
 
     @property
     def rule(self) -> str:
-        """How the labels were made, for signatures."""
+        """How the labels were computed, for signatures."""
         return f"sign-of-medians,then-votes-beyond-{LEAST_PREFERENCE:g}-ahead-by-{self.margin:g}"
 
     @property
     def n_pairs(self) -> int:
-        """Pairs that people labelled, ties among them."""
+        """Number of labelled pairs, including ties."""
         return len(self.sign)
 
     @property
     def n_decided(self) -> int:
-        """Pairs with a better one."""
+        """Number of pairs in which one response is better."""
         return int(np.count_nonzero(self.sign))
 
     @property
     def n_ties(self) -> int:
-        """Pairs without."""
+        """Number of ties."""
         return self.n_pairs - self.n_decided
 
     @property
     def n_contradicted(self) -> int:
-        """Pairs on which ratings and preferences said the opposite of each other."""
+        """Number of pairs on which ratings and preferences contradict each other."""
         return int(self.contradicted.sum())
 
     def decided(self) -> PairLabels:
@@ -94,15 +94,15 @@ class PairLabels:
         return self.kept(self.sign != 0)
 
     def among(self, agents: Collection[str]) -> PairLabels:
-        """The labels of pairs of these agents, such as those an exam asks about."""
+        """The labels of pairs of these agents, such as those of an exam."""
         return self.kept(self._within(agents))
 
     def outside(self, agents: Collection[str]) -> PairLabels:
-        """The labels of all pairs but those of two of these agents, so that what an exam asked is not in the test."""
+        """The labels of pairs that are not between two of these agents, to test on pairs outside the exam."""
         return self.kept(~self._within(agents))
 
     def kept(self, kept: BoolArray) -> PairLabels:
-        """The labels where that is true."""
+        """The labels where ``kept`` is true."""
         return replace(
             self,
             task=self.task[kept],
@@ -116,7 +116,7 @@ class PairLabels:
     def places(
         self, tasks: Sequence[str], agents: Sequence[str], task: IntArray, low: IntArray, high: IntArray
     ) -> tuple[IntArray, BoolArray]:
-        """For pairs numbered by other lists of names: the place of each among the labels, and whether it is turned.
+        """For pairs numbered by other lists of names: the index of each label, and whether the pair is reversed.
 
         -1: the pair has no label.
         """
@@ -134,7 +134,7 @@ class PairLabels:
     def _within(self, agents: Collection[str]) -> BoolArray:
         for agent in agents:
             if agent not in self.agents:
-                raise MetricError(f"no pair of agent {agent!r} is labelled{nearest(agent, self.agents)}")
+                raise MetricError(f"no pair with agent {agent!r} is labelled{nearest(agent, self.agents)}")
         inside = np.array([agent in set(agents) for agent in self.agents], dtype=np.bool_)
         result: BoolArray = inside[self.low] & inside[self.high]
         return result
@@ -149,7 +149,7 @@ def rating_table(
 ) -> RatingTable:
     """Median rating of each response over its raters.
 
-    ``tasks`` and ``agents`` order the table and leave out all others; None: in order of appearance.
+    If ``tasks`` and ``agents`` are given, they order the table and all others are left out (None: by appearance).
     """
     kept = _of_criterion(list(ratings), criterion)
     tasks = _names(tasks, (rating.task for rating in kept))
@@ -168,15 +168,15 @@ def rating_table(
 def check_margin(margin: float | None) -> None:
     """Refuse a margin that decides everything or nothing."""
     if margin is not None and not (math.isfinite(margin) and margin > 0):
-        raise MetricError(f"a margin of {margin:g} votes came; it is above 0, and 2 in the papers")
+        raise MetricError(f"margin must be above 0, got {margin:g}. Try 2, as in the papers")
 
 
 def usual_margin(
     preferences: Iterable[Preference], *, criterion: str | None = None, convention: Convention = "default"
 ) -> float:
-    """Two votes, as in the papers; one where most pairs have too few to be ahead by two.
+    """Two votes, as in the papers, or one where most pairs have too few votes for a margin of two.
 
-    One vote by default only: with the papers' convention it is always two.
+    With the papers' convention it is always two.
     """
     check_convention(convention)
     if convention == "paper":
@@ -197,15 +197,15 @@ def pair_labels(
     criterion: str | None = None,
     least_margin: float = PAPERS_MARGIN,
 ) -> PairLabels:
-    """The label of every pair of responses to one task that people rated or compared, ties among them.
+    """The label of every pair of responses to one task that people rated or compared, including ties.
 
-    Ratings decide, and where they tie the votes for one side less those for the other must reach ``least_margin``.
+    Ratings decide; where they tie, the votes for one side minus those for the other must reach ``least_margin``.
     """
     if not least_margin > 0:
-        raise MetricError(f"preferences must decide from a margin above 0, got {least_margin} (the papers: 2)")
+        raise MetricError(f"least_margin must be above 0, got {least_margin}. Try 2, as in the papers")
     rated, compared = _of_criterion(list(ratings), criterion), _of_criterion(list(preferences), criterion)
     if not rated and not compared:
-        raise MetricError("there are no labels: add a labels table with ratings or preferences to the study")
+        raise MetricError("there are no labels. Add a labels table with ratings or preferences to the study")
     tasks = _names(tasks, [*(label.task for label in rated), *(label.task for label in compared)])
     pairs = ((label.first, label.second) for label in compared)
     agents = _names(agents, [*(label.agent for label in rated), *itertools.chain.from_iterable(pairs)])
@@ -284,7 +284,7 @@ def _of_criterion(labels: list[Label], criterion: str | None) -> list[Label]:
     if criterion is None:
         if len(found) > 1:
             names = ", ".join(sorted(map(str, found)))
-            raise MetricError(f"the labels are of {len(found)} criteria ({names}); name the one to use")
+            raise MetricError(f"labels have {len(found)} criteria ({names}). Choose one with criterion")
         return labels
     return [label for label in labels if label.criterion == criterion]
 

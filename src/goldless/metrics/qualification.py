@@ -1,6 +1,6 @@
-"""Who may review: traits against thresholds, and the weight of each vote.
+"""Qualification: which reviewers' traits pass the thresholds, and the weight of each vote.
 
-A reviewer passes a trait where its value is above the threshold: a fixed number (PRE: 0.6 of the human exam, or 0.55
+A reviewer passes a trait if its value is above the threshold: a fixed number (PRE: 0.6 of the human exam, or 0.55
 consistency), or the mean over the candidates (Auto-PRE). Weights are equal, the exam's value itself, the mean of the
 traits (Auto-PRE), or log(p / (1 - p)) of a trait (PRE).
 """
@@ -16,14 +16,14 @@ from goldless.errors import MetricError, nearest
 from goldless.metrics.exam_traits import Trait
 
 Threshold = float | Literal["mean"] | None
-"""A number the trait must be above, ``mean`` over the candidates, or None: the trait is only shown."""
+"""A number the trait must exceed, ``mean`` over the candidates, or None: the trait is only shown."""
 Combination = Literal["all", "any"]
 Weighting = Literal["equal", "mean of traits", "trait", "logit"]
 NO_MEAN = 0.55
-"""The limit, PRE's of consistency, where candidates have no mean to be above: one alone, or all of them alike."""
+"""The threshold (PRE's for consistency) where the mean cannot decide: one candidate, or all with equal values."""
 ALIKE = 1e-9
 CLIPPED = 0.01
-"""A share nearer to 0 or 1 than this is taken as this far from it before its logit: no vote weighs infinitely much."""
+"""Shares are clipped this far from 0 and 1 before the logit, so that no vote has infinite weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,33 +34,33 @@ class Candidate:
     traits: Mapping[str, Trait]
     passed: bool
     why: str
-    """What decided, in words."""
+    """The reason, in words."""
     weight: float | None
-    """Of its vote; None: it has none."""
+    """The weight of its vote; None: it has no vote."""
     shortfall: float
-    """How much it lacks in the traits it failed, summed; 0 where it passed."""
+    """The sum of its distances from the thresholds it failed; 0 if it passed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Qualification:
-    """All candidates, and how they were chosen."""
+    """All candidates, and how the panel was chosen."""
 
     candidates: tuple[Candidate, ...]
     thresholds: Mapping[str, float | None]
-    """As numbers; None: the trait did not count."""
+    """Thresholds as numbers; None: the trait did not count."""
     combination: Combination
     weighting: Weighting
     note: str | None = None
-    """Where nobody passed: that, and who came nearest."""
+    """If no reviewer passed: that, and which one was closest."""
 
     @property
     def passed(self) -> tuple[str, ...]:
-        """Who may review."""
+        """The reviewers who passed."""
         return tuple(candidate.reviewer for candidate in self.candidates if candidate.passed)
 
     @property
     def weights(self) -> dict[str, float]:
-        """The weights of those who may."""
+        """The weights of the reviewers who passed."""
         return {c.reviewer: c.weight for c in self.candidates if c.passed and c.weight is not None}
 
 
@@ -72,12 +72,11 @@ def qualify(
     weighting: Weighting = "equal",
     weight_from: str | None = None,
 ) -> Qualification:
-    """Each reviewer's traits against the thresholds.
+    """Compare each reviewer's traits with the thresholds.
 
-    ``traits``: reviewer → name of the trait → its value. ``thresholds`` chooses the traits that count; empty: everybody
-    passes. ``combination``: all of them must be passed, or any. ``weight_from``: the trait whose value is the weight,
-    or goes into the logit. The mean of traits is taken over those of ``thresholds``. A trait that was not measured is
-    not passed.
+    ``traits``: reviewer → name of the trait → its value. ``thresholds`` chooses the traits that count; if empty, every
+    reviewer passes. ``combination``: a reviewer must pass all of them, or any. ``weight_from``: the trait whose value
+    or logit is the weight. The mean of traits is over those of ``thresholds``. A trait that was not measured is failed.
     """
     _check(traits, thresholds, combination, weighting, weight_from)
     limits = {name: _limit(traits, name, threshold) for name, threshold in thresholds.items()}
@@ -94,14 +93,14 @@ def qualify(
         shortfall = 0.0 if passed else sum(lack for lack in lacking.values() if lack is not None)
         why = "; ".join(_words(name, own.get(name), limit) for name, limit in counting.items())
         if unweighed:
-            why = f"{why}; its weight comes from what was not measured of it".removeprefix("; ")
+            why = f"{why}; no weight: its trait was not measured".removeprefix("; ")
         candidates.append(Candidate(reviewer, own, passed, why or "no exam", weight, shortfall))
-    note = None if any(c.passed for c in candidates) else _nobody(candidates)
+    note = None if any(c.passed for c in candidates) else _none_passed(candidates)
     return Qualification(tuple(candidates), limits, combination, weighting, note)
 
 
 def logit_weight(share: float) -> float:
-    """log(p / (1 - p)) with p held within 0.01 and 0.99; negative below one half, which turns votes round."""
+    """log(p / (1 - p)) with p clipped to 0.01 and 0.99; negative below one half, which reverses votes."""
     held = min(1 - CLIPPED, max(CLIPPED, share))
     return math.log(held / (1 - held))
 
@@ -143,9 +142,9 @@ def _words(name: str, trait: Trait | None, limit: float) -> str:
     return f"{name} {trait.value:.4f} {relation} {limit:.4f}"
 
 
-def _nobody(candidates: Sequence[Candidate]) -> str:
+def _none_passed(candidates: Sequence[Candidate]) -> str:
     best = min(candidates, key=lambda candidate: candidate.shortfall)
-    return f"no reviewer passed; nearest: {best.reviewer} ({best.why}). Lower a threshold, or name other candidates"
+    return f"no reviewer passed. Closest: {best.reviewer} ({best.why}). Lower a threshold, or choose other candidates"
 
 
 def _check(
@@ -156,20 +155,22 @@ def _check(
     weight_from: str | None,
 ) -> None:
     if not traits:
-        raise MetricError("no candidate came; name at least one reviewer")
+        raise MetricError("no candidates. Name at least one reviewer")
     if combination not in get_args(Combination):
-        raise MetricError(f"traits are combined by 'all' or 'any', not {combination!r}")
+        raise MetricError(f"combination must be 'all' or 'any', got {combination!r}")
     if weighting not in get_args(Weighting):
         known = get_args(Weighting)
-        raise MetricError(f"a weighting is one of {', '.join(known)}, not {weighting!r}{nearest(weighting, known)}")
+        raise MetricError(f"weighting must be one of {', '.join(known)}, got {weighting!r}{nearest(weighting, known)}")
     measured = {name for own in traits.values() for name in own}
     for name in (*thresholds, *([weight_from] if weight_from else [])):
         if name not in measured:
-            raise MetricError(f"{name} was measured of no candidate{nearest(name, measured)}")
+            raise MetricError(f"{name} was not measured for any candidate{nearest(name, measured)}")
     for name, threshold in thresholds.items():
         if threshold is not None and threshold != "mean" and not isinstance(threshold, (int, float)):
-            raise MetricError(f"the threshold of {name} is a number, 'mean' or None, not {threshold!r}")
+            raise MetricError(f"the threshold of {name} must be a number, 'mean' or None, got {threshold!r}")
     if weighting == "mean of traits" and not thresholds:
-        raise MetricError("weights are the mean of traits, but no trait is named among the thresholds")
+        raise MetricError("weighting 'mean of traits' needs at least one trait in thresholds")
     if weighting in {"trait", "logit"} and weight_from is None and len(thresholds) != 1:
-        raise MetricError(f"with {len(thresholds)} traits, say by weight_from which of them weights come from")
+        raise MetricError(
+            f"weighting {weighting!r} with {len(thresholds)} traits needs weight_from: the trait that gives the weight"
+        )

@@ -1,11 +1,10 @@
-"""Agents in order: by mean score, by win rate, or by Bradley-Terry strength, with intervals over tasks.
+"""Rankings of agents: by mean score, by win rate, or by Bradley-Terry strength, with intervals over tasks.
 
-Bradley-Terry strengths make up for agents that met different opponents, which a win rate does not.
+With Bradley-Terry strengths s, agent i beats agent j with probability 1 / (1 + exp(s_j - s_i)); a tie is half a win.
+Unlike win rates, they adjust for agents that met different opponents.
 
-Bradley-Terry strengths: agent i beats agent j with probability 1 / (1 + exp(s_j - s_i)), and a tie is half a win.
-
-Strengths s are natural log-odds with mean 0. One fit is evalica's. Many fits, for intervals from resampled tasks, are
-done side by side by Newton's method: the likelihood has one maximum, so both give the same.
+Strengths are natural log-odds with mean 0. One fit is evalica's. Many fits, for intervals from resampled tasks, run
+side by side by Newton's method: the likelihood has one maximum, so both give the same.
 """
 
 from __future__ import annotations
@@ -20,6 +19,7 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
 from goldless.metrics.chair import PanelScores, PanelVerdicts, vote_share
 from goldless.statistics.bootstrap import USUAL, Draws, Method, draw_counts, task_intervals
+from goldless.statistics.checks import check_level
 from goldless.statistics.standings import score_table
 
 NEWTON_STEPS = 60
@@ -79,28 +79,28 @@ def has_finite_strengths(wins: FloatArray) -> BoolArray:
 
 
 def why_not_finite(wins: FloatArray, agents: Sequence[str]) -> str | None:
-    """Who always wins or was never met, where strengths are not finite."""
+    """Why strengths are not finite: which agents always win, always lose or were never compared."""
     if len(agents) < 2 or not wins.any():
-        return "no strengths: no two agents have a verdict"
+        return "no strengths: there are no verdicts on pairs"
     if has_finite_strengths(wins[None])[0]:
         return None
     played = (wins + wins.T).sum(axis=1) > 0
     unmet = [agent for agent, has in zip(agents, played, strict=True) if not has]
     if unmet:
-        return f"no finite strengths: no verdict on {', '.join(unmet)}; leave them out"
+        return f"no finite strengths: no verdict on {', '.join(unmet)}. Leave them out"
     always = [agent for agent, lost in zip(agents, wins.sum(axis=0), strict=True) if lost == 0]
     never = [agent for agent, won in zip(agents, wins.sum(axis=1), strict=True) if won == 0]
     who = [f"{', '.join(always)} never lost"] * bool(always) + [f"{', '.join(never)} never won"] * bool(never)
     said = " and ".join(who) or "some agents never lost to the others"
-    return f"no finite strengths: {said}; rank by win rate, or add virtual ties"
+    return f"no finite strengths: {said}. Rank by win rate, or add virtual ties"
 
 
 TIED = 1e-9
 SHARES = {"win rate", "share of votes"}
-"""Units whose numbers lie between 0 and 1, and so do the ends of their intervals."""
+"""Units of scores between 0 and 1; the ends of their intervals are clipped there too."""
 """Scores that differ by no more than this are tied in rank."""
 HALF_TIE = 0.5
-"""Ties added between agents that met, in resamples where somebody always wins or always loses."""
+"""Ties added between agents that met, in resamples where an agent always wins or always loses."""
 ELEMENTS_AT_ONCE = 1 << 20
 
 RankingName = Literal["mean", "win rate", "bradley-terry"]
@@ -109,7 +109,7 @@ RankingMethod = Method | Literal["percentile"]
 
 @dataclass(frozen=True, slots=True)
 class RankedAgent:
-    """One agent's place."""
+    """One agent's rank."""
 
     agent: str
     rank: int | None
@@ -120,9 +120,9 @@ class RankedAgent:
     n_tasks: int
     """Tasks with a score or verdict."""
     asked: int
-    """Ratings, or pairs, that were asked for."""
+    """Number of ratings or pairs requested."""
     used: int
-    """Of these, those that have an answer."""
+    """Number of these with a judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Ranking:
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, agent: str) -> RankedAgent:
-        """The place of one agent."""
+        """The rank of one agent."""
         for one in self.agents:
             if one.agent == agent:
                 return one
@@ -147,7 +147,7 @@ class Ranking:
 
 
 def rank_by_mean(panel: PanelScores | PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
-    """By mean score over tasks; for verdicts on pairs, by the mean weighted share of votes over peers and tasks."""
+    """Rank by mean score over tasks; for verdicts on pairs, by the mean weighted share of votes."""
     if isinstance(panel, PanelScores):
         asked, used = (panel.asked > 0).sum(axis=0), (~np.isnan(panel.score)).sum(axis=0)
         unit = "rating" if panel.normalisation == "raw" else "standard deviations"
@@ -157,7 +157,7 @@ def rank_by_mean(panel: PanelScores | PanelVerdicts, **draws: Unpack[Draws]) -> 
 
 
 def rank_by_win_rate(verdicts: PanelVerdicts, **draws: Unpack[Draws]) -> Ranking:
-    """By the share of peers that an agent beats, a tie counting half, mean over tasks."""
+    """Rank by the share of peers that an agent beats, ties counting half, averaged over tasks."""
     table = _pair_table(verdicts, verdicts.verdict)
     return _by_table("win rate", verdicts.agents, table, _counts(verdicts), "win rate", **draws)
 
@@ -170,15 +170,14 @@ def rank_by_bradley_terry(
     resamples: int = 1_000,
     level: float = 0.95,
 ) -> Ranking:
-    """By Bradley-Terry strength, with percentile intervals over resampled tasks.
+    """Rank by Bradley-Terry strength, with percentile intervals over resampled tasks.
 
-    There is no finite strength where an agent, or a group of them, always wins or always loses against the rest; the
-    notes then say who. ``virtual_ties`` of, say, 0.5 between every two agents that met make it finite.
+    Strengths are not finite where an agent, or a group of agents, always wins or always loses against the rest; the
+    notes then say which. ``virtual_ties`` of, say, 0.5 between every two agents that met make them finite.
     """
     if not (virtual_ties >= 0 and np.isfinite(virtual_ties)):
-        raise MetricError(f"{virtual_ties} virtual ties came; their number is 0 or more")
-    if not 0 < level < 1:
-        raise MetricError(f"a level of {level} came; it lies between 0 and 1, such as 0.95")
+        raise MetricError(f"virtual_ties must be a finite number of at least 0, got {virtual_ties}")
+    check_level(level)
     by_task, tasks = _wins_by_task(verdicts)
     agents = len(verdicts.agents)
     met = _met(by_task.sum(axis=0).reshape(agents, agents))
@@ -196,7 +195,7 @@ def rank_by_bradley_terry(
     drawn, irregular = _refitted(by_task, met, strength, virtual_ties=virtual_ties, seed=seed, resamples=resamples)
     ends = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
     rows = _rows(verdicts.agents, np.vstack([strength, ends]), _tasks_of(verdicts), _counts(verdicts))
-    said = f"{irregular} of {resamples} resamples had no finite solution; half a tie was added to every pair there"
+    said = f"{irregular} of {resamples} resamples had no finite solution; in these, half a tie was added to every pair"
     notes = (said,) if irregular else ()
     return Ranking("bradley-terry", rows, "log-odds", level, "percentile", seed, resamples, notes)
 
@@ -243,7 +242,7 @@ def _pair_table(verdicts: PanelVerdicts, value: FloatArray) -> FloatArray:
 
 
 def _counts(verdicts: PanelVerdicts) -> tuple[IntArray, IntArray]:
-    """Pairs asked and used of each agent."""
+    """Pairs requested and used of each agent."""
     agents = len(verdicts.agents)
     found = []
     for kept in (verdicts.asked > 0, ~np.isnan(verdicts.margin)):

@@ -1,4 +1,4 @@
-"""Metrics of texts alone: no model's evidence, only what a response says beside its peers' or the task's reference."""
+"""Metrics on texts alone: a response compared with its peers' or with the task's reference, without a model."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ Against = Literal["peers", "reference", "nothing"]
 
 
 class TextPairMetric(Protocol):
-    """How near a candidate's text is to a reference's."""
+    """A similarity of a candidate's text to a reference's."""
 
     @property
     def name(self) -> str:
-        """Such as ``rouge-l``."""
+        """The name, such as ``rouge-l``."""
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
 
     @property
     def settings(self) -> Mapping[str, str]:
-        """What tells its numbers from another version's, for the signature."""
+        """Settings and versions that its scores depend on, for the signature."""
 
     def scores(self, pairs: Sequence[tuple[str, str]]) -> list[float | None]:
         """The score of each (candidate, reference); None where it is not defined."""
@@ -38,15 +38,15 @@ class TextPairMetric(Protocol):
 
 @runtime_checkable
 class Fetched(Protocol):
-    """A metric whose files are fetched when they are first needed."""
+    """A metric whose files are downloaded when they are first needed."""
 
     def fetch(self, say: Callable[[str], None]) -> None:
-        """Have the files at hand, saying so where they are fetched now."""
+        """Download the files if needed, and say so."""
 
 
 @dataclass(frozen=True, slots=True)
 class BaselineMetric:
-    """How near a response is to the peers' responses or to the task's reference, or what it is by itself."""
+    """The similarity of a response to its peers' or to the task's reference, or a property of the response alone."""
 
     name: str
     pairs: TextPairMetric
@@ -55,7 +55,7 @@ class BaselineMetric:
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
         return self.pairs.unit
 
     @property
@@ -78,8 +78,8 @@ class BaselineMetric:
         known = [(item, item.task.reference) for item in items if item.task.reference is not None]
         if not known:
             raise MetricError(
-                f"{self.name}: no task has a reference (a column reference of the tasks table). "
-                f"{self.name.partition('[')[0]} alone holds responses against the peers' instead."
+                f"{self.name} needs a column reference in the tasks table; no task has one. "
+                f"Use {self.name.partition('[')[0]} to compare responses with the peers' instead"
             )
         without = [item for item in items if item.task.reference is None]
         return Scores(
@@ -92,8 +92,8 @@ class BaselineMetric:
         keys = [(item, peer) for item in items for peer in item.peers]
         if not keys:
             raise MetricError(
-                f"{self.pairs.name}: no response has a peer to be held against. Score at least two agents, or hold "
-                f"responses against the tasks' own references with {self.pairs.name}[reference]."
+                f"{self.pairs.name}: no response has a peer to compare with. Score at least two agents, or compare "
+                f"responses with the tasks' references: {self.pairs.name}[reference]"
             )
         scores = self.pairs.scores([(item.text, item.peers[peer]) for item, peer in keys])
         rows = [(i.task.task, i.agent, peer, score, None) for (i, peer), score in zip(keys, scores, strict=True)]
@@ -108,23 +108,23 @@ class BaselineMetric:
 
 @dataclass(frozen=True, slots=True)
 class UserMetric:
-    """What somebody else's metric says of whole responses."""
+    """A custom metric on whole responses."""
 
     name: str
     items: ItemMetric
 
     @property
     def unit(self) -> str:
-        """What its numbers are in."""
+        """The unit of its scores."""
         return self.items.unit
 
     @property
     def needs(self) -> Needs:
-        """The responses' texts, with the peers' beside them."""
+        """The responses' texts, together with the peers'."""
         return Needs(texts=True, peers=False)
 
     async def scores(self, given: Given) -> Scores:
-        """The scores of all responses, and what the metric said of those it could not score."""
+        """The scores of all responses, and the metric's messages on those it could not score."""
         items = list(given.items())
         found = await self.items.scores(items)
         problems = Counter(one.problem for one in found if one.problem is not None)
@@ -134,6 +134,6 @@ class UserMetric:
 
 
 def single_scores(items: Sequence[TextItem], scores: Sequence[float | None]) -> pl.DataFrame:
-    """Scores of responses that were looked at one by one."""
+    """A table of scores of single responses."""
     rows = [(i.task.task, i.agent, s, 1, int(s is not None)) for i, s in zip(items, scores, strict=True)]
     return rows_frame(rows, RESPONSES)

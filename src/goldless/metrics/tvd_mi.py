@@ -1,4 +1,4 @@
-"""TVD-MI: how much better than chance a critic tells that two agents' responses belong together.
+"""TVD-MI: how much better than chance a critic recognises that two agents' responses belong together.
 
 For agents i and j on tasks t = 1..n, with the critic's verdict f in [0, 1] on a pair of responses,
 
@@ -12,8 +12,8 @@ estimated from a few shuffles of each task, drawn as derangements, so that S is 
     contrast(t) = f(Y_i^t, Y_j^t) - mean over the shuffles s of t of f(Y_i^t, Y_j^s).
 
 A response's score is the mean over its partners (the paper sums, which grows with their number). By default it is the
-mean of both directions, what the response tells about the partners' and what theirs tell about it: a critic's verdict
-depends on the order of the two, and both orders are asked anyway. One direction alone is there by name.
+mean of both directions, what the response reveals about the partners' and what theirs reveal about it: a critic's
+verdict depends on the order of the two, and both orders are requested anyway. Each direction alone has its own name.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from goldless.evidence import CONTRASTS, number
 from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table
 
 Direction = Literal["both", "given", "about"]
-"""``given``: what a response tells about the partners'. ``about``: what theirs tell about it. ``both``: the mean."""
+"""``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticMetric:
-    """TVD-MI as it was asked for."""
+    """TVD-MI in one or both directions."""
 
     name: str
     direction: Direction = "both"
@@ -95,16 +95,15 @@ def recorded_pairs(recorded: pl.DataFrame) -> pl.DataFrame:
 
 
 def checked_contrasts(table: pl.DataFrame) -> pl.DataFrame:
-    """The contrasts that a study carries, in the columns task, first, second and contrast.
+    """Check a study's recorded contrasts, in the columns task, first, second and contrast.
 
-    An empty or NaN contrast is null: missing. Rows that pair an agent with itself, which some tables carry as zeros,
-    are left out.
+    An empty or NaN contrast is null: missing. Rows that pair an agent with itself, zeros in some tables, are left out.
     """
     for column in CONTRASTS:
         if table.columns and column not in table.columns:
             raise MetricError(
                 f"recorded contrasts have no column {column!r}{nearest(column, table.columns) or '.'} "
-                f"Needed: {', '.join(CONTRASTS)}. Found: {', '.join(table.columns)}."
+                f"Needed: {', '.join(CONTRASTS)}. Found: {', '.join(table.columns)}"
             )
     rows = table.select(*CONTRASTS)
     for column in ("task", "first", "second"):
@@ -117,14 +116,14 @@ def checked_contrasts(table: pl.DataFrame) -> pl.DataFrame:
     repeated = len(rows) - rows.select("task", "first", "second").n_unique()
     if repeated:
         raise MetricError(
-            f"{repeated} of {len(rows)} recorded contrasts repeat the task, first and second of another: "
-            "a table holds the contrasts of one critic on one set of responses"
+            f"{repeated} of {len(rows)} recorded contrasts repeat the task, first and second of another. "
+            "Keep the contrasts of one critic on one set of responses"
         )
     return rows.with_columns(contrast=values)
 
 
 def _check_contrasts(rows: pl.DataFrame, values: pl.Series) -> None:
-    """Refuse what is no number from -1 to 1."""
+    """Refuse contrasts that are not numbers from -1 to 1."""
     given = rows["contrast"]
     there = given.is_not_nan().fill_null(False) if given.dtype.is_float() else given.is_not_null()
     wrong = there & (values.is_null() | ~values.is_between(-1, 1))
@@ -134,8 +133,8 @@ def _check_contrasts(rows: pl.DataFrame, values: pl.Series) -> None:
         place = wrong.arg_true()[0]
         task, first, second, value = rows.row(place)
         raise MetricError(
-            f"task {task}, {first} and {second}: a contrast is a matched verdict less a shuffled one, a number from "
-            f"-1 to 1 or empty where missing, not {value!r}"
+            f"task {task}, {first} and {second}: contrast must be a number from -1 to 1 (matched minus shuffled "
+            f"verdict), or empty where missing, got {value!r}"
         )
 
 
@@ -149,11 +148,11 @@ def response_scores(
 
     ``given`` averages the contrasts with the response as first, ``about`` those with it as second, ``both`` takes the
     mean of these two averages. Missing where an average that is needed has no contrast left: the two directions differ
-    in level, so one does not stand in for the other. ``compared``: the pairs whose agent is to be compared with its
-    peer. Asked and used count contrasts.
+    in level, so one cannot replace the other. ``compared``: the pairs whose agent is to be compared with its peer.
+    ``asked`` and ``used`` count contrasts.
     """
     if direction not in get_args(Direction):
-        raise MetricError(f"the direction is one of {', '.join(get_args(Direction))}, not {direction!r}")
+        raise MetricError(f"direction must be one of {', '.join(get_args(Direction))}, got {direction!r}")
     sides = []
     if direction != "about":
         sides.append(compared(pairs).with_columns(side=pl.lit("given")))
@@ -174,7 +173,7 @@ def response_scores(
 
 
 def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:
-    """How verdicts were read, with how many of them in the other way; ``name``: as they were asked to be."""
+    """How verdicts were read, with the number read another way than requested; ``name``: the requested way."""
     read = Counter(dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows()))
     if name is None:
         return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or "recorded"

@@ -1,6 +1,6 @@
 """Win rates from recorded comparisons by a judge.
 
-A judge that sees two responses prefers one place to the other by several points, so both orders are averaged: an
+A judge that sees two responses prefers one position to the other by several points, so both orders are averaged: an
 agent's score against a peer is the mean of its wins as first and of the peer's losses as first.
 """
 
@@ -25,7 +25,7 @@ class WinMetric:
 
     @property
     def needs(self) -> Needs:
-        """A table that the study carries."""
+        """A recorded table of the study."""
         return Needs(table=self.table)
 
     def scores(self, given: Given) -> Scores:

@@ -68,10 +68,10 @@ def test_a_file_that_is_not_there_is_no_document_and_no_error(tmp_path):
     ("text", "said"),
     [
         ("{", "leaderboard.json cannot be read (JSONDecodeError"),
-        ("[1]", "leaderboard.json holds list, and an object is expected"),
-        ('{"metrics": 3}', "leaderboard.json has another shape than this version of goldless expects (metrics: "),
+        ("[1]", "leaderboard.json must be a JSON object, got list"),
+        ('{"metrics": 3}', "leaderboard.json does not match what this version of goldless expects (metrics: "),
         ('{"metrics": {"m": {}}}', "(metrics.m.ranked.rows: Field required)"),
-        ('{"study": 7, "open": "x"}', "(study: is int, and a text is expected; 1 more)"),
+        ('{"study": 7, "open": "x"}', "(study: must be a text, got int; 1 more)"),
     ],
 )
 def test_what_is_wrong_with_a_document_is_said_with_its_place(tmp_path, text, said):
@@ -90,7 +90,7 @@ def test_metrics_of_agents_and_of_raters_are_told_apart():
 
 
 def test_means_of_pairs_that_are_no_square_are_refused():
-    with pytest.raises(ValueError, match="not a square"):
+    with pytest.raises(ValueError, match="must be a square"):
         PairMeans(agents=("ann", "bob"), means=((None, 1.0),))
 
 

@@ -104,7 +104,7 @@ def test_the_verdict_names_the_leader_its_interval_and_whom_it_is_not_shown_to_b
     one["rows"][0]["better_than"] = ["cy"]
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
     assert "ann leads under gem-raw with 12.50 nats (95\u202f% interval 11.00 to 14.00 on 4 tasks)." in text
-    assert "It is better than 1 of 2 others, and not shown to be better than bob. Nothing is missing." in text
+    assert "It is better than 1 of 2 others, but not significantly better than bob. Nothing is missing." in text
 
 
 def test_the_verdict_says_when_the_leader_beats_all_others(tmp_path):
@@ -117,7 +117,7 @@ def test_the_verdict_says_when_the_leader_beats_all_others(tmp_path):
 def test_an_incomplete_run_is_said_to_be_one(tmp_path):
     document = leaderboard() | {"complete": False, "open": 7}
     text = page_of(write_folder(tmp_path, {"leaderboard": document})).text
-    assert "The run is incomplete: 7 answers left open" in text
+    assert "The run is incomplete: 7 answers missing" in text
 
 
 def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path):
@@ -131,12 +131,12 @@ def test_a_score_that_is_missing_is_said_to_be_and_never_shown_as_zero(tmp_path)
 def test_a_run_that_is_going_on_is_said_to_be(tmp_path):
     progress = {"state": "running", "stage": "scoring", "done": 3, "total": 9}
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(), "progress": progress})).text
-    assert "The run is still going on: scoring 3 of 9." in text
+    assert "The run is still in progress: scoring 3 of 9." in text
 
 
 def test_results_of_two_studies_in_one_folder_are_said_to_be_that(tmp_path):
     documents = {"leaderboard": leaderboard(), "agreement": agreement() | {"fingerprint": "cd" * 32}}
-    assert "The results are of different studies" in page_of(write_folder(tmp_path, documents)).text
+    assert "The results belong to different studies" in page_of(write_folder(tmp_path, documents)).text
 
 
 def test_a_failed_judgement_is_shown_with_its_cause_and_reply(tmp_path):
@@ -146,11 +146,11 @@ def test_a_failed_judgement_is_shown_with_its_cause_and_reply(tmp_path):
     ]
     folder = write_folder(tmp_path, {"review": every_document()["review"]}, failed=rows)
     text = page_of(folder).text
-    assert "An example: unparsable among judgements Task t1 · asked of judge-b I <b>cannot</b> say" in text
+    assert "Example: unparsable among judgements Task t1 · model judge-b I <b>cannot</b> say" in text
 
 
 def test_every_part_of_a_signature_is_explained(whole):
-    assert "The model whose log-probabilities the score is made of." in page_of(whole).text
+    assert "The model whose log-probabilities were used." in page_of(whole).text
 
 
 @pytest.mark.parametrize(
@@ -187,7 +187,7 @@ def test_every_term_that_is_linked_stands_in_the_glossary(whole):
 
 
 def test_a_folder_without_results_is_refused_with_what_is_expected(tmp_path):
-    with pytest.raises(UserError, match=r"holds no results to report.*leaderboard\.json"):
+    with pytest.raises(UserError, match=r"no results to report.*leaderboard\.json"):
         write_report(tmp_path)
 
 
@@ -217,8 +217,8 @@ def test_a_number_that_is_a_text_is_said_to_be_of_another_shape(tmp_path):
     one = board(THREE)
     one["rows"][1]["score"] = "high"
     text = page_of(write_folder(tmp_path, {"leaderboard": leaderboard(**{"gem-raw": one})})).text
-    said = "metrics.gem-raw.ranked.rows.1.score: is str, and a number is expected"
-    assert f"Leaderboard.json has another shape than this version of goldless expects ({said})" in text
+    said = "metrics.gem-raw.ranked.rows.1.score: must be a number, got str"
+    assert f"Leaderboard.json does not match what this version of goldless expects ({said})" in text
 
 
 def test_tables_of_evidence_that_are_broken_are_said_in_the_page(tmp_path):

@@ -261,14 +261,14 @@ def test_how_far_people_agree_is_a_band(tmp_path):
     section = agreement_section(run_of(tmp_path, {"agreement": agreement()}))
     accuracy, spearman = figures(section)
     assert 'class="band"' in str(accuracy.pictures[0])
-    assert "one person against the others" in str(spearman.pictures[0])
+    assert "one person vs the others" in str(spearman.pictures[0])
     assert [row["judge"] for row in rows(accuracy.data[0])][:2] == ["judge-a", "gem-raw"]
 
 
 def test_how_far_people_agree_stands_in_the_table_too(tmp_path):
     accuracy, spearman = figures(agreement_section(run_of(tmp_path, {"agreement": agreement()})))
     told = [rows(figure.data[0])[-1] for figure in (accuracy, spearman)]
-    assert [row["judge"] for row in told] == ["one person against the others"] * 2
+    assert [row["judge"] for row in told] == ["one person vs the others"] * 2
     assert [told[0][key] for key in ("accuracy", "low", "high", "asked")] == ["0.688", "0.656", "0.719", "-"]
     assert [told[1][key] for key in ("value", "low", "high")] == ["0.438", "0.375", "0.500"]
 
@@ -288,7 +288,7 @@ def test_a_bias_is_shown_only_where_the_interval_lies_beside_the_neutral_value(t
     position, flips, gaps = figures(section)
     # 0.625 ± 0.0625 lies above 0.5; 0.53125 ± 0.0625 holds it; of flips nothing is known
     assert [row["said"] for row in rows(position.data[0])] == ["yes", "no"]
-    assert [row["said"] for row in rows(flips.data[0])] == ["cannot be said"]
+    assert [row["said"] for row in rows(flips.data[0])] == ["undecidable"]
     assert str(gaps.pictures[0]).count("+0.13") + str(gaps.pictures[0]).count("+0.12") >= 2
 
 
@@ -333,7 +333,7 @@ def test_a_wording_of_the_users_is_shown_where_the_run_holds_it(tmp_path):
     run = run_of(tmp_path, {"leaderboard": document | {"templates": {"mine@0123": held}}})
     text = str(asked_section(run).blocks)
     assert "Predict it." in text
-    assert text.count("whose text is not in the run") == 1
+    assert text.count("whose text is not stored with the run") == 1
 
 
 def test_signatures_of_scorers_that_were_compared_are_shown(tmp_path):
@@ -345,7 +345,7 @@ def test_signatures_of_scorers_that_were_compared_are_shown(tmp_path):
 def test_the_judge_that_agrees_most_is_named_with_interval_pairs_and_tasks(tmp_path):
     (lead,) = verdict_blocks(run_of(tmp_path, {"agreement": agreement()}))
     text = "".join(part.word if isinstance(part, Term) else str(part) for part in lead.parts)
-    assert "on 0.750 (95\u202f% interval 0.700 to 0.800) of 198 pairs that they decided, on 40 tasks." in text
+    assert "0.750 (95\u202f% interval 0.700 to 0.800) of 198 pairs with a clear human preference, on 40 tasks." in text
 
 
 # --- with results as a run writes them ------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-r"""The formats that tables are written in, every text taken literally: Markdown, LaTeX, the terminal; and badges.
+r"""Output formats of tables, with every text escaped: Markdown, LaTeX, the terminal; and badges.
 
 The LaTeX is in the style of booktabs and compiles with pdfLaTeX and ``\usepackage{booktabs}``. Letters of other scripts
 than Latin stay as they are, so those need what such a text needs anyway: XeLaTeX, LuaLaTeX, or a package for them.
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 Colour = Literal["green", "red", "grey"]
 GROUNDS: dict[Colour, str] = {"green": "#1a7f37", "red": "#b42318", "grey": "#57606a"}
 CHARACTER_WIDTH = 6.6
-"""Of the 11-pixel face, on average; the text is stretched to fit."""
+"""Average width of a letter at 11 pixels; the text is stretched to fit."""
 NEEDS = r"% needs \usepackage{booktabs}"
 LONG = 40
-"""Characters of a text from which its column breaks lines."""
+"""A column with a longer text breaks lines."""
 WIDE = 84
-"""Characters of a table from which it is set smaller."""
+"""A table with longer rows is set in smaller type."""
 SPECIAL = {
     **{ch: f"\\{ch}" for ch in "&%$#_{}"},
     "\\": r"\textbackslash{}",
@@ -83,7 +83,7 @@ SPECIAL = {
 
 
 def markdown_cell(text: str) -> str:
-    """The text on one line: its bars, stars, links and HTML are characters, no markup."""
+    """The text on one line, with Markdown and HTML escaped."""
     line = "".join(ch for ch in " ".join(text.split()) if ch.isprintable())
     marked = re.sub(r"[\\|*]", r"\\\g<0>", html.escape(line, quote=False))
     return marked.replace("](", "]\\(")
@@ -96,7 +96,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 
 
 def code_line(text: str) -> str:
-    """The text as code on one line, whatever backticks it holds."""
+    """The text as code on one line, even if it contains backticks."""
     line = " ".join(text.split())
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
@@ -106,19 +106,19 @@ def code_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without what a terminal takes for a command; line breaks stay."""
+    """The text without terminal control sequences; line breaks stay."""
     return "".join(ch for ch in text.expandtabs(1) if ch.isprintable() or ch == "\n")
 
 
 def plain(text: str, style: str = "") -> Text:
-    """The text taken literally: no markup, no commands to the terminal."""
+    """The text taken literally: no markup, no control sequences."""
     from rich.text import Text  # noqa: PLC0415 - not every table is printed
 
     return Text(printable(text), style)
 
 
 def simple_table(title: str) -> Table:
-    """An empty table in the look that all tables share."""
+    """An empty table in the style of all tables."""
     from rich.box import SIMPLE_HEAD  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
@@ -162,18 +162,18 @@ def _power(sign: str, exponent: str) -> str:
 
 
 def latex_signature(text: str) -> str:
-    """A signature in type of one width, which may break after its bars, commas and plus signs."""
+    """A signature in monospace, with line breaks allowed after bars, commas and plus signs."""
     breaking = re.sub(r"\\textbar\{\}|[,+]", r"\g<0>\\allowbreak{}", latex_text(text))
     return rf"\texttt{{{breaking}}}"
 
 
 def latex_comment(text: str) -> str:
-    """The text as a comment of one line."""
+    """The text as a one-line comment."""
     return "% " + "".join(ch for ch in " ".join(text.split()) if _is_shown(ch))
 
 
 def latex_columns(left: Sequence[bool], widths: Sequence[int]) -> str:
-    """The specification of columns: ``left`` ones hold words, and long ones break lines; others stand right."""
+    """The column specification: ``left`` columns are text, and long ones break lines; others are right-aligned."""
     long = sum(words and width > LONG for words, width in zip(left, widths, strict=True))
     return "".join(
         rf"p{{{0.6 / long:.2f}\linewidth}}" if words and width > LONG else "l" if words else "r"
@@ -182,7 +182,7 @@ def latex_columns(left: Sequence[bool], widths: Sequence[int]) -> str:
 
 
 def latex_length(cell: str) -> int:
-    """About how many characters of a cell are printed."""
+    """Approximate printed length of a cell in characters."""
     return len(re.sub(r"[{}$]", "", re.sub(r"\\[A-Za-z]+(\{\})?|\\.", "x", cell)))
 
 

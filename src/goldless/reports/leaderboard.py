@@ -1,4 +1,4 @@
-"""The leaderboard: agents in order, each with interval, n, what is missing, and whom it beats; and that of raters."""
+"""The leaderboard: agents in order, each with interval, n, missing evidence, and the agents it beats; and of raters."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class LeaderboardRow:
     low: float | None
     high: float | None
     n: int
-    """Tasks the score rests on."""
+    """Number of tasks behind the score."""
     asked: int
     """Pairs that should have been scored."""
     used: int
-    """Pairs that were."""
+    """Pairs that were scored."""
     missing: int
-    """Asked less used."""
+    """Asked minus used."""
     better_than: tuple[str, ...]
-    """Agents it beats on common tasks, corrected for many comparisons."""
+    """Agents it beats on common tasks, corrected for multiple comparisons."""
     note: str | None = None
     """Why there is no interval."""
     between_prompts: float | None = None
-    """Standard deviation of the score between wordings; None: there was one."""
+    """Standard deviation of the score between prompts; None if there was only one."""
 
 
 CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "note")
@@ -47,7 +47,7 @@ CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "no
 
 @dataclass(frozen=True, slots=True)
 class Leaderboard:
-    """Agents by score, highest first, with how the numbers were made."""
+    """Agents by score, highest first, with the settings behind the numbers."""
 
     metric: str
     unit: str
@@ -57,11 +57,11 @@ class Leaderboard:
     signature: str
 
     def to_json(self) -> str:
-        """One JSON object."""
+        """The leaderboard as one JSON object."""
         return json.dumps(asdict(self), ensure_ascii=False, indent=2)
 
     def to_csv(self) -> str:
-        """Comma-separated values; the signature is the last column of every row, so that no row travels without it."""
+        """Comma-separated values; the signature is the last column of every row."""
         columns = tuple(Column(name, name) for name in ("metric", *CSV_NAMES))
         rows = tuple(
             {"metric": self.metric, **asdict(row), "better_than": "; ".join(row.better_than)} for row in self.rows
@@ -73,13 +73,13 @@ class Leaderboard:
         return replace(self.table(), title="").to_markdown()
 
     def to_latex(self) -> str:
-        """A LaTeX table in the style of booktabs; the signature is a comment and stands in the caption."""
+        """A booktabs LaTeX table, with the signature in a comment and in the caption."""
         return self.table(beaten="ranks").to_latex()
 
     def to_rich(self) -> Table:
-        """A table for the terminal, with an interval plot; whom an agent beats is given by rank.
+        """A table for the terminal, with an interval plot; the agents that one beats are given by rank.
 
-        The signature is not in it: print it below, where it may be copied.
+        It does not contain the signature: print that below, so that it can be copied.
         """
         shown = self.table(beaten="ranks")
         table = simple_table(shown.title)
@@ -98,7 +98,7 @@ class Leaderboard:
         return table
 
     def table(self, *, beaten: Literal["names", "ranks"] = "names") -> ReportTable:
-        """What people read of it; ``beaten``: whether those an agent is better than are named or given by rank."""
+        """The table for people; ``beaten``: whether the agents that one beats are given by name or by rank."""
         decimals = self._decimals()
         columns = (
             Column("rank", "#", "count"),
@@ -119,11 +119,11 @@ class Leaderboard:
 
     @property
     def several_prompts(self) -> bool:
-        """Whether scores are means over several wordings."""
+        """Whether scores are means over several prompts."""
         return any(row.between_prompts is not None for row in self.rows)
 
     def _decimals(self) -> int:
-        """Two, three where all scores are small."""
+        """Two, or three if all scores are small."""
         ends = [abs(x) for row in self.rows for x in (row.low, row.high, row.score) if x is not None]
         return 3 if max(ends, default=0.0) < 2 else 2
 
@@ -213,20 +213,20 @@ class RaterRow:
 
     @property
     def excess(self) -> float | None:
-        """What the value has above chance."""
+        """The value minus the chance level."""
         return None if self.value is None or self.null is None else self.value - self.null
 
 
 @dataclass(frozen=True, slots=True)
 class RaterTable:
-    """Raters by criterion, with how the numbers were made."""
+    """Raters by criterion, with the settings behind the numbers."""
 
     metric: str
     signature: str
     rows: tuple[RaterRow, ...]
 
     def table(self) -> ReportTable:
-        """What people read of it."""
+        """The table for people."""
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         rows = tuple({**asdict(row), "excess": row.excess} for row in self.rows)
         return ReportTable(title, RATER_COLUMNS, rows, self.signature)
@@ -236,7 +236,7 @@ class RaterTable:
         return replace(self.table(), title="").to_markdown()
 
     def to_latex(self) -> str:
-        """A LaTeX table in the style of booktabs; the signature is a comment and stands in the caption."""
+        """A booktabs LaTeX table, with the signature in a comment and in the caption."""
         return self.table().to_latex()
 
     def to_csv(self) -> str:

@@ -45,17 +45,16 @@ Kind = Literal[
     "shares",
     "fraction",
 ]
-"""``name``: a text that somebody else chose, such as an agent's. ``figure``: a text, or a number as it is, that stands
-on the right. ``large``: thousands, millions or billions, such as 4.2M. ``interval``: two numbers. ``shares``: two
-shares of the number they belong to, shown in per cent of it. ``fraction``: two counts, such as 3/40. ``signed``: a plus
-sign is shown."""
+"""``name``: a text from the data, such as an agent. ``figure``: a text, or an unformatted number, right-aligned.
+``large``: thousands, millions or billions, such as 4.2M. ``interval``: two numbers. ``shares``: two factors of a
+number, shown as per cent changes. ``fraction``: two counts, such as 3/40. ``signed``: with a plus sign."""
 BRACKETED = ("interval", "signed interval", "shares")
 PAIRS = (*BRACKETED, "fraction")
 SINGLE: dict[str, Kind] = {"interval": "number", "signed interval": "signed", "shares": "number", "fraction": "count"}
-"""What one of two values is on its own."""
+"""The kind of each single value of a kind with two."""
 LARGE = ((1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k"))
 LEAST_WIDTH = 12
-"""Of a column of words in the terminal, where they need it: the rest is folded."""
+"""Minimum width of a text column in the terminal, if needed; longer text wraps."""
 MINUS = "\u2212"
 
 
@@ -64,34 +63,34 @@ class Column:
     """One column of a table."""
 
     name: str
-    """Its name in CSV and JSON, and where its values are found; of an interval the two names, by a space."""
+    """The key of its values, also its name in CSV and JSON; for an interval two names, separated by a space."""
     heading: str
     kind: Kind = "text"
     absent: str | None = None
-    """What stands for a value that is not there; None: a dash, and in a page the word missing."""
+    """Placeholder for a missing value; None: a dash, and in a page the word missing."""
     decimals: int = 4
-    """Of numbers and intervals."""
+    """Decimals of numbers and intervals."""
     least: int | None = None
-    """Characters it has at least in the terminal."""
+    """Minimum width in characters in the terminal."""
     wide: bool = False
-    """Left out in the terminal and on paper, where there is no room for everything."""
+    """Left out in the terminal and on paper, to save space."""
     reason: str = ""
-    """Name of the value that says why there is none; where it is there, it stands for what is absent."""
+    """Key of the reason for a missing value; if there is one, it is shown instead of the placeholder."""
     between: str = " … "
-    """What stands between the ends of an interval."""
+    """Separator between the ends of an interval."""
 
     @property
     def names(self) -> list[str]:
-        """Where its values are found."""
+        """The keys of its values."""
         return self.name.split() if self.kind in PAIRS else [self.name]
 
     @property
     def left(self) -> bool:
-        """Whether it holds words."""
+        """Whether it is a text column, left-aligned."""
         return self.kind in {"text", "name"}
 
     def text(self, row: Mapping[str, Any]) -> str:
-        """The cell as people read it."""
+        """The cell as text."""
         parts = self._parts(row)
         if parts is None:
             return str(row.get(self.reason) or ("-" if self.absent is None else self.absent))
@@ -108,7 +107,7 @@ class Column:
 
     @property
     def single(self) -> list[Column]:
-        """One column a value, as a page has them, where each can be sorted by."""
+        """One column per value, so that each can be sorted by in a page."""
         if self.kind not in PAIRS:
             return [self]
         low = f"{self.heading.removesuffix('interval').strip()} low".strip()
@@ -127,7 +126,7 @@ class Column:
         return typeset(self._number(value, ","))
 
     def _parts(self, row: Mapping[str, Any]) -> list[str] | None:
-        """Its values as texts; None: one of them is not there."""
+        """Its values as texts; None if one of them is missing."""
         found = [row.get(name) for name in self.names]
         values = [value for value in found if value is not None]
         if len(values) < len(found):
@@ -151,24 +150,24 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """Rows of values by the names of the columns, with how they were made."""
+    """Rows of values by column name, with notes and signature."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Mapping[str, Any], ...]
     signature: str = ""
     notes: tuple[str, ...] = ()
-    """What a reader must know, a sentence each, to be said below the table."""
+    """Sentences to print below the table."""
     apart: int = 0
-    """How many of the last rows sum up the others: they are set off."""
+    """Number of summary rows at the end, which are set off."""
 
     @property
     def narrow(self) -> tuple[Column, ...]:
-        """The columns for which there is room in the terminal and on paper."""
+        """The columns shown in the terminal and on paper."""
         return tuple(column for column in self.columns if not column.wide)
 
     def to_rich(self) -> Table:
-        """A table for the terminal; print notes and signature below it, where they may be copied."""
+        """A table for the terminal; print notes and signature below it, so that they can be copied."""
         table = simple_table(self.title)
         for column in self.narrow:
             longest = max([len(column.heading), *(len(column.text(row)) for row in self.rows)])
@@ -187,18 +186,18 @@ class ReportTable:
         return table
 
     def to_markdown(self) -> str:
-        """A Markdown table under its title, with notes and signature below it."""
+        """A Markdown table with title above, notes and signature below."""
         heading = [f"### {markdown_cell(self.title)}", ""] if self.title else []
         below = [*map(markdown_cell, self.notes), *([code_line(self.signature)] if self.signature else [])]
         return "\n".join([*heading, *self.markdown_lines(), *(f"\n{line}" for line in below), ""])
 
     def markdown_lines(self) -> list[str]:
-        """The lines of the Markdown table alone."""
+        """The lines of the Markdown table without title and notes."""
         rows = ([column.text(row) for column in self.columns] for row in self.rows)
         return markdown_table([column.heading for column in self.columns], rows)
 
     def to_latex(self) -> str:
-        """A floating table in the style of booktabs; the signature is a comment and stands in the caption."""
+        """A floating booktabs table, with the signature in a comment and in the caption."""
         header = [column.heading for column in self.narrow]
         rows = [[column.latex(row) for column in self.narrow] for row in self.rows]
         widths = [max(map(latex_length, column)) for column in zip(header, *rows, strict=True)]
@@ -226,7 +225,7 @@ class ReportTable:
         return f"{latex_text(said)}.{below}"
 
     def to_csv(self) -> str:
-        """Comma-separated values as they are, the signature in every row."""
+        """Comma-separated unformatted values, with the signature in every row."""
         names = [name for column in self.columns for name in column.names]
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
@@ -237,12 +236,12 @@ class ReportTable:
 
 
 def typeset(written: str) -> str:
-    """A written number with a real minus sign, and no sign before zero."""
+    """A formatted number with a real minus sign, and no sign before zero."""
     return (written if re.search("[1-9]", written) else written.lstrip("+-")).replace("-", MINUS)
 
 
 def usd_text(usd: float) -> str:
-    """An amount of US dollars: cents where there are less than a hundred, more digits where there are few cents."""
+    """An amount of US dollars: with cents below a hundred, with more digits below a few cents."""
     if usd >= 100:
         return f"{usd:,.0f}"
     return f"{usd:.2f}" if usd == 0 or usd >= 0.1 else f"{usd:.2g}"
@@ -257,7 +256,7 @@ def large_text(number: float) -> str:
 
 
 def seconds_text(seconds: float) -> str:
-    """A time in its usual unit."""
+    """A duration in a suitable unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -1,1 +1,1 @@
-"""Result documents: what a run folder's JSON files hold, as types that writers, report and viewer share."""
+"""Result documents: the JSON files of a run folder, as types that writers, report and viewer share."""

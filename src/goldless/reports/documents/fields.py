@@ -1,4 +1,4 @@
-"""What documents are made of, and how one is read: validated once, and where it is wrong told in one sentence."""
+"""Fields of result documents, and reading a document: validated once, with problems reported in one sentence."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PlainValidator, ValidationError, model_validator
 
 LARGEST = 1e18
-"""Numbers beyond it, and those that are none, are taken for missing."""
+"""Larger numbers, infinities and NaN count as missing."""
 
 
 def _text(value: object) -> str:
     # a plain check: half a surrogate pair is a text too, and pydantic's own refuses it
     if not isinstance(value, str):
-        raise ValueError(f"is {type(value).__name__}, and a text is expected")  # noqa: TRY004 - pydantic's way
+        raise ValueError(f"must be a text, got {type(value).__name__}")  # noqa: TRY004 - pydantic's way
     return value
 
 
@@ -24,7 +24,7 @@ def _number(value: object) -> float | None:
     if value is None:
         return None
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"is {type(value).__name__}, and a number is expected")  # noqa: TRY004
+        raise ValueError(f"must be a number, got {type(value).__name__}")  # noqa: TRY004
     try:
         found = float(value)
     except OverflowError:  # more digits than a float can hold
@@ -40,15 +40,15 @@ Text = Annotated[str, PlainValidator(_text)]
 Number = Annotated[float | None, BeforeValidator(_number)]
 """None: missing."""
 Level = Annotated[float, Field(gt=0, lt=1)]
-"""Of confidence."""
+"""A confidence level."""
 Count = Annotated[int, BeforeValidator(_count)]
 Texts = tuple[Text, ...]
 EMPTY: dict[str, Any] = {}
-"""A field that is an object and may be left out; every document gets its own copy."""
+"""The default of an optional object; every document gets its own copy."""
 
 
 class Part(BaseModel):
-    """An object in a document. All its fields are kept, those too that only stand in tables; null is a default."""
+    """An object in a document. All fields are kept, even those that only tables use; null means the default."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
 
@@ -61,11 +61,11 @@ class Part(BaseModel):
         return {name: value for name, value in data.items() if value is not None or name in required}
 
     def get(self, name: str, /) -> Any:
-        """The field of that name, as a row of a table gives it; None: there is none."""
+        """The field of that name, None if there is none: the protocol of table rows."""
         return getattr(self, name, None)
 
     def cells(self, **more: Any) -> dict[str, Any]:
-        """Its fields by name, and more beside them: a row of a table."""
+        """Its fields by name, plus additional ones: a row of a table."""
         return {**dict(self), **more}
 
 
@@ -82,9 +82,9 @@ class Result(Part):
 
     study: Text = ""
     fingerprint: Text = ""
-    """SHA-256 of the study's tasks and responses; empty: not told."""
+    """SHA-256 of the study's tasks and responses; empty: unknown."""
     complete: bool = True
-    """Whether another run of the same command would find nothing left to ask."""
+    """Whether everything requested was collected, so that running the command again would change nothing."""
     level: Level = 0.95
     signature: Text = ""
     notes: Texts = ()
@@ -95,25 +95,25 @@ Found = TypeVar("Found", bound=Part)
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Why a file that is there could not be read as a document."""
+    """Why an existing file could not be read as a document."""
 
     file: str
     reason: str
     is_object: bool = False
-    """Whether it holds a JSON object, of another shape than this version expects."""
+    """Whether it is a JSON object, but with fields that this version does not expect."""
 
     def __str__(self) -> str:
-        """In a sentence, without its full stop."""
+        """A sentence without its full stop."""
         if not self.is_object:
             return f"{self.file} {self.reason}"
         return (
-            f"{self.file} has another shape than this version of goldless expects ({self.reason}). It may come from an "
-            "older or newer version: run it again to have it shown"
+            f"{self.file} does not match what this version of goldless expects ({self.reason}). It may come from an "
+            "older or newer version. Run the command again to recreate it"
         )
 
 
 def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
-    """The document in a file; None where there is no such file."""
+    """The document in a file; None if the file does not exist."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -121,7 +121,7 @@ def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
     except (OSError, ValueError, RecursionError) as error:
         return Unreadable(path.name, f"cannot be read ({type(error).__name__}: {error})")
     if not isinstance(data, dict):
-        return Unreadable(path.name, f"holds {type(data).__name__}, and an object is expected")
+        return Unreadable(path.name, f"must be a JSON object, got {type(data).__name__}")
     try:
         return kind.model_validate(data)
     except ValidationError as error:
@@ -129,7 +129,7 @@ def read_document(path: Path, kind: type[Found]) -> Found | Unreadable | None:
 
 
 def read_rows(path: Path, kind: type[Found]) -> tuple[Found, ...] | Unreadable:
-    """The rows of a JSONL file that are of this kind; none where there is no such file."""
+    """The valid rows of a JSONL file; empty if the file does not exist."""
     try:
         rows = [json.loads(line) for line in path.read_text(encoding="utf-8").split("\n") if line.strip()]
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The documents that say how far numbers can be trusted: crash test, agreement, bias, cost, consistency."""
+"""Documents about how far to trust the numbers: crash test, agreement, bias, cost, consistency."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from goldless.reports.documents.fields import EMPTY, LARGEST, Bounded, Count, Le
 
 
 class PerturbationNote(Part):
-    """What one change to responses did to a metric."""
+    """The effect of one change to responses on a metric."""
 
     perturbation: Text
     must: Text = ""
@@ -45,7 +45,7 @@ class CrashTestDocument(Result):
 
 
 class LabelCountsNote(Part):
-    """What people said."""
+    """Counts of human labels."""
 
     raters: Count = 0
     ratings: Count = 0
@@ -56,7 +56,7 @@ class LabelCountsNote(Part):
 
 
 class AccuracyNote(Bounded):
-    """Share of decided pairs on which a judge agrees with people."""
+    """Share of decided pairs where a judge agrees with people."""
 
     accuracy: Number = None
     used: Count = 0
@@ -72,7 +72,7 @@ class CorrelationNote(Bounded):
 
 
 class JudgeNote(Part):
-    """One judge held against people."""
+    """One judge compared with people."""
 
     name: Text
     kind: Text = ""
@@ -90,14 +90,14 @@ class AlphaNote(Bounded):
 
 
 class ValueNote(Bounded):
-    """How far people agree as judges of people: a share of pairs, or a mean over tasks."""
+    """How well people agree with each other, measured like a judge: a share of pairs, or a mean over tasks."""
 
     value: Number = Field(default=None, validation_alias=AliasChoices("value", "mean"))
     n: Count | None = None
 
 
 class RaterNote(Part):
-    """One rater held against the others; of the ceiling, all of them."""
+    """One rater compared with the others, or the mean over all raters."""
 
     rater: Text = "a rater, the rest"
     accuracy: ValueNote | None = None
@@ -105,7 +105,7 @@ class RaterNote(Part):
 
 
 class CeilingNote(RaterNote):
-    """How far people agree with each other."""
+    """How well people agree with each other."""
 
     source: Text | None = None
     alpha: AlphaNote | None = None
@@ -114,7 +114,7 @@ class CeilingNote(RaterNote):
 
 
 class CriterionNote(Part):
-    """All judges held against the labels of one criterion."""
+    """All judges compared with the labels of one criterion."""
 
     criterion: Text | None = None
     labels: LabelCountsNote = LabelCountsNote()
@@ -144,7 +144,7 @@ class BiasNote(Bounded):
     value: Number = None
     neutral: Number = None
     shown: bool | None = None
-    """None: it cannot be said."""
+    """None: undecidable."""
     pair: tuple[Text, Text] | None = None
 
 
@@ -167,21 +167,21 @@ class BiasDocument(Result):
 
 
 class CostNote(Part):
-    """What one model costs for one metric, or for all metrics of a run."""
+    """The cost of one model for one metric, or for all metrics of a run."""
 
     metrics: Texts = ()
     scaled: Part = Part()
-    """What the same would cost on more tasks."""
+    """Estimated cost on more tasks."""
 
 
 class HeldOutNote(Part):
-    """The same choice on tasks it was not made on."""
+    """The same panel on tasks that it was not chosen on."""
 
     accuracy: Number = None
 
 
 class PanelCostNote(Bounded):
-    """Reviewers with an equal vote: what they cost, and how far they agree with people."""
+    """A panel of reviewers with equal votes: cost, and agreement with people."""
 
     reviewers: Texts
     accuracy: Number = None
@@ -190,12 +190,12 @@ class PanelCostNote(Bounded):
 
     @property
     def name(self) -> str:
-        """Its members, joined."""
+        """Its reviewers, joined."""
         return " + ".join(self.reviewers)
 
 
 class PanelsNote(Part):
-    """What accuracy costs."""
+    """Panels by accuracy and cost."""
 
     by_size: tuple[PanelCostNote, ...] = ()
     frontier: tuple[PanelCostNote, ...] = ()
@@ -220,7 +220,7 @@ class CostDocument(Result):
 
 
 class ScorerAgreementNote(Bounded):
-    """One coefficient of a metric's scores under two scorers."""
+    """One correlation between a metric's scores under two scorers."""
 
     metric: Text
     first: Text

@@ -1,4 +1,4 @@
-"""The documents of scores, reviews and GRE-bench editions, and what a run notes of itself."""
+"""Documents of scores, reviews and GRE-bench editions, and what a run records about itself."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from goldless.templates import FIELDS, TEMPLATES, Template
 
 
 class ModelNote(Part):
-    """A model that was asked."""
+    """A model that was called."""
 
     provider: Text = ""
     name: Text = ""
@@ -21,7 +21,7 @@ class ModelNote(Part):
 
 
 class CanaryNote(Part):
-    """What canaries found of a scorer."""
+    """Results of the canaries of a scorer."""
 
     copied_nats: Number = None
     shuffled_nats: Number = None
@@ -36,12 +36,12 @@ class AgentScore(Bounded):
     group: Text | None = None
     score: Number = None
     n: Count = 0
-    """Tasks the score rests on."""
+    """Number of tasks behind the score."""
     asked: Count = 0
     used: Count = 0
     missing: Count = 0
     better_than: Texts | None = None
-    """None: the document does not say who is better than whom."""
+    """None: the document has no comparisons."""
     note: Text | None = None
     between_prompts: Number = None
 
@@ -57,7 +57,7 @@ class AgentComparison(Part):
 
 
 class TaskInfluence(Part):
-    """What leaving one task out does to an agent's mean."""
+    """Effect of leaving one task out on an agent's mean."""
 
     agent: Text
     task: Text
@@ -75,12 +75,12 @@ class PairMeans(Part):
     @model_validator(mode="after")
     def _square(self) -> Self:
         if any(len(line) != len(self.agents) for line in (self.means, *self.means)):
-            raise ValueError("means are not a square of the agents")
+            raise ValueError("means must be a square matrix over agents")
         return self
 
     @property
     def values(self) -> list[float]:
-        """The means that are there."""
+        """All means that are not missing."""
         return [value for line in self.means for value in line if value is not None]
 
 
@@ -119,7 +119,7 @@ class FindingNote(Part):
 
 
 class RankedMetric(Bounded):
-    """A metric that ranks agents. Its own interval is that of the difference between two groups, if any."""
+    """A metric that ranks agents. Its own interval is for the difference between two groups, if any."""
 
     unit: Text = "score"
     level: Level = 0.95
@@ -146,8 +146,8 @@ class RankedMetric(Bounded):
     def counts_pairs(self) -> bool:
         """Whether asked, used and missing count pairs of responses; else they count responses.
 
-        A signature says what single responses are held against. Metrics of the user's do not say so: of theirs,
-        responses are counted where scores were used and no pair has one.
+        A signature says what single responses are compared with. Custom metrics do not say so: for them, responses are
+        counted if scores were used and no pair has one.
         """
         parts = self.signature.split("|")
         if "against:nothing" in parts or "against:reference" in parts:
@@ -156,7 +156,7 @@ class RankedMetric(Bounded):
 
 
 class Information(Part):
-    """How much labels tell about each other, beside what chance would give: of one rater, or over all pairs."""
+    """Information shared between labels, and its chance level: of one rater, or over all pairs."""
 
     rater: Text = "mean over pairs of raters"
     value: Number = None
@@ -165,7 +165,7 @@ class Information(Part):
 
 
 class RaterMetric(Part):
-    """A metric of raters, by criterion."""
+    """A metric that scores raters, by criterion."""
 
     signature: Text = ""
     criteria: dict[Text, Information]
@@ -201,37 +201,37 @@ class LeaderboardDocument(Result):
         return {name: found for name, found in self.metrics.items() if isinstance(found, RankedMetric)}
 
     def template(self, name: str | None, source: str) -> Template | None:
-        """The template of that name: one of ours, or one from that source, whose words the run holds."""
+        """The template of that name: a built-in one, or one stored with the run, labelled with ``source``."""
         if name in TEMPLATES:
             return TEMPLATES[name]
-        held = self.templates.get(name or "", {})
-        if not all(isinstance(held.get(field), str) for field in FIELDS):
+        stored = self.templates.get(name or "", {})
+        if not all(isinstance(stored.get(field), str) for field in FIELDS):
             return None
-        return Template(name=name or "", source=source, **{field: held[field] for field in FIELDS})
+        return Template(name=name or "", source=source, **{field: stored[field] for field in FIELDS})
 
 
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
 class TraitNote(Bounded):
-    """What a reviewer showed in one part of the exam."""
+    """A reviewer's result in one part of the exam."""
 
     value: Number = None
     n: Count = 0
     threshold: Number = None
     difference: Number = None
-    """Where it is there, the interval is of this difference and not of the value."""
+    """If given, the interval is for this difference, not for the value."""
     note: Text | None = None
 
     @property
     def ends(self) -> dict[str, float | None]:
-        """The interval of the value; none where the interval is of a difference."""
+        """The interval of the value; None if the interval is for a difference."""
         own = self.difference is None
         return {"low": self.low if own else None, "high": self.high if own else None}
 
 
 class PeopleAgreement(Part):
-    """How far a reviewer or a panel agrees with people; nothing where there are no labels."""
+    """How well a reviewer or a panel agrees with people; empty without labels."""
 
     accuracy: Number = None
     accuracy_low: Number = None
@@ -271,7 +271,7 @@ class RankedAgent(Bounded):
 
     @property
     def missing(self) -> int:
-        """Asked less used."""
+        """Asked minus used."""
         return self.asked - self.used
 
 
@@ -284,7 +284,7 @@ class RankingNote(Part):
 
 
 class ReviewSettings(Part):
-    """How reviewers were asked."""
+    """Settings of the reviewers."""
 
     task_description: Text = ""
     descriptions: dict[Text, Text] = EMPTY
@@ -309,23 +309,23 @@ class ReviewDocument(Result):
 
 
 class WrittenNote(Part):
-    """How far an agent came with its reviews."""
+    """How many reviews an agent has written."""
 
     agent: Text
     written: Count = 0
     missing: dict[Text, Count] = EMPTY
     flags: dict[Text, Count] = EMPTY
     noticed: Texts | None = None
-    """None: results of before say it by ``flags`` alone."""
+    """None: older results have only ``flags``."""
 
 
 class ClockNote(Part):
-    """Who cannot have seen which papers."""
+    """Which agents cannot have seen which papers."""
 
     common: Texts = ()
     agents: tuple[Part, ...] = ()
     scores: tuple[Part, ...] = ()
-    """Of agents on the papers of a scope."""
+    """Scores of agents on the papers of a scope."""
     level: Level = 0.9
     scope_signatures: dict[Text, dict[Text, Text]] = EMPTY
     notes: Texts = ()
@@ -346,7 +346,7 @@ class EditionDocument(Part):
 
 
 class SpendingNote(Part):
-    """What the calls of one model came to."""
+    """Calls, tokens and cost of one model."""
 
     model: Text = ""
     calls: Count | None = None
@@ -356,7 +356,7 @@ class SpendingNote(Part):
 
 
 class MadeNote(Part):
-    """When one verb made its results, and what they cost."""
+    """When one verb wrote its results, and what they cost."""
 
     at: Text = ""
     spending: tuple[SpendingNote, ...] = ()
@@ -372,7 +372,7 @@ class MadeByDocument(Result):
 
 
 class ProgressDocument(Part):
-    """``progress.json``: how far a run is."""
+    """``progress.json``: the progress of a run."""
 
     state: Text = "unknown"
     stage: Text = ""
@@ -386,7 +386,7 @@ class ProgressDocument(Part):
 
     @property
     def share(self) -> float | None:
-        """Done of total, between 0 and 1; None: not known."""
+        """Done of total, between 0 and 1; None if unknown."""
         if self.done is None or not self.total:
             return None
         return min(1.0, max(0.0, self.done / self.total))

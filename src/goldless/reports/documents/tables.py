@@ -1,4 +1,4 @@
-"""The tables that people read of documents: of a review, and of agreement with people."""
+"""Tables made from documents: of a review, and of agreement with people."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from goldless.reports.documents.scores import PanelNote, RankingNote, ReviewDocument, ReviewerNote, TraitNote
 
 Data = Mapping[str, Any]
-"""A review, or the results on one criterion of agreement, as ``review.json`` and ``agreement.json`` hold them."""
+"""A review, or agreement on one criterion, as in ``review.json`` and ``agreement.json``."""
 SHOWN = {"spearman": "Spearman", "kendall_tau_b": "tau-b", "kendall_tau_a": "tau-a"}
 OVER = {"tasks": "tasks", "responses": "all", "agents": "agents"}
 MANY = 20
-"""More comparisons than this are shown for the best judge only."""
+"""With more comparisons than this, only those with the best judge are shown."""
 
 
 def _interval(level: float) -> str:
@@ -35,7 +35,7 @@ def _review(data: Data) -> ReviewDocument:
 
 
 def review_tables(data: Data, *, level: float) -> list[ReportTable]:
-    """The exam report, then every ranking; what the panel agrees with people on stands below the last."""
+    """The exam report, then every ranking; the panel's agreement with people is a note below the last."""
     review = _review(data)
     tables = [_exam_table(review)]
     for i, (name, ranking) in enumerate(review.rankings.items(), 1):
@@ -45,7 +45,7 @@ def review_tables(data: Data, *, level: float) -> list[ReportTable]:
 
 
 def _exam_table(review: ReviewDocument) -> ReportTable:
-    """One row a reviewer and trait: its value with interval and n, the limit; the weight of its vote, agreement."""
+    """One row per reviewer and trait: value with interval and n, limit, weight of the vote, agreement."""
     judged = any(row.accuracy is not None for row in review.reviewers)
     columns = (
         Column("reviewer", "reviewer", least=8),
@@ -74,7 +74,7 @@ def _exam_row(row: ReviewerNote, name: str, trait: TraitNote | None) -> dict[str
 def _ranking_table(
     ranking: RankingNote, name: str, *, level: float, signature: str, notes: tuple[str, ...]
 ) -> ReportTable:
-    """One row an agent."""
+    """One row per agent."""
     columns = (
         Column("ranking", "ranking", wide=True),
         Column("rank", "#", "count"),
@@ -143,7 +143,7 @@ def _criterion(data: Data) -> CriterionNote:
 
 
 def judge_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row a judge: its accuracy on the pairs that people decided."""
+    """One row per judge: its accuracy on decided pairs."""
     found = _criterion(data)
     labels = found.labels
     columns = (
@@ -163,7 +163,7 @@ def judge_table(data: Data, name: str, *, level: float, signature: str) -> Repor
 
 
 def correlation_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row a judge and what a correlation is over."""
+    """One row per judge and level of aggregation."""
     columns = [Column("judge", "judge"), Column("over", "over")]
     for coefficient, shown in SHOWN.items():
         columns += [
@@ -179,14 +179,12 @@ def correlation_table(data: Data, name: str, *, level: float, signature: str) ->
                     key = one.coefficient
                     row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
             rows.append(row)
-    title = (
-        f"Rank correlations with the raters' medians{name}: mean over tasks, over all responses, over the agents' means"
-    )
+    title = f"Rank correlations with the raters' medians{name}: mean over tasks, over all responses, over agents' means"
     return ReportTable(title, tuple(columns), tuple(rows), signature)
 
 
 def ceiling_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """What people agree with each other on."""
+    """How well people agree with each other."""
     ceiling = _criterion(data).ceiling
     columns = (
         Column("people", "people"),
@@ -211,14 +209,14 @@ def ceiling_table(data: Data, name: str, *, level: float, signature: str) -> Rep
 
 
 def comparison_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:
-    """One row for each two judges and statistic; where they are many, the most accurate judge against the others."""
+    """One row per pair of judges and statistic; if there are many, only pairs with the most accurate judge."""
     found, best = _criterion(data), ""
     shown = found.comparisons
     if len(shown) > MANY:
         first = max(
             found.judges, key=lambda judge: -1.0 if judge.accuracy.accuracy is None else judge.accuracy.accuracy
         )
-        best = f"; {first.name}, the most accurate, only: all are in the CSV and JSON"
+        best = f"; only {first.name}, the most accurate; see CSV and JSON for all"
         shown = tuple(one for one in shown if first.name in {one.get("first"), one.get("second")})
     columns = (
         Column("statistic", "of"),
@@ -231,7 +229,7 @@ def comparison_table(data: Data, name: str, *, level: float, signature: str) -> 
         Column("n", "n", "figure"),
     )
     rows = tuple(one.cells() for one in shown)
-    return ReportTable(f"First less second, on what both judged{name}{best}", columns, rows, signature)
+    return ReportTable(f"First minus second, on what both judged{name}{best}", columns, rows, signature)
 
 
 def _person(found: RaterNote) -> dict[str, Cell]:

@@ -1,4 +1,4 @@
-"""The report: one HTML file made of whatever results a run folder holds."""
+"""The report: one HTML file with all results of a run folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a section is made of: paragraphs, tables, figures, folds. The template alone turns them into a page."""
+"""Building blocks of a section: paragraphs, tables, figures, folds. Only the template turns them into HTML."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
     from goldless.reports.html.run_results import RunResults
 
 LONG = 40
-"""Characters from which a cell needs a broad column: a sentence, or a word that must be broken."""
+"""A longer text, or one with a longer word, needs a wide column."""
 
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A name that somebody else chose, set apart from our words."""
+    """A name from the data, set apart from our own text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A word that the glossary explains."""
+    """A term that the glossary explains."""
 
     key: str
     word: str = ""
@@ -42,10 +42,10 @@ Words = str | tuple[Inline, ...]
 
 
 class Row(Protocol):
-    """Values by the names of columns: a dictionary, or a part of a document."""
+    """Values by column name: a dictionary, or a part of a document."""
 
     def get(self, name: str, /) -> Any:
-        """The value of that name; None: there is none."""
+        """The value of that name; None if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Heading:
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """A text as it is, such as a signature or a prompt."""
+    """Preformatted text, such as a signature or a prompt."""
 
     text: str
 
@@ -79,7 +79,7 @@ class Bullets:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table, sortable in the page."""
+    """A table that readers can sort."""
 
     caption: Words
     columns: Sequence[Column]
@@ -91,19 +91,19 @@ class Figure:
     """A chart with its data."""
 
     slug: str
-    """Of the files it is saved as: our own word, never a name from the data."""
+    """Name of the files it is saved as; never a name from the data."""
     title: Words
     caption: Words
     pictures: Sequence[Markup]
-    """The chart; where it has another width on a small screen, that too."""
+    """The chart, and optionally a narrow version for small screens."""
     data: Sequence[Table]
     unfolded: bool = False
-    """Whether the data are shown at once."""
+    """Whether the data table is open at first."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fold:
-    """What is there for those who open it."""
+    """Details that readers can open."""
 
     summary: Words
     blocks: Sequence[Block]
@@ -122,7 +122,7 @@ class Section:
 
 
 def section(slug: str, title: str) -> Callable[[Callable[[RunResults], Iterable[Block]]], SectionMaker]:
-    """A section of what a function makes of a run: None where it makes nothing."""
+    """Decorator: turn a function that yields blocks into a section; None if it yields nothing."""
 
     def decorated(make: Callable[[RunResults], Iterable[Block]]) -> SectionMaker:
         @functools.wraps(make)
@@ -149,7 +149,7 @@ def note(*parts: Inline) -> Paragraph:
 
 
 def warning(*parts: Inline) -> Paragraph:
-    """A paragraph that says what is wrong or missing."""
+    """A paragraph about something wrong or missing."""
     return Paragraph(parts, style="warning")
 
 
@@ -160,12 +160,12 @@ def sentence(text: object) -> str:
 
 
 def remarks(texts: Iterable[str]) -> tuple[Paragraph, ...]:
-    """The remarks of a document, a sentence each."""
+    """The remarks of a document, one sentence each."""
     return tuple(note(sentence(text)) for text in texts)
 
 
 def listed(names: Sequence[str], most: int = 6) -> tuple[Inline, ...]:
-    """Names with commas between; of many only the first."""
+    """Names separated by commas; only the first of many."""
     parts: list[Inline] = []
     for place, name in enumerate(names[:most]):
         if place:
@@ -184,9 +184,9 @@ def _columns(kind: Kind, absent: str | None = None, /, **headings: str) -> tuple
 
 
 texts = functools.partial(_columns, "text")
-"""Columns of our own words, by name: what stands for absent values, and the headings."""
+"""Columns of text: the placeholder for absent values, then headings by name."""
 names = functools.partial(_columns, "name")
-"""Columns of names that somebody else chose."""
+"""Columns of names from the data."""
 counts = functools.partial(_columns, "count")
 """Columns of counts."""
 
@@ -202,18 +202,18 @@ def signed(name: str, heading: str, decimals: int = 3, *, absent: str | None = N
 
 
 def ends(level: str = "", decimals: int = 3, *, name: str = "low high", absent: str = "none") -> Column:
-    """The two ends of intervals; ``level`` as the heading says it."""
+    """A column of intervals; ``level`` for the heading."""
     return Column(name, level, "interval", absent, decimals)
 
 
 @dataclass(frozen=True, slots=True)
 class HtmlCell:
-    """One cell: what people read, and the number under it."""
+    """One cell: the text shown, and the exact number behind it."""
 
     text: str
-    """Where it is markup, a cell that was made elsewhere, such as a link."""
+    """If it is markup, a cell made elsewhere, such as a link."""
     value: str | None = None
-    """The number, written so that nothing is lost."""
+    """The number at full precision."""
     absent: bool = False
 
     @property
@@ -223,12 +223,12 @@ class HtmlCell:
 
     @property
     def is_long(self) -> bool:
-        """Whether it needs a broad column."""
+        """Whether it needs a wide column."""
         return len(self.text.striptags() if isinstance(self.text, Markup) else self.text) > LONG
 
 
 def html_cells(columns: Iterable[Column], row: Row) -> Iterator[tuple[Column, HtmlCell]]:
-    """The cells of a row; an interval has one for each of its ends."""
+    """The cells of a row; an interval has one cell per end."""
     return ((one, _cell(one, row)) for column in columns for one in column.single)
 
 
@@ -245,7 +245,7 @@ def _cell(column: Column, row: Row) -> HtmlCell:
 
 
 def table_html(columns: Sequence[Column], rows: Iterable[Row], caption: str, *, class_: str = "") -> Markup:
-    """The table; ``class_`` of its caption."""
+    """The table as HTML; ``class_``: CSS class of the caption."""
     single = [one for column in columns for one in column.single]
     # the first column of names says what its row is about, or else the first
     head = next((place for place, column in enumerate(single) if column.kind == "name"), 0)

@@ -1,4 +1,4 @@
-"""Names, texts and numbers made fit to be shown: nothing invisible, nothing endless, every minus a real one."""
+"""Names, texts and numbers for display: no invisible characters, limited length, real minus signs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import TypeGuard
 from goldless.reports.report_table import typeset
 
 LONGEST_LABEL = 48
-"""Characters of a name that are shown; longer ones are cut in the middle and told apart by a hash."""
+"""Longer names are cut in the middle and made unique with a hash."""
 LONGEST_TEXT = 600
-"""Characters of an example that are shown."""
+"""Longer examples are cut."""
 _CONTROLS = {code: chr(0x2400 + code) for code in range(32)} | {0x7F: "\u2421"}
 _ON_ONE_LINE = _CONTROLS | dict.fromkeys(map(ord, "\n\r\t"), " ")
 _KEEPING_LINES = _CONTROLS | {ord("\n"): "\n", ord("\t"): "\t", ord("\r"): ""}
@@ -25,7 +25,7 @@ _INVISIBLE = re.compile(
 
 
 def visible(text: object, *, lines: bool = False) -> str:
-    """The text with everything invisible spelt out: control characters, direction marks, lone surrogates.
+    """The text with invisible characters spelled out: control characters, direction marks, lone surrogates.
 
     ``lines`` keeps line breaks and tabs as they are; else they become spaces.
     """
@@ -34,7 +34,7 @@ def visible(text: object, *, lines: bool = False) -> str:
 
 
 def label(name: object, longest: int = LONGEST_LABEL) -> str:
-    """A name on one line: as it is where it is short, else its two ends and four digits of its hash."""
+    """A name on one line: unchanged if short, else its two ends and four digits of its hash."""
     shown = visible(name)
     if len(shown) <= longest:
         return shown
@@ -49,7 +49,7 @@ def is_shortened(name: object) -> bool:
 
 
 def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
-    """The beginning of a text, with how much was left out."""
+    """The beginning of a text, and how much was left out."""
     shown = visible(text, lines=True)
     if len(shown) <= longest:
         return shown
@@ -57,7 +57,7 @@ def excerpt(text: object, longest: int = LONGEST_TEXT) -> str:
 
 
 def text_width(text: str, size: float = 12.5) -> float:
-    """About how many pixels a text takes in a broad sans-serif face of that size."""
+    """Approximate width in pixels of a text in a wide sans-serif font of that size."""
     return sum(_ems(ch) for ch in text) * size
 
 
@@ -70,7 +70,7 @@ def _ems(ch: str) -> float:
 
 
 def fitted(name: object, width: float, size: float = 12.5) -> str:
-    """The label that fits into so many pixels: what is left out is in the table of the chart."""
+    """The label cut to fit a width in pixels; the chart's table has the full name."""
     shown = label(name)
     kept = len(shown)
     while kept > 6 and text_width(shown, size) > width:
@@ -84,7 +84,7 @@ def fitted(name: object, width: float, size: float = 12.5) -> str:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether it is a number that can be written: not NaN, nor larger than a float takes."""
+    """Whether it is a finite number that fits a float."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     try:
@@ -94,7 +94,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def decimals_for(values: Iterable[float | None]) -> int:
-    """How many decimals tell values of this size apart: two from 2 on, three below, more for very small ones."""
+    """Decimals needed to distinguish values of this size: two from 2 on, three below, more for very small ones."""
     largest = max((abs(value) for value in values if value is not None and is_number(value)), default=0.0)
     if largest == 0.0 or largest >= 2:
         return 0 if largest >= 10_000 else 1 if largest >= 1000 else 2
@@ -102,7 +102,7 @@ def decimals_for(values: Iterable[float | None]) -> int:
 
 
 def numeral(value: float | None, decimals: int = 3, *, absent: str = "missing", signed: bool = False) -> str:
-    """A number with a real minus sign and thousands apart; a word where there is none."""
+    """A number with a real minus sign and thousands separators; ``absent`` if there is none."""
     if value is None or not is_number(value):
         return absent
     return typeset(f"{value:+,.{decimals}f}" if signed else f"{value:,.{decimals}f}")

@@ -1,4 +1,4 @@
-"""The page: sections put together into one HTML file that needs nothing else, and asks nobody for anything."""
+"""The page: all sections in one self-contained HTML file that loads nothing."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ SECTIONS: tuple[SectionMaker, ...] = (
     missing_section,
     asked_section,
 )
-"""In the order of the page."""
+"""Sections in page order."""
 
 
 def write_report(folder: Path | str) -> Path:
-    """Write ``report.html`` into a run folder, of all results that it holds; whole or not at all."""
+    """Write ``report.html`` with all results of a run folder into it, atomically."""
     folder = Path(folder)
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder; give one that goldless score --out or another verb wrote")
+        raise UserError(f"{folder}: no such folder. Give a folder written by goldless score --out or another verb")
     page = report_page(read_run(folder))
     path = folder / REPORT
     try:
         write_text(path, page)
     except OSError as error:
-        raise UserError(f"{path}: cannot be written ({error.strerror})") from error
+        raise UserError(f"{path}: cannot write ({error.strerror})") from error
     return path
 
 
@@ -86,11 +86,11 @@ def report_page(run: RunResults) -> str:
 
 
 def _drawn(section: Section, used: set[str]) -> Markup:
-    """The blocks of a section as HTML; the terms in them are added to those that are used."""
+    """The blocks of a section as HTML; adds the terms in them to those used."""
     seen: Counter[str] = Counter()
 
     def numbered(slug: str) -> str:
-        """A name for the files of a figure."""
+        """A unique name for the files of a figure."""
         seen[slug] += 1
         return f"{slug}-{seen[slug]}"
 
@@ -104,7 +104,7 @@ def _made_at(run: RunResults) -> str:
 
 
 def _policy(styles: list[Markup], script: Markup) -> str:
-    """The content security policy: these styles and this script by their hashes, and nothing from anywhere."""
+    """The content security policy: allows these styles and this script by their hashes, and nothing else."""
     hashes = " ".join(_hash(style) for style in styles)
     return (
         f"default-src 'none'; style-src {hashes}; script-src {_hash(script)}; img-src data: blob:; "
@@ -121,5 +121,5 @@ def _file(name: str) -> Markup:
 
 
 def _trusted(text: str) -> Markup:
-    """Our own styles and script, which hold nothing of anybody else's."""
+    """Our own styles and script, which contain no user data."""
     return Markup(text)  # noqa: S704 - written by us, from files of this package

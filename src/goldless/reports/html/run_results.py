@@ -1,4 +1,4 @@
-"""What a run folder holds, read without trusting it: its documents, agents, scores of responses, failed calls."""
+"""Reads a run folder without trusting it: documents, agents, scores of responses, failed calls."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ RESULTS: dict[str, type[Result]] = {
     "cost": CostDocument,
     "consistency": ConsistencyDocument,
 }
-"""Documents that a section shows, by the name of their file."""
+"""Documents that sections show, by file name."""
 BESIDE: dict[str, type[Part]] = {"made_by": MadeByDocument, "progress": ProgressDocument, "gre": EditionDocument}
 EVIDENCE = {
     "logprobs": ("log-probabilities", "scorer"),
-    "verdicts": ("verdicts of a critic", "critic"),
+    "verdicts": ("critic verdicts", "critic"),
     "rewrites": ("rewritten responses", "rewriter"),
     "synopses": ("synopses", "writer"),
     "judgements": ("judgements", "reviewer"),
 }
-"""Tables of evidence: what their rows are, and the column that says whose."""
+"""Tables of evidence: what the rows are, and the column with the model."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +54,19 @@ class Failed:
     """One cause of missing evidence in one table."""
 
     what: str
-    """What is missing, in words."""
+    """What is missing."""
     cause: str
     count: int
     model: str
-    """Whose it is, in the example."""
+    """The model in the example."""
     task: str
     example: str | None
-    """What was said or came back; None: nothing was kept."""
+    """The message or reply; None: nothing was stored."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class RunResults:
-    """Everything a report is made of; None: the folder has no such document, or it cannot be read."""
+    """The content of a report; None: the folder has no such document, or it cannot be read."""
 
     leaderboard: LeaderboardDocument | None = None
     review: ReviewDocument | None = None
@@ -92,27 +92,27 @@ class RunResults:
 
     @property
     def results(self) -> dict[str, Result]:
-        """The documents with results, by the name of their file."""
+        """The documents with results, by file name."""
         found: dict[str, Result | None] = {name: getattr(self, name) for name in RESULTS}
         return {name: document for name, document in found.items() if document is not None}
 
     @property
     def study(self) -> str:
-        """The study's name, as far as a document tells it."""
+        """The study's name, from the first document that has it."""
         return next((found.study for found in (*self.results.values(), self.made_by) if found.study), "study")
 
 
 def read_run(folder: Path) -> RunResults:
-    """Read a run folder. Raises where it holds no result at all; anything else that is wrong is noted."""
+    """Read a run folder. Raises if it has no results at all; other problems are noted."""
     read = {name: read_document(folder / f"{name}.json", kind) for name, kind in (RESULTS | BESIDE).items()}
     agents = read_rows(folder / "agents.jsonl", AgentNote)
     problems = [str(found) for found in (*read.values(), agents) if isinstance(found, Unreadable)]
     documents = {name: found for name, found in read.items() if isinstance(found, Part)}
     if not any(name in documents or _is_object(read[name]) for name in RESULTS):
         raise UserError(
-            f"{folder}: holds no results to report. One of {', '.join(f'{name}.json' for name in RESULTS)} is "
-            "expected, as goldless score --out, goldless review --out or goldless crashtest --out write them."
-            + (f" Problems: {'; '.join(problems)}." if problems else "")
+            f"{folder}: no results to report. Expected one of {', '.join(f'{name}.json' for name in RESULTS)}. "
+            "Create them with goldless score --out, goldless review --out or goldless crashtest --out"
+            + (f". Problems: {'; '.join(problems)}" if problems else "")
         )
     scores = _scores(folder / "response_scores.csv", problems)
     failed = tuple(row for name in EVIDENCE for row in _failed(folder, name, problems))
@@ -134,8 +134,8 @@ def _mixed(documents: dict[str, Part]) -> Iterator[str]:
     results = {name: found for name, found in documents.items() if name in RESULTS and isinstance(found, Result)}
     prints = {name: found.fingerprint for name, found in results.items() if found.fingerprint}
     if len(set(prints.values())) > 1:
-        told = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
-        yield f"the results are of different studies, or of one that was changed in between: {told}"
+        files = ", ".join(f"{name}.json {value[:8]}" for name, value in prints.items())
+        yield f"the results belong to different studies, or the study changed in between: {files}"
 
 
 def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
@@ -151,7 +151,7 @@ def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
 
 
 def evidence_files(folder: Path, table: str) -> list[Path]:
-    """The Parquet files of a table of evidence, in order: one of its name, or the parts in a folder of its name."""
+    """The Parquet files of a table of evidence in order: NAME.parquet, or the parts in the folder NAME."""
     whole = folder / f"{table}.parquet"
     return [whole] if whole.is_file() else sorted((folder / table).glob(PARTS))
 

@@ -1,4 +1,4 @@
-"""What our words mean: the terms that sections link to, and the parts of a signature."""
+"""The glossary that sections link to, and the meaning of each part of a signature."""
 
 from __future__ import annotations
 
@@ -10,139 +10,137 @@ WORDS = {
     "ceiling": "human ceiling",
     "gap": "preference gap",
     "holm": "Holm's correction",
-    "mean of ratings": "mean in a review",
+    "mean of ratings": "mean (review)",
     "smd": "standardised mean difference (SMD)",
     "spearman": "Spearman's coefficient",
 }
-"""Terms that have another word than their key."""
+"""Terms shown under another name than their key."""
 TERMS = {
-    "alpha": "How far raters agree with each other: 1 is full agreement, 0 is what chance would give.",
+    "alpha": "How well raters agree with each other: 1 is full agreement, 0 is agreement by chance.",
     "bradley-terry": (
-        "A number for each agent, in log-odds: one beats another with probability 1 / (1 + exp(other's less its own))."
+        "Strength of each agent, in log-odds: A beats B with probability 1 / (1 + exp(strength B \u2212 strength A))."
     ),
-    "canary": "A small question with a known answer, put to a scorer before its numbers are used.",
+    "canary": "A small test with a known answer, run on a scorer before its numbers are used.",
     "ceiling": (
-        "How far one rater agrees with the others, measured as a judge is. No judge can be asked to do much better."
+        "How well one rater agrees with the others, measured like a judge. No judge can be expected to do much better."
     ),
     "consistency": "How often a reviewer judges a pair the same way when the order is swapped.",
-    "frontier": (
-        "The panels that no other beats: none is at least as accurate and as cheap, and better in one of the two."
-    ),
+    "frontier": "The best panels for the money: every other panel is less accurate, costs more, or both.",
     "gap": (
-        "The share of tasks on which one reviewer finds its own response better than another reviewer's, less the"
-        " share on which the other says so as well. 0: neither leans to its own."
+        "The share of tasks where one reviewer prefers its own response to another reviewer's, minus the share where "
+        "the other reviewer agrees. 0 means that neither favours its own responses."
     ),
     "held out": (
-        "The choice made on one half of the tasks and measured on the other. Choosing and measuring on the same "
-        "tasks is too kind to the chosen."
+        "Chosen on one half of the tasks and measured on the other. Choosing and measuring on the same tasks "
+        "gives results that are too good."
     ),
     "holm": (
-        "With many comparisons some look decided by chance. Holm's method keeps the probability of even one such "
-        "mistake below the level."
+        "With many comparisons, some look significant by chance. Holm's method limits the probability of even one "
+        "such mistake."
     ),
-    "influence": "What leaving one task out does to an agent's mean and to the ranking.",
+    "influence": "How much an agent's mean and the ranking change when one task is left out.",
     "interval": (
-        "The range the true mean lies in with the given confidence, if tasks like these were drawn again. Tasks "
-        "are resampled, because responses to one task are not independent; with fewer than ten, Student's t over "
-        "tasks takes the place of resampling."
+        "The range that contains the true mean over tasks like these, with the given confidence. Tasks are "
+        "resampled, because responses to the same task are not independent; with fewer than ten tasks, Student's t "
+        "is used instead."
     ),
     "mean of ratings": (
-        "The mean over tasks of what the panel gave an agent: its rating, raw or standardised, or its share of "
-        "the votes. The unit says which."
+        "The mean over tasks of an agent's rating by the panel, raw or standardised, or of its share of the votes. "
+        "The unit says which."
     ),
     "missing": (
-        "Asked for and not there: a failed call, a refusal, a reply that cannot be read. It is left out and "
-        "counted, never taken for zero."
+        "Requested but not available: a failed call, a refusal, a reply that cannot be parsed. It is left out and "
+        "counted, never treated as zero."
     ),
-    "peer": "Another agent's response to the same task, which takes the place of a gold standard.",
+    "peer": "Another agent that responded to the same task; its response is used in place of a gold standard.",
     "pertinence": (
         "How often a reviewer prefers an answer to the question over a well-written answer to another question."
     ),
-    "self-confidence": "Whether a reviewer is surer of easy pairs than of hard ones.",
-    "signature": "One line that says exactly how a number was made.",
+    "self-confidence": "Whether a reviewer is more confident on easy pairs than on hard ones.",
+    "signature": "One line that records exactly how a number was made.",
     "smd": (
-        "(mean after \u2212 mean before) / pooled standard deviation. \u22121: scores fall by as much as they spread."
+        "(mean after \u2212 mean before) / pooled standard deviation. \u22121: scores fall by one standard deviation."
     ),
-    "spearman": "Correlation of ranks: 1 is the same order, 0 none, \u22121 the reverse.",
-    "win rate": "Share of comparisons that an agent wins, a tie counting one half.",
+    "spearman": "Correlation of ranks: 1 is the same order, 0 is no relation, \u22121 is the reverse order.",
+    "win rate": "Share of comparisons that an agent wins; a tie counts as one half.",
 }
-"""What each term means, by the key that links to it."""
+"""The meaning of each term, by key."""
 
 
 def glossary(keys: Iterable[str]) -> list[tuple[str, str, str]]:
-    """Key, word and explanation of each term that is used, in the order of the words."""
+    """Key, name and meaning of each term used, sorted by name."""
     used = [(key, WORDS.get(key, key), TERMS[key]) for key in set(keys) & TERMS.keys()]
     return sorted(used, key=lambda row: row[1].lower())
 
 
 MEANINGS = {
-    "against": "What a response is scored against: nothing, the task's reference, or the other agents' responses.",
-    "alpha": "Measurement of Krippendorff's alpha.",
-    "calls": "Questions put to the critic.",
-    "candidates": "Whose responses were changed.",
-    "categories": "What of a label counts: the sign of a preference, or the value of a rating.",
-    "combination": "Whether a reviewer must pass all parts of the exam, or any.",
+    "against": "What a response is compared with: nothing, the task's reference, or the other agents' responses.",
+    "alpha": "Level of measurement for Krippendorff's alpha.",
+    "calls": "Number of critic calls.",
+    "candidates": "Agents whose responses were changed.",
+    "categories": "What is used of a label: the sign of a preference, or the value of a rating.",
+    "combination": "Whether a reviewer must pass all parts of the exam or any of them.",
     "compared-on": "Pairs that all compared reviewers judged.",
-    "convention": "How what is missing counts: left out (default), or as in the paper.",
-    "critic": "The model that said whether two responses belong together.",
-    "debate": "How reviewers discussed before they judged.",
-    "demonstration": "That tasks and responses are invented: the numbers are no result.",
-    "dialect": "The way a server was asked for log-probabilities.",
-    "direction": "Whether an agent's score counts pairs in which it came first, second, or both.",
-    "evidence": "Where judgements or log-probabilities came from; a hash tells two sets apart.",
+    "convention": "How missing evidence is treated: left out (default), or as in the paper.",
+    "critic": "The model that decided whether two responses answer the same task.",
+    "debate": "How reviewers discussed before judging.",
+    "demonstration": "The tasks and responses are invented, so the numbers are not results.",
+    "dialect": "How log-probabilities were requested from the server.",
+    "direction": "Whether an agent's score uses pairs where it is first, second, or both.",
+    "evidence": "Source of the judgements or log-probabilities, with a hash that identifies the set.",
     "exam": "What reviewers had to pass.",
-    "families": "Which reviewers and agents count as of one family.",
-    "fusion": "How reviewers' ratings were brought onto one scale.",
+    "families": "Which reviewers and agents belong to the same family.",
+    "fusion": "How ratings of different reviewers were put on one scale.",
     "goldless": "Version of goldless.",
-    "interval": "How intervals were made: tasks are resampled; with few tasks Student's t is used.",
-    "items": "On which items raters were compared: those all of them labelled, or those two of them did.",
+    "interval": "How intervals were computed: by resampling tasks, or by Student's t if there are few tasks.",
+    "items": "Items on which raters were compared: those labelled by all raters, or by both raters of a pair.",
     "kernel": "Arithmetic of the scorer.",
     "labels": "Hash of the human labels.",
-    "layout": "Whether texts were put into the model's chat format.",
-    "least-judged": "A reviewer that judged less than this share of the busiest one's pairs was left out.",
+    "layout": "Whether texts were wrapped in the model's chat format.",
+    "least-judged": "Reviewers that judged less than this share of the busiest reviewer's pairs were left out.",
     "level": "Confidence level of intervals.",
-    "limits": "What a reviewer had to exceed in each part of the exam.",
-    "margin": "An effect nearer to 0 than this counts as none.",
-    "missing": "What was done about missing evidence.",
-    "noise": "How far the same sum came out apart in different batches: numeric noise, in nats.",
-    "null": "How chance was measured.",
+    "limits": "Thresholds that a reviewer had to exceed in each part of the exam.",
+    "margin": "Effects smaller than this count as none.",
+    "missing": "How missing evidence was treated.",
+    "noise": "Numerical noise in nats: how much the same sum differed between batches.",
+    "null": "How the chance level was measured.",
     "orders": "Whether pairs were shown in both orders.",
     "own-family": "Whether reviewers judged agents of their own family.",
-    "pairs": "How labels decided which response of a pair is better.",
-    "peers": "Whose responses served as references.",
-    "permutations": "Shuffles that chance was measured by.",
-    "perturbations": "What was done to responses.",
-    "positions": "Which tokens were scored: those of the target, with or without the end of text.",
-    "prompt": "Wording of the question to the critic.",
+    "pairs": "How labels decide which response of a pair is better.",
+    "peers": "Agents whose responses were used as references.",
+    "permutations": "Number of shuffles used to measure the chance level.",
+    "perturbations": "Changes made to responses.",
+    "positions": "Which tokens were scored: those of the target, with or without the end-of-text token.",
+    "prompt": "Prompt given to the critic.",
     "prompts": "Whether reviewers saw the task's prompt.",
-    "questioners": "Agents whose labelled responses the exam was made of.",
-    "references": "How many peers a response was held against, or which.",
-    "resamples": "Resamples behind each interval and test.",
-    "responses": "How many responses were used.",
-    "review-cut": "What became of a review that reached its longest length: kept as far as it goes, or missing.",
-    "review-max-tokens": "Longest review that was asked for, in tokens.",
-    "review-prompt": "What models were asked with for their reviews.",
+    "questioners": "Agents whose labelled responses were used for the exam.",
+    "references": "Number or names of the peers that a response was compared with.",
+    "resamples": "Number of resamples for each interval and test.",
+    "responses": "Number of responses used.",
+    "review-cut": "How reviews cut off at the length limit were treated: kept, or counted as missing.",
+    "review-max-tokens": "Maximum length of a review in tokens.",
+    "review-prompt": "Prompt used to write the reviews.",
     "review-temperature": "Temperature at which reviews were written.",
-    "review-truncate": "Whether the end of a paper that did not fit a model's context was cut off.",
+    "review-truncate": "Whether papers too long for a model's context were cut off at the end.",
     "reviewers": "Models that judged.",
-    "rewrite-max-tokens": "Longest rewrite that was asked for, in tokens; a longer one is missing.",
-    "rewriter": "The model that rewrote responses into plain points, so that style counts for nothing.",
+    "rewrite-max-tokens": "Maximum length of a rewrite in tokens; longer ones are missing.",
+    "rewriter": "The model that rewrote responses into plain points, so that style does not count.",
     "scale": "What reviewers were asked: which of two is better, or a rating.",
-    "scorer": "The model whose log-probabilities the score is made of.",
-    "seed": "Seed of all draws.",
-    "shuffles": "How many shuffled pairs each matched pair was held against.",
-    "splits": "How often tasks were halved to choose on one half and measure on the other.",
-    "study": "First digits of the hash of the study's tasks and responses.",
+    "scorer": "The model whose log-probabilities were used.",
+    "seed": "Random seed.",
+    "shuffles": "Number of shuffled pairs that each matched pair was compared with.",
+    "splits": "Number of random splits into a half to choose on and a half to measure on.",
+    "study": "First digits of a hash of the study's tasks and responses.",
     "synopsis": "The synopsis of the task that scores are conditioned on.",
-    "template": "Wording under which a second response was predicted.",
-    "test": "How differences between agents were tested: signs of tasks' differences flipped, corrected by Holm.",
-    "ties": "What was done about ties.",
-    "tokens": "How a text was cut into tokens.",
-    "verdicts": "How a verdict was read: from probabilities of the answers, or from the reply.",
+    "template": "Prompt used to predict a second response.",
+    "test": "How differences between agents were tested: by flipping the signs of task differences (Holm-corrected).",
+    "ties": "How ties were treated.",
+    "tokens": "How texts were split into tokens.",
+    "verdicts": "How verdicts were read: from token probabilities, or from the reply.",
     "vote": "Weights of the reviewers' votes.",
     "weights": "Weight of each reviewer's vote.",
-    "wording": "Hash of the question's wording.",
-    "writer": "The model that wrote changed responses.",
+    "wording": "Hash of the prompt.",
+    "writer": "The model that wrote the changed responses.",
     "written-by": "The model that wrote the synopsis.",
 }
 
@@ -160,5 +158,5 @@ def signature_parts(signature: str) -> list[tuple[str, str, str]]:
 
 
 def signature_settings(signature: str) -> dict[str, str]:
-    """The settings that a signature names, its metric first; none where there is no signature."""
+    """The settings in a signature, metric first; empty if there is no signature."""
     return {key or value: value for key, value, _ in signature_parts(signature)} if signature else {}

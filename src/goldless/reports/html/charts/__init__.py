@@ -1,1 +1,1 @@
-"""Charts drawn as SVG, one kind a module. Colours are classes, so that themes and print can change them."""
+"""Charts drawn as SVG, one kind per module. Colours are CSS classes, so that themes and print can change them."""

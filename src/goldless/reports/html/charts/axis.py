@@ -1,4 +1,4 @@
-"""Scales and axes: where a value stands, and the round numbers beside it."""
+"""Scales and axes: from values to pixels, with round numbers as ticks."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Scale:
     least: float
     most: float
     begin: float
-    """Pixel of the least value."""
+    """Pixel of the smallest value."""
     end: float
 
     def __call__(self, value: float) -> float:
-        """The pixel of a value; values beyond the ends stand at the ends."""
+        """The pixel of a value; values outside the scale are clamped."""
         share = (value - self.least) / (self.most - self.least)
         return self.begin + min(1.0, max(0.0, share)) * (self.end - self.begin)
 
@@ -37,14 +37,14 @@ class Scale:
 
 @dataclass(frozen=True, slots=True)
 class LogScale:
-    """From positive values to pixels by their logarithm; 0 has a place of its own before them."""
+    """From positive values to pixels by their logarithm; 0 has a separate place before them."""
 
     least: float
     most: float
     begin: float
     end: float
     zero: float | None = None
-    """Pixel of 0; None: there is none."""
+    """Pixel of 0; None if 0 is not among the values."""
 
     def __call__(self, value: float) -> float:
         """The pixel of a value."""
@@ -55,7 +55,7 @@ class LogScale:
         return self.begin + min(1.0, max(0.0, share)) * (self.end - self.begin)
 
     def ticks(self, wanted: int = 6) -> list[float]:
-        """Powers of ten, with 2 and 5 between where there is room; and 0."""
+        """Powers of ten, with 2 and 5 between if there is room; and 0."""
         decades = math.log10(self.most / self.least)
         steps = (1, 2, 5) if decades * 3 <= wanted * 1.5 else (1,)
         powers = range(math.floor(math.log10(self.least)), math.ceil(math.log10(self.most)) + 1)
@@ -73,7 +73,7 @@ class LogScale:
 def linear_scale(
     values: Iterable[float | None], begin: float, end: float, *, include: Iterable[float | None] = ()
 ) -> Scale:
-    """A scale that holds all values with a little room; of values that are all alike, one around them."""
+    """A scale over all values with a small margin; around the value if they are all equal."""
     found = [value for value in (*values, *include) if value is not None]
     least, most = (min(found), max(found)) if found else (0.0, 1.0)
     if most - least <= 1e-12 * max(1.0, abs(most)):
@@ -84,7 +84,7 @@ def linear_scale(
 
 
 def log_scale(values: Iterable[float], begin: float, end: float) -> LogScale:
-    """A scale of positive values, and of 0 where it is among them."""
+    """A scale over positive values, and 0 if it is among them."""
     found = list(values)
     above = [value for value in found if value > 0]
     has_zero = len(above) < len(found)
@@ -99,7 +99,7 @@ def _round_step(rough: float) -> float:
 
 
 def tick_texts(ticks: list[float]) -> list[str]:
-    """Ticks as text, all with the same number of decimals; large ones with k, M or G."""
+    """Ticks as text, all with the same number of decimals; large numbers with k, M or G."""
     if ticks and max(map(abs, ticks)) >= 100_000:
         return [large_text(tick) for tick in ticks]
     decimals = 0
@@ -109,12 +109,12 @@ def tick_texts(ticks: list[float]) -> list[str]:
 
 
 def log_tick_texts(ticks: list[float]) -> list[str]:
-    """Each tick with as many digits as it needs."""
+    """Each tick as text, with as many digits as it needs."""
     return [large_text(tick) if tick >= 1000 else f"{tick:g}" for tick in ticks]
 
 
 def bottom_axis(scale: Scale | LogScale, y: float, top: float, title: str) -> Markup:
-    """Grid lines up to the top, numbers and the axis' title below."""
+    """Grid lines up to the top, numbers and axis title below."""
     wanted = max(3, int((scale.end - scale.begin) / 80))
     ticks = scale.ticks(wanted)
     texts = log_tick_texts(ticks) if isinstance(scale, LogScale) else tick_texts(ticks)
@@ -129,7 +129,7 @@ def bottom_axis(scale: Scale | LogScale, y: float, top: float, title: str) -> Ma
 
 
 def left_axis(scale: Scale, x: float, right: float, title: str) -> Markup:
-    """Grid lines to the right, numbers on the left, and the axis' title above."""
+    """Grid lines to the right, numbers on the left, axis title above."""
     ticks = scale.ticks(6)
     parts = [line(x, scale(tick), right, scale(tick), "grid") for tick in ticks]
     parts += [

@@ -1,4 +1,4 @@
-"""The heat map: a square of cells, rows by name and columns by the number of the same name."""
+"""The heat map: a square of cells, with names for rows and the same names' numbers for columns."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from goldless.reports.html.labels import fitted, text_width
 LABEL_WIDTH = 220
 TOP = 44
 WRITTEN_UP_TO = 12
-"""Names beyond which cells are too small for numbers."""
+"""With more names than this, cells are too small for numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,25 +21,25 @@ class HeatCell:
     """One cell."""
 
     strength: float
-    """From -1 to 1: how strongly it is coloured, and in which of two colours."""
+    """From -1 to 1: sign gives the colour, size its intensity."""
     text: str = ""
-    """What stands in it where there is room."""
+    """Shown if there is room."""
     sign: str = ""
-    """What stands in it where there is not."""
+    """Shown if there is not."""
     hint: str = ""
     sure: bool = True
-    """Whether the text stands out."""
+    """Whether the text is emphasised."""
 
 
 @dataclass(frozen=True, slots=True)
 class Legend:
-    """What the colours mean: strength and words."""
+    """What the colours mean: strength and label."""
 
     steps: tuple[tuple[float, str], ...]
 
 
 def strength(value: float, largest: float) -> float:
-    """How strongly a cell is coloured whose value is sure: not below what can be seen."""
+    """Colour strength of a significant value: never too faint to see."""
     return (0.3 + 0.7 * abs(value) / largest) * (1 if value > 0 else -1)
 
 
@@ -51,7 +51,7 @@ def heat_map(
     corner: str,
     legend: Legend,
 ) -> Markup:
-    """The map; None: there is no such cell. ``corner`` says what rows and columns are."""
+    """The heat map; None: no such cell. ``corner`` says what rows and columns are."""
     n = len(names)
     labels = [f"{place} {fitted(name, LABEL_WIDTH - 30)}" for place, name in enumerate(names, 1)]
     left = min(LABEL_WIDTH, max((text_width(text) for text in labels), default=0)) + 14

@@ -1,7 +1,7 @@
-"""Label placement for scatter plots: beside their points, on no other label or point, and off the lines if possible.
+"""Label placement for scatter plots: beside the point, clear of other labels and points and, where possible, of lines.
 
-Every label has many places: around its point, nearer and farther. Labels move in turn to the place that costs least,
-given where the others stand, until none moves; of several orders in which they do so, the one that ends best counts.
+Every label has many candidate places around its point, nearer and farther. Labels move in turn to the cheapest place,
+given the others, until none moves; the best of several orders is used.
 """
 
 from __future__ import annotations
@@ -21,28 +21,28 @@ Box = tuple[float, float, float, float]
 Segment = tuple[float, float, float, float]
 """From x, y to x, y."""
 NARROWER = 0.93
-"""Letters of names take so much of what broad ones are reckoned at."""
+"""Width of the letters of names, relative to the widths that ``text_width`` assumes."""
 REACHES = (9.0, 13.0, 18.0, 26.0, 36.0, 48.0)
-"""Distances from the point."""
+"""Candidate distances from the point."""
 NEAR = 3
-"""Of these, the first few are near enough to go without a lead."""
+"""The first of these need no leader line."""
 LED_FROM = 20.0
-"""From this distance on a thin line leads to the point."""
+"""From this distance on, a leader line connects label and point."""
 DIRECTIONS = ((1, 0), (-1, 0), (0, -1), (0, 1), (1, -1), (-1, -1), (1, 1), (-1, 1))
 COVERS = 1000.0
-"""Cost of lying on another label or point, or beyond the edges."""
+"""Cost of covering another label or point, or crossing the edges."""
 CROSSES = 24.0
-"""Cost of lying on a line."""
+"""Cost of covering a line."""
 MISLEADS = 12.0
-"""Cost of standing nearer to another point than to its own."""
+"""Cost of being nearer to another point than to its own."""
 ROUNDS = 20
 MANY = 30
-"""Of more points than this only near places are tried, and one order."""
+"""With more points than this, only near places and one order are tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """A point with a name; one without a name is only kept free."""
+    """A point with a label; one with an empty label is only kept clear."""
 
     x: float
     y: float
@@ -51,23 +51,23 @@ class Labelled:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a label stands."""
+    """The place of a label."""
 
     name: str
     box: Box
     lead: Segment | None
-    """The line that leads to its point; None: it is beside it."""
+    """The leader line to its point; None: it is right beside it."""
 
     @property
     def middle(self) -> float:
-        """Where its middle stands from the left."""
+        """Horizontal position of its middle."""
         return (self.box[0] + self.box[2]) / 2
 
 
 def label_places(
     points: Sequence[Labelled], *, lines: Sequence[Segment], within: Box, letters: float = 13.5, mark: float = 6.0
 ) -> list[Place | None]:
-    """A place for each label; None: there is no room for it, or the point has no name.
+    """A place for each label; None: no room, or no label.
 
     ``lines``: what is better not covered. ``letters``: their size. ``mark``: half the size of a point.
     """
@@ -102,7 +102,7 @@ def _four(values: FloatArray) -> tuple[float, float, float, float]:
 
 
 def _settled(alone: FloatArray, between: FloatArray, order: npt.NDArray[np.intp]) -> tuple[float, list[int]]:
-    """What all places cost, and at which of their places labels rest that are moved in this order."""
+    """The total cost, and the chosen place of each label, when labels move in this order."""
     chosen: dict[int, int] = {}
     for _ in range(ROUNDS):
         before = dict(chosen)
@@ -121,7 +121,7 @@ def _settled(alone: FloatArray, between: FloatArray, order: npt.NDArray[np.intp]
 def _offered(
     point: Labelled, marks: FloatArray, lines: FloatArray, within: Box, letters: float, *, reaches: Sequence[float]
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Boxes and leads of all places of a label, with what each costs whatever the others do; the cheapest first."""
+    """Boxes and leader lines of all places of a label with their fixed costs, cheapest first."""
     size = np.array([text_width(point.name, letters) * NARROWER, letters * 1.12])
     here = np.array([point.x, point.y])
     found = [(reach, turn, *turned) for reach in reaches for turn, turned in enumerate(DIRECTIONS)]
@@ -145,7 +145,7 @@ def _offered(
 
 
 def _between(boxes: FloatArray, leads: FloatArray) -> FloatArray:
-    """What each place of a label costs beside each place of another: [label, place, other, other's place]."""
+    """Cost of each place of a label given each place of another: [label, place, other, other's place]."""
     mine, theirs = boxes[:, :, None, None], boxes[None, None]
     covered: FloatArray = np.where(_overlap(mine, theirs), COVERS, 0.0)
     if np.isnan(leads).all():
@@ -155,7 +155,7 @@ def _between(boxes: FloatArray, leads: FloatArray) -> FloatArray:
 
 
 def _distance(point: FloatArray, box: FloatArray) -> FloatArray:
-    """From points to the nearest parts of boxes."""
+    """Distances from points to boxes."""
     nearest = np.clip(point, box[..., :2], box[..., 2:])
     return np.asarray(np.hypot(*np.moveaxis(point - nearest, -1, 0)))
 
@@ -169,7 +169,7 @@ def _inside(box: FloatArray, within: Box) -> BoolArray:
 
 
 def _crosses(line: FloatArray, box: FloatArray) -> BoolArray:
-    """Whether a part of a line lies in a box (Liang and Barsky); a line of NaN lies nowhere."""
+    """Whether a line crosses a box (Liang and Barsky); a line of NaN never does."""
     start, step = line[..., :2], line[..., 2:] - line[..., :2]
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = np.stack([(box[..., :2] - start) / step, (box[..., 2:] - start) / step])

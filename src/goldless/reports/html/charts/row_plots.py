@@ -1,4 +1,4 @@
-"""Plots of one line a row: values on their intervals (a forest plot), scores of tasks as strips, counts as bars."""
+"""Plots with one line per row: values with intervals (a forest plot), scores of tasks as strips, counts as bars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from goldless.reports.html.labels import fitted, numeral, text_width
 HEADING_HEIGHT = 30
 BAR_HEIGHT = 26
 GOLDEN = 0.618034
-"""Neighbours in the order of scores are moved up and down by multiples of it, so that they do not lie on each other."""
+"""Neighbouring scores are shifted up and down by multiples of it, so that they do not overlap."""
 
 
 def _label_width(labels: Sequence[str], room: float) -> float:
@@ -44,28 +44,28 @@ class IntervalRow:
     low: float | None = None
     high: float | None = None
     aside: str = ""
-    """What stands at the right."""
+    """Text at the right."""
     shape: Shape = "dot"
     tone: str = "blue"
     """A colour of the palette."""
     group: str = ""
-    """The heading it stands under; rows of a group stand together."""
+    """Its heading; rows of a group must be adjacent."""
     hint: str = ""
     limit: float | None = None
-    """A value of its own that it is held against."""
+    """A value of this row alone to compare it with."""
 
     @classmethod
     def of(
         cls, label: str, value: float | None, bounds: Bounded | None = None, *, decimals: int = 3, **more: Any
     ) -> IntervalRow:
-        """A value with the ends of its interval; at the right stands the value, where nothing else is given."""
+        """A value with its interval; the text at the right is the value unless given."""
         low, high = (None, None) if bounds is None else (bounds.low, bounds.high)
         return cls(label, value, low, high, **{"aside": numeral(value, decimals, absent=""), **more})
 
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """A range of values that is shaded; where an end is unknown, a line at the middle alone."""
+    """A shaded range of values; only a line at the middle if an end is unknown."""
 
     low: float | None
     high: float | None
@@ -82,7 +82,7 @@ def interval_plot(
     band: Band | None = None,
     width: float = WIDTH,
 ) -> Markup:
-    """The plot. ``reference``: a value that is marked by a line, such as 0."""
+    """The plot. ``reference``: a value marked by a line, such as 0."""
     label_width = _label_width([row.label for row in rows], label_room(width))
     aside = max((text_width(row.aside) for row in rows), default=0)
     height = 25 if len(rows) <= 20 else 21
@@ -145,10 +145,10 @@ def _row(row: IntervalRow, scale: Scale, y: float, label_width: float, width: fl
 
 @dataclass(frozen=True, slots=True)
 class Numbered:
-    """A point that is named in the table below by its number."""
+    """A point that the table below lists under its number."""
 
     number: int | None
-    """None: it has none."""
+    """None: no number."""
     value: float
     hint: str
 
@@ -159,9 +159,9 @@ class Strip:
 
     label: str
     quantiles: tuple[float, float, float, float, float] | None
-    """5, 25, 50, 75 and 95 per cent; None: no score."""
+    """Quantiles at 5, 25, 50, 75 and 95 per cent; None: no score."""
     points: tuple[float, ...] | None = None
-    """All scores but the outliers, where they are few enough to be drawn; None: quantiles stand for them."""
+    """All scores except the outliers; None: too many to draw, so quantiles are drawn."""
     outliers: tuple[Numbered, ...] = ()
 
 
@@ -204,7 +204,7 @@ def _strip(strip: Strip, scale: Scale, y: float, left: float, height: float) -> 
 
 
 def _cloud(points: Sequence[float], scale: Scale, y: float, half: float) -> Markup:
-    """All points as one path of dots: a line of no length with round ends."""
+    """All points as one path of dots: zero-length lines with round ends."""
     dots = "".join(
         f"M{scale(value):.1f} {y + half * (2 * ((place * GOLDEN) % 1) - 1):.1f}h0"
         for place, value in enumerate(sorted(points))
@@ -222,11 +222,11 @@ class Bar:
     label: str
     value: float
     aside: str
-    """What stands behind it."""
+    """Text after the bar."""
 
 
 def bar_chart(bars: Sequence[Bar], *, title: str, width: float = WIDTH) -> Markup:
-    """The bars, from zero, with their numbers; there is no axis to read them from."""
+    """Bars from zero with their numbers, without an axis."""
     left = _label_width([bar.label for bar in bars], 1.4 * label_room(width))
     aside = max((text_width(bar.aside) for bar in bars), default=0)
     most = max((bar.value for bar in bars), default=0) or 1

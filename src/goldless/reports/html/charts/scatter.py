@@ -1,4 +1,4 @@
-"""The scatter plot: two numbers of each thing, with intervals, a frontier, lines within a family, and a band."""
+"""The scatter plot: points with intervals, a frontier, lines within a family, and a band."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ LETTERS = 11.5
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One thing."""
+    """One point."""
 
     label: str
     x: float
@@ -29,34 +29,34 @@ class Point:
     low: float | None = None
     high: float | None = None
     series: str = ""
-    """What it belongs to; shown in the legend."""
+    """Its series, shown in the legend."""
     shape: Shape = "dot"
     tone: str = "blue"
     hint: str = ""
     named: bool = True
-    """Whether its label is written beside it where there is room."""
+    """Whether to label it if there is room."""
     size: float = 4.5
 
 
 @dataclass(frozen=True, slots=True)
 class Area:
-    """Where points are drawn."""
+    """The plotting area."""
 
     left: float
     top: float
     right: float
     bottom: float
     edge: float
-    """How far to the right labels may reach."""
+    """Right limit for labels."""
 
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """Points with all that belongs to them."""
+    """A finished panel of points."""
 
     drawn: Markup
     unnamed: int
-    """Labels that found no room."""
+    """Labels without room."""
 
 
 Lines = Sequence[tuple[str, Sequence[tuple[float, float]]]]
@@ -97,7 +97,7 @@ def scatter_panel(
     letters: float = LETTERS,
     coloured: bool = False,
 ) -> Panel:
-    """Points, lines and band over their axes, with labels. ``coloured``: labels have the tone of their points."""
+    """Points, lines and band with axes and labels. ``coloured``: labels have the colour of their points."""
     ends = [end for point in points for end in (point.y, point.low, point.high)]
     up = linear_scale(ends, area.bottom, area.top, include=() if band is None else (band.low, band.high, band.middle))
     paths = [(class_, [(across(x), up(y)) for x, y in path]) for class_, path in lines if len(path) > 1]

@@ -1,7 +1,7 @@
-"""SVG elements as escaped markup, the only place where a chart writes angle brackets; and the colours of the report.
+"""SVG elements as escaped markup, the only place where charts write angle brackets; and the colours of the report.
 
-The hues of series are those of Okabe and Ito (blue, vermilion, green, purple, ochre), moved in lightness until they
-stand 3:1 against the ground in either theme; words stand at least 4.5:1 (WCAG 2.1, AA).
+The hues of series are those of Okabe and Ito (blue, vermilion, green, purple, ochre), adjusted in lightness for a
+contrast of 3:1 in either theme; text has at least 4.5:1 (WCAG 2.1, AA).
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ COLOURS: dict[str, tuple[str, str]] = {
     "purple": ("#93488f", "#d396cf"),
     "ochre": ("#8a6a00", "#d9b33c"),
 }
-"""Name: in light, in dark."""
+"""Name: (light, dark)."""
 SERIES = ("blue", "vermilion", "green", "purple", "ochre", "muted")
 HEAT_OPACITY = 0.5
-"""Of the strongest cell of a heat map: words on it stay readable."""
+"""Opacity of the strongest cell of a heat map, low enough for readable text."""
 WIDTH = 760
-"""Of charts in pixels, but for heat maps."""
+"""Width in pixels of all charts except heat maps."""
 NARROW = 370
-"""Of the same charts on a small screen."""
+"""Width of the same charts on a small screen."""
 Child = str | Markup
 Shape = Literal["dot", "ring", "cross", "square", "diamond", "triangle"]
 LONGEST_HINT = 300
 
 
 def element(tag: str, *children: Child, **attributes: str | float | None) -> Markup:
-    """One element. Children that are no markup are escaped; attributes that are None are left out.
+    """One element. Children that are not markup are escaped; attributes that are None are left out.
 
     An underscore at the end of an attribute's name is dropped, others become hyphens: ``class_``, ``text_anchor``.
     """
@@ -55,14 +55,14 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
 
 
 def _value(value: str | float) -> str:
-    """Numbers to a tenth of a pixel."""
+    """Round numbers to a tenth of a pixel."""
     if isinstance(value, str):
         return value
     return f"{value:.1f}".removesuffix(".0").replace("-0", "0" if abs(value) < 0.05 else "-0")
 
 
 def words(text: str, x: float, y: float, *, class_: str = "", anchor: str = "start") -> Markup:
-    """A line of text, set apart from its surroundings whichever way it is written."""
+    """A line of text, isolated from the writing direction around it."""
     return element(
         "text", visible(text), x=x, y=y, class_=class_ or None, text_anchor=None if anchor == "start" else anchor
     )
@@ -74,12 +74,12 @@ def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
 
 
 def hint(text: str) -> Markup:
-    """What a pointer that rests on the element is told; nothing where there is nothing to tell."""
+    """A tooltip; nothing if the text is empty."""
     return element("title", excerpt(text, LONGEST_HINT)) if text else Markup("")
 
 
 def label_room(width: float) -> float:
-    """How much of a chart labels may take."""
+    """Width in pixels that labels may take."""
     return min(240.0, width * 0.36)
 
 
@@ -99,7 +99,7 @@ def picture(*parts: Markup, width: float, height: float, title: str) -> Markup:
 
 
 def pictures(plot: Callable[..., Markup], *given: object, **options: object) -> tuple[Markup, Markup]:
-    """A plot in both widths: the usual one, and the one for small screens."""
+    """A plot in both widths: normal and for small screens."""
     return plot(*given, **options), plot(*given, width=NARROW, **options)
 
 
@@ -127,7 +127,7 @@ def palette_css(theme: int) -> str:
 
 
 def theme_css() -> str:
-    """What changes colours: the system's wish, the reader's, and print, which is always light."""
+    """Rules for the dark theme: the system's setting, the reader's choice, and print, which is always light."""
     light, dark = palette_css(0), palette_css(1)
     return (
         f"@media (prefers-color-scheme:dark){{:root:not([data-theme=light]){{color-scheme:dark;{dark}}}}}\n"
@@ -137,5 +137,5 @@ def theme_css() -> str:
 
 
 def light_css() -> str:
-    """The colours of the light theme, which downloaded pictures have too."""
+    """The colours of the light theme, also used for downloaded pictures."""
     return f":root{{color-scheme:light;{palette_css(0)}}}"

@@ -1,1 +1,1 @@
-"""Sections of the report, one a module: from the documents of a run to blocks of a page."""
+"""Sections of the report: from the documents of a run to blocks of a page."""

@@ -1,4 +1,4 @@
-"""What was asked and how: the study, the models, the wordings, the cost, every signature in words; what is missing."""
+"""How the run was made: study, models, prompts, cost, every signature explained; and what is missing."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from goldless.reports.html.words import signature_parts
 from goldless.reports.report_table import Column
 
 CAUSES = {
-    "bad_reply": "the server's answer could not be used",
-    "budget": "not sent: it would have gone over the budget",
+    "bad_reply": "the server's reply could not be used",
+    "budget": "not sent, because it would have exceeded the budget",
     "connection": "no connection to the server",
     "no_synopsis": "the task has no synopsis of that name",
-    "not_recorded": "the study does not carry it, and no model was to be asked",
-    "rate_limited": "the server refused for too many requests",
+    "not_recorded": "not in the study, and models were not called",
+    "rate_limited": "the server reported too many requests",
     "refused": "the model declined to answer",
-    "rejected": "the server does not take this request",
+    "rejected": "the server rejected the request",
     "server_error": "the server failed",
-    "timeout": "no answer in time",
-    "too_long": "the text does not fit the model",
-    "truncated": "the reply was cut at its length limit",
-    "unparsable": "the reply says no verdict that could be read",
+    "timeout": "no reply before the timeout",
+    "too_long": "the text is too long for the model",
+    "truncated": "the reply was cut off at the length limit",
+    "unparsable": "no verdict could be read from the reply",
 }
 
 
@@ -53,21 +53,21 @@ MODEL_COLUMNS = (
     *texts("none", settings="settings"),
 )
 SPENDING_COLUMNS = (
-    *texts("", verb="by goldless"),
+    *texts("", verb="verb"),
     *names(model="model"),
     *counts(calls="calls", reused="from the journal", tokens="tokens"),
     Column("cost_usd", "USD", "usd", "unknown"),
 )
 AGENT_COLUMNS = (
-    *names("not told", agent="agent", group="group", family="family"),
-    Column("parameters", "parameters", "large", "not told"),
-    *names("not told", cutoff_date="knowledge cut-off"),
+    *names("not given", agent="agent", group="group", family="family"),
+    Column("parameters", "parameters", "large", "not given"),
+    *names("not given", cutoff_date="knowledge cutoff"),
 )
 
 
-@section("asked", "What was asked, and how")
+@section("asked", "How this was run")
 def asked_section(run: RunResults) -> Iterator[Block]:
-    """What was asked, and how; every report has it."""
+    """How the run was made; every report has this section."""
     board = run.leaderboard or LeaderboardDocument()
     yield _facts(run, board)
     for part in (_models(run, board), _spending(run), _agents(run), _prompts(board), _signatures(run)):
@@ -84,7 +84,7 @@ def _facts(run: RunResults, board: LeaderboardDocument) -> Table:
         ("tasks", f"{tasks:,}" if tasks else ""),
         ("agents", f"{len(run.agents):,}" if run.agents else ""),
         ("metrics", ", ".join(board.metrics)),
-        ("answers of models the metrics rest on", "" if board.asked is None else f"{board.asked:,}"),
+        ("model replies used by the metrics", "" if board.asked is None else f"{board.asked:,}"),
         *((f"made by goldless {verb}", one.at) for verb, one in made.made.items()),
         ("version", f"goldless {made.goldless}, Python {made.python}" if made.goldless else ""),
     ]
@@ -104,9 +104,9 @@ def _models(run: RunResults, board: LeaderboardDocument) -> Iterator[Block]:
         for part, model in board.models.items()
     ]
     if rows:
-        yield Table("Models that were asked", MODEL_COLUMNS, rows)
+        yield Table("Models used", MODEL_COLUMNS, rows)
     elif run.leaderboard is not None:
-        yield words("No model was asked: the scores are made of evidence that the study carries, or of texts alone.")
+        yield words("No model was called: the scores use evidence recorded in the study, or the texts alone.")
     found = board.canaries
     if found is not None:
         noise = "an unknown amount" if found.noise_nats is None else f"{found.noise_nats:.1g} nats"
@@ -123,34 +123,34 @@ def _spending(run: RunResults) -> Iterator[Block]:
     sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
     rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
     if rows:
-        caption = "What the last run was charged; replies from the journal were paid for before"
+        caption = "Cost of the last run; replies from the journal had been paid for before"
         yield Table(caption, SPENDING_COLUMNS, rows)
 
 
 def _agents(run: RunResults) -> Iterator[Block]:
-    told = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agents)]
-    if len(told) > 1:
-        yield Fold(f"The {plural(len(run.agents), 'agent')}", [Table("The agents", told, run.agents)])
+    given = [column for column in AGENT_COLUMNS if any(row.get(column.name) for row in run.agents)]
+    if len(given) > 1:
+        yield Fold(f"The {plural(len(run.agents), 'agent')}", [Table("The agents", given, run.agents)])
     long = [row.agent for row in run.agents if is_shortened(row.agent)]
     if long:
         blocks = [block for name in long for block in (note(Name(name)), Code(name))]
-        yield Fold(f"{plural(len(long), 'name')} too long to be shown whole", blocks)
+        yield Fold(f"{plural(len(long), 'name')} too long to show in full", blocks)
 
 
 def _prompts(board: LeaderboardDocument) -> Iterator[Block]:
     used = str(board.settings.get("template") or "").split(",") if board.models else []
     for name in used:
-        template = board.template(name, "a file of the user's, as the run keeps it")
+        template = board.template(name, "a custom file, as stored with the run")
         if template is not None:
             asked = Code(f"{template.predict}\n\n{template.question('…', '…')}")
-            summary = ("Wording ", Name(name), ": how a second response is predicted")
+            summary = ("Prompt ", Name(name), ": predict a second response")
             yield Fold(summary, (asked, note("From: ", template.source)))
             if any(part.startswith("rewriter") for part in board.models):
-                yield Fold(("Wording ", Name(name), ": how a response is rewritten"), (Code(template.rewrite),))
+                yield Fold(("Prompt ", Name(name), ": rewrite a response"), (Code(template.rewrite),))
         elif name and name not in board.prompts:
-            yield note("Wording ", Name(name), ": a file of the user's, whose text is not in the run.")
+            yield note("Prompt ", Name(name), ": a custom file whose text is not stored with the run.")
     for name, text in board.prompts.items():
-        yield Fold(("Wording ", Name(name)), (Code(text),))
+        yield Fold(("Prompt ", Name(name)), (Code(text),))
 
 
 def _signatures(run: RunResults) -> Iterator[Block]:
@@ -159,32 +159,34 @@ def _signatures(run: RunResults) -> Iterator[Block]:
         return
     yield Heading("Signatures")
     yield note(
-        "A ", Term("signature"), " says exactly how a number was made. Two numbers with the same line can be compared."
+        "A ",
+        Term("signature"),
+        " records exactly how a number was made. Numbers with the same signature can be compared.",
     )
     columns = (*texts("", key="key"), *texts(value="value"), *texts("", meaning="meaning"))
     for what, line in found:
         parts = [{"key": key, "value": value, "meaning": meaning} for key, value, meaning in signature_parts(line)]
         yield note(Name(what))
         yield Code(line)
-        yield Fold("In words", [Table("The parts of the signature", columns, parts)])
+        yield Fold("Explained", [Table("The parts of the signature", columns, parts)])
 
 
 def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
     if run.leaderboard is not None:
         yield from ((name, metric.signature) for name, metric in run.leaderboard.metrics.items())
     if run.crash_test is not None:
-        yield from ((f"the crash test of {name}", card.signature) for name, card in run.crash_test.metrics.items())
+        yield from ((f"crash test of {name}", card.signature) for name, card in run.crash_test.metrics.items())
     if run.agreement is not None:
         for one in run.agreement.criteria:
             yield f"agreement on {one.criterion}" if one.criterion else "agreement", one.signature
     if run.consistency is not None:
         yield from ((f"consistency, {name}", line) for name, line in run.consistency.signatures.items())
     if run.review is not None:
-        yield "the review", run.review.signature
+        yield "review", run.review.signature
     if run.bias is not None:
         yield "bias", run.bias.signature
     if run.cost is not None and run.cost.panels is not None:
-        yield "the panels", run.cost.panels.signature
+        yield "panels", run.cost.panels.signature
 
 
 # --- what is missing -------------------------------------------------------------------------------------------------
@@ -192,7 +194,7 @@ def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
 
 @section("missing", "What is missing")
 def missing_section(run: RunResults) -> Iterator[Block]:
-    """Failed calls by cause with an example each, and tasks that could not be scored; None: nothing is missing."""
+    """Failed calls by cause with an example each, and tasks that could not be scored; None if nothing is missing."""
     failed = run.failed or tuple(_counted(run))
     if failed:
         yield _figure(failed)
@@ -207,8 +209,8 @@ def missing_section(run: RunResults) -> Iterator[Block]:
 
 
 def _counted(run: RunResults) -> Iterator[Failed]:
-    """Counts alone, where the folder holds no evidence."""
-    for found, what in ((run.leaderboard, "answers the metrics rest on"), (run.review, "judgements and exam answers")):
+    """Counts only, for a folder without evidence."""
+    for found, what in ((run.leaderboard, "replies used by the metrics"), (run.review, "judgements and exam answers")):
         for cause, times in () if found is None else found.failures.items():
             yield Failed(what, cause, times, "", "", None)
 
@@ -222,7 +224,7 @@ def _figure(failed: Sequence[Failed]) -> Figure:
     return Figure(
         "missing",
         "Missing evidence by cause",
-        ("What is ", Term("missing"), " is left out of every score; it never counts as zero."),
+        (Term("missing", "Missing evidence"), " is left out of every score; it never counts as zero."),
         pictures(bar_chart, bars, title="Missing evidence by cause"),
         [Table("Missing evidence", columns, rows)],
     )
@@ -231,6 +233,6 @@ def _figure(failed: Sequence[Failed]) -> Figure:
 def _examples(failed: Sequence[Failed]) -> Iterator[Block]:
     for row in failed:
         if row.example is not None or row.task:
-            whose = note("Task ", Name(row.task or "unknown"), " · asked of ", Name(row.model or "unknown"))
+            whose = note("Task ", Name(row.task or "unknown"), " · model ", Name(row.model or "unknown"))
             text = Code(excerpt(row.example)) if row.example else note("No text was kept.")
-            yield Fold(f"An example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))
+            yield Fold(f"Example: {row.cause.replace('_', ' ')} among {row.what}", (whose, text))

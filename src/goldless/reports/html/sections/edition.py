@@ -1,4 +1,4 @@
-"""An edition of GRE-bench: the metrics side by side, reviews written, and the leaderboard on papers nobody had seen."""
+"""A GRE-bench edition: metrics side by side, reviews written, and the leaderboard on papers newer than every cutoff."""
 
 from __future__ import annotations
 
@@ -27,33 +27,33 @@ from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
 
 SCOPES = ("all", "common", "own")
-"""Which papers a leaderboard is on."""
+"""Sets of papers that a leaderboard can use."""
 AGENT = Column("agent", "agent", "name")
 WRITTEN_COLUMNS = (
     AGENT,
     *counts(papers="papers", written="reviews"),
     *texts("none", why="missing"),
-    *counts(shortened="papers cut to fit"),
-    *texts("nothing", seen="noticed in its replies"),
+    *counts(shortened="papers cut off"),
+    *texts("nothing", seen="noticed in replies"),
 )
 CLOCK_COLUMNS = (
     AGENT,
-    *texts("unknown", cutoff_date="cut-off"),
-    *counts("unknown", clean="papers after"),
-    *counts(dated="papers with a date"),
+    *texts("unknown", cutoff_date="cutoff"),
+    *counts("unknown", clean="papers after cutoff"),
+    *counts(dated="dated papers"),
     number("share", "share", 2, absent="unknown"),
 )
 
 
 @section("edition", "The edition")
 def edition_section(run: RunResults) -> Iterator[Block]:
-    """What the edition is of, and its leaderboards; None where the run is of no edition."""
+    """The edition and its leaderboards; None if the run is not an edition."""
     found = run.gre
     if found is None:
         return
     left_out = f"Left out when collecting: {_counted(found.left_out)}." if found.left_out else ""
-    papers = f"{plural(found.papers, 'paper')} of {found.source}"
-    yield words(f"{papers}, each review held against the references. {left_out}")
+    papers = f"{plural(found.papers, 'paper')} from {found.source}"
+    yield words(f"{papers}. Each review is compared with the reference reviews. {left_out}")
     yield _side_by_side(run, found)
     yield Table("Reviews written", WRITTEN_COLUMNS, [_written(row) for row in found.written])
     if found.contamination is not None:
@@ -61,7 +61,7 @@ def edition_section(run: RunResults) -> Iterator[Block]:
 
 
 def _side_by_side(run: RunResults, found: EditionDocument) -> Table:
-    """Agents by the first metric, every metric beside the others; last those without any review."""
+    """All metrics, one row per agent, sorted by the first metric; agents without reviews come last."""
     columns = [AGENT]
     rows: dict[str, dict[str, Any]] = {}
     for place, (metric, board) in enumerate(run.boards.items()):
@@ -85,7 +85,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 
 
 def _clock(clock: ClockNote) -> Iterator[Block]:
-    yield Table("Papers that became public after an agent's cut-off", CLOCK_COLUMNS, clock.agents)
+    yield Table("Papers published after each agent's cutoff", CLOCK_COLUMNS, clock.agents)
     for scope in SCOPES:
         rows = [row for row in clock.scores if row.get("scope") == scope]
         if rows:
@@ -99,10 +99,10 @@ def _clock(clock: ClockNote) -> Iterator[Block]:
 
 def _whose(scope: str, clock: ClockNote) -> str:
     if scope == "all":
-        return "all papers that an agent has a score on"
+        return "all papers that an agent has a score for"
     if scope == "common":
-        return f"the {plural(len(clock.common), 'paper')} after everybody's cut-off"
-    return "each agent's own papers after its cut-off"
+        return f"the {plural(len(clock.common), 'paper')} after every agent's cutoff"
+    return "each agent's papers after its own cutoff"
 
 
 def _columns(scope: str, level: str) -> tuple[Column, ...]:
@@ -111,7 +111,7 @@ def _columns(scope: str, level: str) -> tuple[Column, ...]:
         AGENT,
         number("score", "score", 2),
         ends(level, 2),
-        signed("difference", "less human", 2, absent="-"),
+        signed("difference", "minus human", 2, absent="-"),
         Column("difference_low difference_high", level, "signed interval", "-", 2),
         *counts(n="papers"),
         *[number("all_score", "on all papers", 2)] * (scope != "all"),
@@ -119,9 +119,9 @@ def _columns(scope: str, level: str) -> tuple[Column, ...]:
 
 
 def _compared(scope: str) -> Iterator[Block]:
-    """What to compare where agents stand on different papers."""
+    """What to compare when agents are scored on different papers."""
     if scope != "common":
         yield note(
-            "Agents may stand on different papers here: compare the differences to human, which are taken on the same "
+            "Agents may be scored on different papers here. Compare the differences from human, which use the same "
             "papers, not the scores."
         )

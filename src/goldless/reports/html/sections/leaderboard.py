@@ -38,20 +38,20 @@ AGENT = Column("agent", "agent", "name")
 RATER_COLUMNS = (
     *names(rater="rater"),
     number("value", "TVD-MI"),
-    number("null", "by chance"),
+    number("null", "chance"),
     signed("excess", "excess"),
     Column("p", "p", "probability"),
     *counts("-", partners="partners"),
 )
 PEOPLE = frozenset({"human", "humans", "people", "person", "persons"})
-"""Groups or families of agents that are people."""
+"""Names of groups or families whose agents are people."""
 SHAPES: tuple[Shape, ...] = ("dot", "square", "diamond", "triangle", "ring", "cross")
 FEWEST_SIZES = 2
 
 
 @section("leaderboard", "Leaderboard")
 def leaderboard_section(run: RunResults) -> Iterator[Block]:
-    """The leaderboards; None where no metric ranks agents."""
+    """The leaderboards; None if no metric ranks agents."""
     for metric, board in run.boards.items():
         yield _figure(metric, board)
         yield from _wordings(board)
@@ -59,7 +59,7 @@ def leaderboard_section(run: RunResults) -> Iterator[Block]:
 
 
 def interval_source(tasks: Iterable[int]) -> str:
-    """Where intervals come from; ``tasks``: on how many tasks each of them rests."""
+    """How intervals were computed; ``tasks``: the number of tasks behind each."""
     most = max(tasks, default=FEW_TASKS)
     return "from resampling tasks" if most >= FEW_TASKS else f"by Student's t over tasks (fewer than {FEW_TASKS})"
 
@@ -72,7 +72,7 @@ def _figure(metric: str, board: RankedMetric) -> Figure:
     title = f"{metric}: score of each agent in {board.unit} with its {level} interval"
     return Figure(
         "leaderboard",
-        ("Scores under ", Name(metric)),
+        ("Scores: ", Name(metric)),
         (f"Mean score over tasks ({board.unit}, higher is better). ", *_intervals(board.rows, level)),
         pictures(interval_plot, drawn, title=title, axis=f"{board.unit}, higher is better"),
         [_table(metric, board, decimals)],
@@ -84,7 +84,7 @@ def _intervals(rows: Sequence[AgentScore], level: str) -> tuple[Inline, ...]:
     tasks = [row.n for row in rows if row.low is not None]
     if not tasks:
         return ("No agent has an ", Term("interval"), ".")
-    rest = "Intervals that overlap may still differ: the table of comparisons says which do."
+    rest = "Agents with overlapping intervals can still differ; see the table of comparisons."
     return ("Lines are ", Term("interval", f"{level} intervals"), f" {interval_source(tasks)}. {rest}")
 
 
@@ -104,11 +104,13 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
         *names("-", group="group") * any(row.group for row in board.rows),
         number("score", "score", decimals),
         ends(percent(board.level), decimals),
-        *[number("between_prompts", "± wordings", decimals, absent="-")] * spread,
+        *[number("between_prompts", "± prompts", decimals, absent="-")] * spread,
         *counts(n="tasks", asked="asked", used="used", missing="missing", beats="better than"),
     )
     counted = "pairs of responses" if board.counts_pairs else "responses"
-    return Table((Name(metric), f": asked, used and missing count {counted}; better than counts agents"), columns, rows)
+    return Table(
+        (Name(metric), f": asked, used and missing count {counted}; better than is a number of agents"), columns, rows
+    )
 
 
 def _wordings(board: RankedMetric) -> Iterator[Block]:
@@ -117,8 +119,8 @@ def _wordings(board: RankedMetric) -> Iterator[Block]:
     by_place = [(f"w{place}", name, found) for place, (name, found) in enumerate(board.by_wording.items())]
     rows = [{"agent": row.agent, **{key: found.get(row.agent) for key, _, found in by_place}} for row in board.rows]
     columns = [number(key, name, decimals_for(board.ends)) for key, name, _ in by_place]
-    yield Table("Score under each wording alone", (AGENT, *columns), rows)
-    yield note("± wordings is the standard deviation of a score between wordings: how much the prompt matters.")
+    yield Table("Score by prompt", (AGENT, *columns), rows)
+    yield note("± prompts is the standard deviation of a score between prompts: how much the prompt matters.")
 
 
 def _groups(board: RankedMetric) -> Iterator[Block]:
@@ -127,9 +129,9 @@ def _groups(board: RankedMetric) -> Iterator[Block]:
     decimals = decimals_for(board.ends)
     low, high = (numeral(end, decimals, absent="none") for end in (board.low, board.high))
     yield words(
-        f"Groups, {board.groups or 'the first against the second'}: the means differ by ",
+        f"Groups ({board.groups or 'first and second'}): the means differ by ",
         f"{numeral(board.difference, decimals, signed=True)} ({low} to {high}) on {plural(board.n_tasks, 'task')}. ",
-        "A response of the first scores above one of the second with probability ",
+        "A response of the first group scores higher than one of the second with probability ",
         f"{numeral(board.auc)}; standardised difference {numeral(board.d_response, 2)}.",
     )
 
@@ -137,9 +139,9 @@ def _groups(board: RankedMetric) -> Iterator[Block]:
 # --- size ------------------------------------------------------------------------------------------------------------
 
 
-@section("sizes", "Score against size")
+@section("sizes", "Score by size")
 def sizes_section(run: RunResults) -> Iterator[Block]:
-    """Scores against numbers of parameters; None where fewer than two agents have a size and a score."""
+    """Scores by number of parameters; None if fewer than two agents have a size and a score."""
     sized = {row.agent: row for row in run.agents if (row.parameters or 0.0) > 0}
     for metric, board in run.boards.items():
         found = [(row, sized[row.agent]) for row in board.rows if row.agent in sized and row.score is not None]
@@ -160,8 +162,8 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
     both = pictures(
         scatter_plot,
         points,
-        title=f"{metric}: score against number of parameters",
-        x_axis="parameters (logarithmic)",
+        title=f"{metric}: score by number of parameters",
+        x_axis="parameters (log scale)",
         y_axis=board.unit,
         logarithmic=True,
         lines=lines,
@@ -175,18 +177,18 @@ def _sizes(run: RunResults, metric: str, board: RankedMetric, found: Sequence[tu
         ends(decimals=decimals),
         *counts(n="tasks"),
     )
-    told, theirs = _told(people)
+    about_people, theirs = _people_note(people)
     rows = [row.cells(parameters=agent.parameters, family=agent.family) for row, agent in found]
     return Figure(
         "sizes",
-        ("Score against size under ", Name(metric)),
+        ("Score by size: ", Name(metric)),
         (
-            f"Score ({board.unit}) against number of parameters, with ",
+            f"Score ({board.unit}) by number of parameters, with ",
             Term("interval", f"{percent(board.level)} intervals"),
-            f"; lines join a family.{told}",
+            f"; lines connect agents of one family.{about_people}",
         ),
         both,
-        [Table("Agents with a size", columns, [*rows, *theirs])],
+        [Table("Agents with known size", columns, [*rows, *theirs])],
     )
 
 
@@ -212,7 +214,7 @@ def _point(row: AgentScore, agent: AgentNote, families: Sequence[str], decimals:
 
 
 def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | None:
-    """The mean over people with its interval over tasks; None: there are none, or no score of theirs."""
+    """The mean over people with its interval over tasks; None if no person has a score."""
     people = [
         row.agent for row in run.agents if any((key or "").strip().lower() in PEOPLE for key in (row.group, row.family))
     ]
@@ -227,14 +229,14 @@ def _people(run: RunResults, metric: str, board: RankedMetric) -> Interval | Non
     return None if found.mean is None else found
 
 
-def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
-    """What the caption says of people, and their row in the table."""
+def _people_note(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
+    """The sentence about people in the caption, and their row in the table."""
     if people is None:
         return "", ()
     row = {"agent": "people (mean)", "score": people.mean, "low": people.low, "high": people.high, "n": people.n}
     if people.low is None or people.high is None:
-        return " The grey line is the mean of the people among the agents; it has no interval.", (row,)
-    return " The grey band is the mean of the people among the agents with its interval.", (row,)
+        return " The grey line is the mean of the human agents; it has no interval.", (row,)
+    return " The grey band is the interval around the mean of the human agents.", (row,)
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def _told(people: Interval | None) -> tuple[str, tuple[Row, ...]]:
 
 @section("raters", "Raters")
 def raters_section(run: RunResults) -> Iterator[Block]:
-    """How much one rater's labels tell about another's; None where no metric is of raters."""
+    """How much one rater's labels say about another's; None if no metric scores raters."""
     metrics = {} if run.leaderboard is None else run.leaderboard.metrics
     for criteria in [metric.criteria for metric in metrics.values() if isinstance(metric, RaterMetric)]:
         for criterion, one in criteria.items():
@@ -259,10 +261,10 @@ def _raters(found: Information) -> Figure:
     ]
     return Figure(
         "raters",
-        "How much labels tell about each other",
+        "Information shared between raters",
         (
-            "TVD-MI between a rater's labels and the others', higher is more. ",
-            "The line is the mean of what shuffled labels give.",
+            "TVD-MI between a rater's labels and those of the others; higher means more information. ",
+            "The line is the mean for shuffled labels.",
         ),
         pictures(interval_plot, drawn, title="Information between raters", axis="TVD-MI", reference=found.null),
         [Table("Raters", RATER_COLUMNS, rows)],

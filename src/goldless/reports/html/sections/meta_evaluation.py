@@ -1,4 +1,4 @@
-"""What numbers are worth: crash test (GEM, tables 2, 4, 5), biases (PRE, figure 3), cost (Auto-PRE, figure 3)."""
+"""How far to trust the numbers: crash test (GEM, tables 2, 4, 5), biases (PRE, figure 3), cost (Auto-PRE, figure 3)."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ from goldless.reports.report_table import Column, usd_text
 SHAPES: dict[str, Shape] = {"pass": "dot", "fail": "cross", "not shown": "ring"}
 TONES = {"pass": "blue", "fail": "vermilion", "not shown": "muted"}
 SIGNS = {"pass": "✓\u00a0pass", "fail": "✕\u00a0fail", "not shown": "○\u00a0not\u00a0shown"}
-GROUPS = {"fall": "Content is lost: the score must fall", "not rise": "Only dressed up: the score must not rise"}
+GROUPS = {
+    "fall": "Content removed: the score must fall",
+    "not rise": "Superficial changes: the score must not rise",
+}
 CRASH_COLUMNS = (
     *names(perturbation="change"),
     *texts(must="score must", rating="rating", reason="why"),
@@ -62,16 +65,16 @@ CRASH_COLUMNS = (
 
 @section("crash-test", "Crash test of the metrics")
 def crash_test_section(run: RunResults) -> Iterator[Block]:
-    """What each metric does when responses are made worse, or only dressed up; None where there was no crash test."""
+    """How each metric reacts to degraded or superficially changed responses; None if there was no crash test."""
     card = run.crash_test
     if card is None:
         return
     there = plural(card.responses_there_are, "response")
-    some = f"{card.responses:,} of {there}, drawn by the seed,"
+    some = f"{card.responses:,} of {there}, drawn at random,"
     which = there if card.responses == card.responses_there_are else some
     yield words(
         f"{which} were changed in known ways and scored again. "
-        "A sound metric falls where content is lost and does not rise where a response is only dressed up.",
+        "A sound metric falls when content is removed and does not rise when a response is changed only superficially.",
     )
     if len(card.metrics) > 1:
         yield _overview(card.metrics)
@@ -86,7 +89,7 @@ def _overview(metrics: Mapping[str, CrashCard]) -> Table:
             smd = numeral(row.smd, 2, signed=True, absent="no effect size")
             mine[f"m{place}"] = f"{smd}\u00a0{SIGNS.get(row.rating, row.rating)}"
     columns = [Column(f"m{place}", name, absent="not tested") for place, name in enumerate(metrics)]
-    caption = ("All metrics side by side: ", Term("smd", "SMD"), " and rating")
+    caption = ("All metrics: ", Term("smd", "SMD"), " and rating")
     return Table(caption, (*names(perturbation="change"), *texts(must="score"), *columns), [*rows.values()])
 
 
@@ -103,12 +106,12 @@ def _crash_figure(metric: str, one: CrashCard, card: CrashTestDocument) -> Figur
     )
     caption = (
         f" of {metric} after a change, with its {percent(card.level)} interval. Dot: pass; cross: fail; ring: the "
-        f"interval is too wide to tell. Grey: effects nearer to 0 than {margin:g} count as none."
+        f"interval is too wide to decide. Grey band: effects smaller than {margin:g} count as none."
     )
-    told = ", ".join(f"{one.counts.get(rating, 0)} {rating}" for rating in SHAPES)
-    table = Table("Every change", CRASH_COLUMNS, one.perturbations)
+    counted = ", ".join(f"{one.counts.get(rating, 0)} {rating}" for rating in SHAPES)
+    table = Table("All changes", CRASH_COLUMNS, one.perturbations)
     term = Term("smd", "Standardised mean difference")
-    return Figure("crash-test", (Name(metric), f": {told}"), (term, caption), both, [table])
+    return Figure("crash-test", (Name(metric), f": {counted}"), (term, caption), both, [table])
 
 
 def _crash_row(row: PerturbationNote) -> IntervalRow:
@@ -128,15 +131,15 @@ def _crash_row(row: PerturbationNote) -> IntervalRow:
 
 # --- bias: what judges favour besides quality ------------------------------------------------------------------------
 
-SHOWN = {True: "yes", False: "no", None: "cannot be said"}
+SHOWN = {True: "yes", False: "no", None: "undecidable"}
 BIAS_COLUMNS = (
     *names(judge="judge"),
     *texts(measure="measure"),
     *names("-", about="about"),
     number("value", "value"),
     ends(),
-    number("neutral", "no bias is", 1, absent="unknown"),
-    *texts(said="shown"),
+    number("neutral", "unbiased", 1, absent="unknown"),
+    *texts(said="significant"),
     *counts(asked="asked", used="used", ties="ties", n_tasks="tasks"),
     *texts("", note="note"),
 )
@@ -144,13 +147,13 @@ BIAS_COLUMNS = (
 
 @section("bias", "Bias of judges")
 def bias_section(run: RunResults) -> Iterator[Block]:
-    """What judges favour: place, length, markup, their own kind; None where no bias was looked for."""
+    """What judges favour: position, length, markup, their own family; None if no bias was measured."""
     found = run.bias
     if found is None:
         return
     yield words(
-        "A bias is shown where the whole interval lies beside the value of a judge without it. Where the better "
-        "response may also be the longer one, no such value is known and the number is for comparison only."
+        "A bias is significant if the interval excludes the value of an unbiased judge. Where the better response "
+        "may also be the longer one, that value is unknown and the number is for comparison only."
     )
     for bias in dict.fromkeys(row.bias for row in found.rows):
         rows = [row for row in found.rows if row.bias == bias]
@@ -161,8 +164,8 @@ def bias_section(run: RunResults) -> Iterator[Block]:
     if found.unavailable:
         yield Heading("Not measured")
         whose = ((" of ", *listed(row.judges)) if row.judges else () for row in found.unavailable)
-        told = zip(found.unavailable, whose, strict=True)
-        yield Bullets(tuple((row.bias, *who, f": {row.reason}") for row, who in told))
+        reasons = zip(found.unavailable, whose, strict=True)
+        yield Bullets(tuple((row.bias, *who, f": {row.reason}") for row, who in reasons))
 
 
 def _bias_table(caption: str, rows: Sequence[BiasNote]) -> Table:
@@ -170,7 +173,7 @@ def _bias_table(caption: str, rows: Sequence[BiasNote]) -> Table:
 
 
 def _bias_figures(bias: str, rows: Sequence[BiasNote], level: str) -> Iterator[Figure]:
-    """What is held against the same value stands together."""
+    """One figure per unbiased value."""
     for neutral in dict.fromkeys(row.neutral for row in rows):
         mine = [row for row in rows if row.neutral == neutral]
         differences = neutral == 0.0
@@ -178,16 +181,16 @@ def _bias_figures(bias: str, rows: Sequence[BiasNote], level: str) -> Iterator[F
         mine.sort(key=lambda row: order.index(row.measure))
         drawn = [_bias_row(row, differences=differences) for row in mine]
         what = "difference of shares" if differences else "share"
-        held = "for comparison only" if neutral is None else f"no bias is {neutral:g}"
+        unbiased = "for comparison only" if neutral is None else f"unbiased is {neutral:g}"
         yield Figure(
             "bias",
-            f"{bias.capitalize()}: {held}",
+            f"{bias.capitalize()}: {unbiased}",
             (
-                f"With {level} intervals. Dot: the bias is shown; ring: it is not, or that cannot be said.",
-                "" if neutral is None else " The line is where a judge without the bias stands.",
+                f"With {level} intervals. Dot: significant bias; ring: not significant, or undecidable.",
+                "" if neutral is None else " The line marks an unbiased judge.",
             ),
             pictures(interval_plot, drawn, title=f"{bias}: {what}", axis=what, reference=neutral),
-            [_bias_table(f"{bias.capitalize()}: every number", mine)],
+            [_bias_table(f"{bias.capitalize()}: all numbers", mine)],
         )
 
 
@@ -202,7 +205,7 @@ def _bias_row(row: BiasNote, *, differences: bool) -> IntervalRow:
         shape="dot" if row.shown else "ring",
         tone="vermilion" if row.shown else "blue" if row.neutral is not None else "muted",
         group=row.measure,
-        hint=f"{row.judge}: {numeral(row.value)}; shown: {SHOWN[row.shown]}",
+        hint=f"{row.judge}: {numeral(row.value)}; significant: {SHOWN[row.shown]}",
     )
 
 
@@ -217,13 +220,15 @@ def _gaps(rows: Sequence[BiasNote]) -> Figure:
     picture = heat_map(
         reviewers,
         cells,
-        title="Preference gap of every two reviewers",
-        corner="reviewers; columns by the row's number",
-        legend=Legend(((0.9, "each leans to its own"), (-0.9, "each leans to the other's"), (0.0, "grey: not shown"))),
+        title="Preference gap of each pair of reviewers",
+        corner="reviewers; columns are numbered like rows",
+        legend=Legend(
+            ((0.9, "each prefers its own"), (-0.9, "each prefers the other's"), (0.0, "grey: not significant"))
+        ),
     )
     caption = (
-        " of two reviewers that are agents too: the share of tasks on which one finds its own response better than the "
-        "other's, less the share on which the other says so as well. It is the same on both sides of the diagonal."
+        " of two reviewers that are also agents: the share of tasks where one prefers its own response to the "
+        "other's, minus the share where the other agrees. It is the same on both sides of the diagonal."
     )
     term = Term("gap", "preference gap")
     table = _bias_table("Preference gaps", rows)
@@ -233,7 +238,7 @@ def _gaps(rows: Sequence[BiasNote]) -> Figure:
 def _gap(row: BiasNote | None, largest: float) -> HeatCell:
     if row is None or row.value is None:
         return HeatCell(0.0, "-", "-", "missing", sure=False)
-    hint = f"{row.judge}: {numeral(row.value, signed=True)}; shown: {SHOWN[row.shown]}"
+    hint = f"{row.judge}: {numeral(row.value, signed=True)}; significant: {SHOWN[row.shown]}"
     shown = bool(row.shown)
     coloured = strength(row.value, largest) if shown else 0.0
     return HeatCell(coloured, numeral(row.value, 2, signed=True), "*" if shown else "", hint, sure=shown)
@@ -242,7 +247,7 @@ def _gap(row: BiasNote | None, largest: float) -> HeatCell:
 # --- cost: what metrics and reviewers cost, and what accuracy the money buys -----------------------------------------
 
 SPREAD = 30.0
-"""Costs that are apart by more than this factor are drawn on a logarithmic axis."""
+"""Costs that differ by more than this factor get a logarithmic axis."""
 USD = Column("usd", "USD", "usd", "unknown")
 PANEL_COLUMNS = (
     *texts(panel="panel"),
@@ -251,21 +256,21 @@ PANEL_COLUMNS = (
     number("accuracy", "accuracy"),
     ends(),
     number("held", "held out", absent="-"),
-    signed("difference", "to the best", absent="-"),
+    signed("difference", "minus the best", absent="-"),
     *counts(used="pairs"),
     *texts(edge="frontier"),
 )
 REVIEWER_COLUMNS = (
     *names(reviewer="reviewer"),
-    *counts(judgements="judgements", tokens="tokens", tokens_a_judgement="a judgement"),
-    *texts(tokens_from="tokens known by", price_from="price known by"),
+    *counts(judgements="judgements", tokens="tokens", tokens_a_judgement="tokens per judgement"),
+    *texts(tokens_from="token source", price_from="price source"),
     USD,
 )
 
 
 @section("cost", "Cost")
 def cost_section(run: RunResults) -> Iterator[Block]:
-    """What accuracy costs, and what metrics and reviewers do; None where no cost was asked for."""
+    """What accuracy, metrics and reviewers cost; None if no cost was computed."""
     found = run.cost
     if found is None:
         return
@@ -274,7 +279,7 @@ def cost_section(run: RunResults) -> Iterator[Block]:
     if found.rows:
         yield _costs(found)
     if found.reviewers:
-        yield Table("What reviewers' judgements cost", REVIEWER_COLUMNS, found.reviewers)
+        yield Table("Cost of judgements by reviewer", REVIEWER_COLUMNS, found.reviewers)
     yield from remarks(found.notes)
 
 
@@ -284,43 +289,43 @@ def _panels(panels: PanelsNote) -> Iterator[Block]:
     if len(priced) > 1:
         yield _panel_figure(priced, {row.reviewers for row in panels.frontier}, panels)
     if panels.unpriced:
-        yield note("Price unknown, so on no frontier: ", ", ".join(panels.unpriced), ".")
+        yield note("Not on a frontier because the price is unknown: ", ", ".join(panels.unpriced), ".")
     if panels.note:
         yield note(sentence(panels.note))
 
 
 def _panel_figure(rows: Sequence[PanelCostNote], edge: set[tuple[str, ...]], panels: PanelsNote) -> Figure:
-    # what was held out is drawn first, so that it lies below
+    # held-out points are drawn first, so that they are behind the others
     points = [_held_out(row) for row in rows if row.held_out.accuracy is not None]
     points += [_panel_point(row, on_edge=row.reviewers in edge) for row in rows]
     path = sorted((point.x, point.y) for point in points if point.series == "on the frontier")
     paid = [point.x for point in points if point.x > 0]
     logarithmic = bool(paid) and max(paid) / min(paid) > SPREAD
-    told = [
+    cells = [
         row.cells(panel=row.name, held=row.held_out.accuracy, edge="yes" if row.reviewers in edge else "no")
         for row in rows
     ]
     intervals = f"with {percent(panels.level)} intervals"
     return Figure(
         "cost",
-        "Accuracy against cost",
+        "Accuracy and cost",
         (
-            f"Panels of reviewers: agreement with people against US dollars, {intervals}. The line is the ",
+            f"Panels of reviewers: agreement with people by cost in US dollars, {intervals}. The line is the ",
             Term("frontier"),
-            "; rings are the same choice ",
+            "; rings show the same panels ",
             Term("held out", "on held-out tasks"),
             f". {sentence(f'compared: {panels.search}')}",
         ),
         pictures(
             scatter_plot,
             points,
-            title="Accuracy of panels against their cost",
-            x_axis=f"US dollars{' (logarithmic)' if logarithmic else ''}",
-            y_axis="accuracy on pairs that people decided",
+            title="Accuracy of panels by cost",
+            x_axis=f"US dollars{' (log scale)' if logarithmic else ''}",
+            y_axis="accuracy on pairs with a human preference",
             logarithmic=logarithmic,
             lines=[("frontier", path)],
         ),
-        [Table("Panels", PANEL_COLUMNS, told)],
+        [Table("Panels", PANEL_COLUMNS, cells)],
     )
 
 
@@ -344,7 +349,7 @@ def _held_out(row: PanelCostNote) -> Point:
         row.name,
         row.usd or 0.0,
         row.held_out.accuracy or 0.0,
-        series="the same choice, held out",
+        series="the same panel, held out",
         shape="ring",
         tone="muted",
         hint=f"{row.name}, held out: {numeral(row.held_out.accuracy)}",
@@ -357,9 +362,9 @@ def _costs(found: CostDocument) -> Table:
     many = f"{found.tasks:,}"
     columns = (
         *texts(metric="metric"),
-        *names("nobody", part="asks the"),
+        *names("none", part="role"),
         *names("-", model="model"),
-        *texts(source="known by"),
+        *texts(source="source"),
         *counts(calls="calls", reused="from the journal", tokens="tokens"),
         USD,
         Column("scaled_tokens", f"tokens on {many} tasks", "large", "unknown"),
@@ -371,4 +376,4 @@ def _costs(found: CostDocument) -> Table:
         )
         for row in found.rows
     ]
-    return Table(f"What it costs on {plural(found.n_tasks, 'task')}, and would cost on {many} like them", columns, rows)
+    return Table(f"Cost on {plural(found.n_tasks, 'task')}, and estimated cost on {many} similar tasks", columns, rows)

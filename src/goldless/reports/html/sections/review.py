@@ -1,4 +1,4 @@
-"""Reviewers and people: the peer review, agreement of judges with people, and of scorers with each other."""
+"""Peer review, agreement of judges with people, and agreement between scorers."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ RANKINGS = {
     "mean": Term("mean of ratings", "mean"),
     "win rate": Term("win rate"),
 }
-"""What agents are ranked by, by the name of the ranking."""
+"""What agents are ranked by, per name of the ranking."""
 SHAPES: dict[str, Shape] = {"above": "dot", "not above": "cross"}
 
 
 @section("review", "Peer review")
 def review_section(run: RunResults) -> Iterator[Block]:
-    """The exam, who may vote, and the ranking of agents by their votes; None where there was no review."""
+    """The exam, the panel, and the ranking of agents by its votes; None if there was no review."""
     review = run.review
     if review is None:
         return
@@ -64,22 +64,22 @@ def _summary(review: ReviewDocument) -> Paragraph:
     panel = review.panel
     begin = f"Scale: {review.scale}; exam: {', '.join(review.exams) or 'none'}. "
     if not panel.reviewers:
-        return words(begin, "Nobody may vote. ", review.nobody_passed)
+        return words(begin, "There is no panel. ", review.nobody_passed)
     agrees = ""
     if panel.accuracy is not None:
         low, high = (numeral(end, absent="none") for end in (panel.accuracy_low, panel.accuracy_high))
         agrees = (
-            f" Together they agree with people on {numeral(panel.accuracy)} ({low} to {high}) of "
-            f"{plural(panel.pairs_used, 'pair')} that people decided."
+            f" Its votes agree with people on {numeral(panel.accuracy)} ({low} to {high}) of "
+            f"{plural(panel.pairs_used, 'pair')} with a clear human preference."
         )
-    return words(begin, "The votes of ", *listed(panel.reviewers, 12), " count.", agrees)
+    return words(begin, "The panel is ", *listed(panel.reviewers, 12), ".", agrees)
 
 
 def _reviewers(reviewers: Sequence[ReviewerNote]) -> Table:
     judged = any(row.accuracy is not None for row in reviewers)
     columns = (
         *names(name="reviewer"),
-        *texts(vote="may vote"),
+        *texts(vote="can vote"),
         number("weight", "weight", absent="none"),
         *counts("-", asked="asked", used="used", missing="missing"),
         *[number("accuracy", "agrees with people", absent="-")] * judged,
@@ -121,17 +121,17 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
         *texts("", note="note"),
     )
     caption = (
-        "What each reviewer showed: ",
+        "Results of each reviewer: ",
         Term("consistency"),
         ", ",
         Term("pertinence"),
         " and ",
         Term("self-confidence"),
-        ", with intervals. The upright stroke is the limit it must exceed: ",
-        "a dot does, a cross does not, and a ring has no limit.",
+        ", with intervals. The vertical stroke is the limit to exceed: ",
+        "dots are above it, crosses are not, rings have no limit.",
     )
-    both = pictures(interval_plot, drawn, title="Traits of reviewers in the exam, with limits", axis="share")
-    return Figure("exam", "The exam", caption, both, [Table("Traits of the reviewers", columns, rows)])
+    both = pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share")
+    return Figure("exam", "The exam", caption, both, [Table("Exam results", columns, rows)])
 
 
 def _outcome(trait: TraitNote) -> str:
@@ -159,7 +159,7 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
         *counts(n_tasks="tasks", asked="asked", used="used", missing="missing"),
     )
     bounded = [row.n_tasks for row in agents if row.low is not None]
-    # strengths are fitted anew to resampled tasks however few there are
+    # strengths are refitted to resampled tasks, however few there are
     source = interval_source([] if name == "bradley-terry" else bounded)
     intervals = f"with intervals {source}" if bounded else "without intervals"
     return Figure(
@@ -173,14 +173,14 @@ def _ranking(name: str, ranking: RankingNote) -> Figure:
 
 # --- agreement with people, beside how far people agree --------------------------------------------------------------
 
-ONE_PERSON = "one person against the others"
+ONE_PERSON = "one person vs the others"
 COEFFICIENTS = {"spearman": "Spearman", "kendall_tau_b": "Kendall's tau-b", "kendall_tau_a": "Kendall's tau-a"}
 ACCURACY_COLUMNS = (
     *names(judge="judge"),
     *texts(kind="kind"),
     number("accuracy", "accuracy"),
     ends(),
-    *counts("-", asked="pairs asked"),
+    *counts("-", asked="pairs"),
     *counts(used="used"),
     *counts("-", missing="missing", tied="ties"),
     *counts(n_tasks="tasks"),
@@ -207,7 +207,7 @@ COMPARISON_COLUMNS = (
 
 @section("agreement", "Agreement with people")
 def agreement_section(run: RunResults) -> Iterator[Block]:
-    """Accuracy on decided pairs and rank correlation; None where nothing was held against people."""
+    """Accuracy on decided pairs and rank correlation; None if nothing was compared with people."""
     found = AgreementDocument() if run.agreement is None else run.agreement
     level = percent(found.level)
     for one in found.criteria:
@@ -218,9 +218,9 @@ def agreement_section(run: RunResults) -> Iterator[Block]:
         yield from _correlation(one, level)
         yield from _ceiling(one)
         if one.comparisons:
-            table = Table("Two judges on what both judged", COMPARISON_COLUMNS, one.comparisons)
+            table = Table("Pairs of judges, on what both judged", COMPARISON_COLUMNS, one.comparisons)
             many = plural(len(one.comparisons), "comparison")
-            yield Fold(f"Which judge agrees more than which: {many}", [table])
+            yield Fold(f"Which judges agree with people more than others: {many}", [table])
         if one.notes:
             yield Fold(plural(len(one.notes), "note"), remarks(one.notes))
 
@@ -229,13 +229,13 @@ def _labels(one: CriterionNote) -> Paragraph:
     labels = one.labels
     return words(
         f"{plural(labels.raters, 'rater')} gave {plural(labels.ratings, 'rating')} and "
-        f"{plural(labels.preferences, 'preference')}: of {plural(labels.pairs, 'pair')} they "
-        f"decided {labels.decided:,}, and {labels.tied:,} are tied and leave the test."
+        f"{plural(labels.preferences, 'preference')}. Of {plural(labels.pairs, 'pair')}, "
+        f"{labels.decided:,} have a clear preference; {labels.tied:,} are tied and not used."
     )
 
 
 def _band(found: ValueNote | None) -> tuple[Band | None, tuple[Inline, ...]]:
-    """How far people agree with each other, as a band, and what the caption says of it."""
+    """How well people agree with each other, as a band, and its sentence for the caption."""
     if found is None or found.value is None:
         return None, ()
     ceiling = Term("ceiling", "human ceiling")
@@ -266,13 +266,13 @@ def _accuracy(one: CriterionNote, level: str) -> Figure:
     if people is not None and band is not None:
         rows.append(people.cells(judge=ONE_PERSON, kind="people", accuracy=people.value, used=people.n))
     caption = (
-        f"Share of pairs on which a judge finds the same response better as people do, with {level} intervals; "
-        "a tie counts one half, and 0.5 is chance."
+        f"Share of pairs where a judge prefers the same response as people do, with {level} intervals; "
+        "a tie counts as one half, and 0.5 is chance."
     )
-    title = "Accuracy of each judge on pairs that people decided"
+    title = "Accuracy of each judge on pairs with a human preference"
     return Figure(
         "accuracy",
-        "Accuracy on pairs that people decided",
+        "Accuracy on pairs with a human preference",
         (caption, *told),
         pictures(interval_plot, drawn, title=title, axis="accuracy", reference=0.5, band=band),
         [Table("Accuracy", ACCURACY_COLUMNS, rows)],
@@ -298,7 +298,7 @@ def _correlation(one: CriterionNote, level: str) -> Iterator[Figure]:
         "Rank correlation with people's ratings",
         (
             Term("spearman", "Spearman's coefficient"),
-            f" over the responses to a task, its mean over tasks, with {level} intervals.",
+            f" over the responses to a task, averaged over tasks, with {level} intervals.",
             *told,
             " Other coefficients are in the table.",
         ),
@@ -310,7 +310,7 @@ def _correlation(one: CriterionNote, level: str) -> Iterator[Figure]:
             reference=0.0,
             band=band,
         ),
-        [Table("Every coefficient", CORRELATION_COLUMNS, rows)],
+        [Table("All coefficients", CORRELATION_COLUMNS, rows)],
     )
 
 
@@ -319,7 +319,7 @@ def _ceiling(one: CriterionNote) -> Iterator[Paragraph]:
     if alpha is not None:
         low, high = (numeral(end, 2, absent="none") for end in (alpha.low, alpha.high))
         yield words(
-            "People among themselves: ",
+            "Agreement between people: ",
             Term("alpha", "Krippendorff's alpha"),
             f" is {numeral(alpha.alpha, 2)} ({low} to {high}, {alpha.measurement}) over "
             f"{plural(alpha.n_values, 'label')}.",
@@ -340,9 +340,9 @@ CONSISTENCY_COLUMNS = (
 )
 
 
-@section("consistency", "Consistency over scorers")
+@section("consistency", "Consistency between scorers")
 def consistency_section(run: RunResults) -> Iterator[Block]:
-    """Whether agents come out in the same order whichever model scores; None where no scorers were compared."""
+    """Whether different scorers rank agents in the same order; None if no scorers were compared."""
     found = run.consistency
     if found is None:
         return
@@ -355,9 +355,9 @@ def consistency_section(run: RunResults) -> Iterator[Block]:
     title = "Correlation of agents' scores under two scorers"
     yield Figure(
         "consistency",
-        "Agents under different scorers",
+        "Agents by scorer",
         f"Correlation of agents' mean scores under two scorers, with {percent(found.level)} intervals.",
         pictures(interval_plot, drawn, title=title, axis="correlation", reference=0.0),
-        [Table("Every coefficient", CONSISTENCY_COLUMNS, found.rows)],
+        [Table("All coefficients", CONSISTENCY_COLUMNS, found.rows)],
     )
     yield from remarks(found.notes)

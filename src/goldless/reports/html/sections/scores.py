@@ -1,4 +1,4 @@
-"""Scores below the leaderboard: agents two by two, each with its peers, and task by task."""
+"""Scores in detail: differences between agents, scores by peer, and scores by task."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ from goldless.reports.report_table import Column
 from goldless.statistics.standings import SIGNIFICANT
 
 
-@section("comparisons", "Who is better than whom")
+@section("comparisons", "Which agents differ")
 def comparisons_section(run: RunResults) -> Iterator[Figure]:
-    """Paired differences over common tasks, corrected for many comparisons; None where nothing was compared."""
+    """Paired differences over common tasks, corrected for multiple comparisons; None if nothing was compared."""
     return (_differences(metric, board) for metric, board in run.boards.items() if board.comparisons)
 
 
@@ -50,9 +50,9 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
     picture = heat_map(
         agents,
         [[_difference(by_pair.get((one, other)), largest, decimals) for other in agents] for one in agents],
-        title=f"{metric}: differences between agents, row less column",
-        corner="row less column; columns by the row's number",
-        legend=Legend(((0.8, "row is better ▲"), (-0.8, "row is worse ▼"), (0.0, "not decided ·"))),
+        title=f"{metric}: differences between agents, row minus column",
+        corner="row minus column; columns are numbered like rows",
+        legend=Legend(((0.8, "row is better ▲"), (-0.8, "row is worse ▼"), (0.0, "undecided ·"))),
     )
     columns = (
         *names(first="first", second="second"),
@@ -63,12 +63,12 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
         *texts(decided="decided"),
     )
     caption = (
-        f"Mean difference over the tasks both agents have. Coloured and bold: decided at {SIGNIFICANT:g}, ",
+        f"Mean difference over the tasks that both agents have. Coloured and bold: significant at {SIGNIFICANT:g}, ",
         Term("holm", "corrected for all comparisons (Holm)"),
-        ". Grey: the data do not tell which of the two is better.",
+        ". Grey: the data do not show which agent is better.",
     )
-    table = Table("Every comparison", columns, [row.cells(decided=_decided(row)) for row in board.comparisons])
-    return Figure("comparisons", ("Differences under ", Name(metric)), caption, [picture], [table])
+    table = Table("All comparisons", columns, [row.cells(decided=_decided(row)) for row in board.comparisons])
+    return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table])
 
 
 def _decided(row: AgentComparison) -> str:
@@ -90,20 +90,20 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
     value = sign * row.difference
     sure = row.p_holm is not None and row.p_holm < SIGNIFICANT
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
-    said = "decided" if sure else _decided(row) if row.p_holm is None else "not decided"
-    told = f"{numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(row.p_holm, absent='none')}"
+    said = "decided" if sure else _decided(row) if row.p_holm is None else "undecided"
+    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(row.p_holm, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     text = numeral(value, decimals, signed=True)
-    hint = f"{first} less {second}: {told}: {said}"
+    hint = f"{first} minus {second}: {numbers}: {said}"
     return HeatCell(strength(value, largest) if sure else 0.0, text, mark, hint, sure=sure)
 
 
 # --- pairs: how much each agent's responses tell about the others' ---------------------------------------------------
 
 
-@section("pairs", "Scores of pairs")
+@section("pairs", "Scores by pair")
 def pair_scores_section(run: RunResults) -> Iterator[Figure | Table]:
-    """The pair matrix of each metric; None where no metric scores pairs."""
+    """The pair matrix of each metric; None if no metric scores pairs."""
     for metric, board in run.boards.items():
         if board.matrix.values:
             yield (_pair_table if _apart(board) else _pair_figure)(metric, board)
@@ -140,7 +140,7 @@ def _graph_figure(metric: str, board: RankedMetric, graph: PeerGraphNote) -> Fig
 
 
 def _apart(board: RankedMetric) -> bool:
-    """Whether agents are held against others than each other, such as references that are not ranked."""
+    """Whether agents are compared with others than each other, such as references that are not ranked."""
     ranked = {row.agent for row in board.rows}
     agents = board.matrix.agents
     return any(v is not None and agents[j] not in ranked for line in board.matrix.means for j, v in enumerate(line))
@@ -167,9 +167,9 @@ def _table_of_pairs(caption: str | tuple[Inline, ...], pairs: Sequence[Sequence[
 
 
 def _pair_table(metric: str, board: RankedMetric) -> Table:
-    """Every agent with every peer it was held against."""
-    held = [[pair for pair in line if pair[2] is not None] for line in _pairs(board, board.matrix.agents)]
-    return _table_of_pairs(("Mean score with each ", Term("peer"), " under ", Name(metric)), held, 3)
+    """Each agent with each peer it was compared with."""
+    compared = [[pair for pair in line if pair[2] is not None] for line in _pairs(board, board.matrix.agents)]
+    return _table_of_pairs(("Mean score with each ", Term("peer"), ": ", Name(metric)), compared, 3)
 
 
 def _pair_figure(metric: str, board: RankedMetric) -> Figure:
@@ -181,26 +181,26 @@ def _pair_figure(metric: str, board: RankedMetric) -> Figure:
         [line[0][0] for line in pairs],
         [[_pair_cell(pair, (least, most), decimals) if _is_asked(pair) else None for pair in line] for line in pairs],
         title=f"{metric}: mean score of each agent (row) with each peer (column)",
-        corner="row: agent; column: peer, by the row's number",
+        corner="row: agent; column: peer, numbered like rows",
         legend=_legend(least, most, decimals, board.unit),
     )
     caption = (
-        f"Mean over tasks ({board.unit}) of the score of the agent in the row with the ",
+        f"Mean score over tasks ({board.unit}) of the agent in the row with the ",
         Term("peer"),
         " in the column, in the order of the leaderboard. ",
-        "A row's mean is the agent's score, where every task has all agents.",
+        "The mean of a row is the agent's score if every task has all agents.",
     )
-    table = _table_of_pairs("Every pair", [list(filter(_is_asked, line)) for line in pairs], decimals + 1)
-    return Figure("pairs", ("Pairs under ", Name(metric)), caption, [picture], [table])
+    table = _table_of_pairs("All pairs", [list(filter(_is_asked, line)) for line in pairs], decimals + 1)
+    return Figure("pairs", ("Pairs: ", Name(metric)), caption, [picture], [table])
 
 
 def _is_asked(pair: Pair) -> bool:
-    """Whether there could be a score: of an agent with itself there is none, unless it was asked for."""
+    """Whether there could be a score; an agent is not scored with itself unless requested."""
     return pair[0] != pair[1] or pair[2] is not None
 
 
 def _share(value: float, least: float, most: float) -> float:
-    """Where zero lies between the values, by sign; else from the least to the most."""
+    """The value as a share of the range: signed if zero is within it, else from 0 at the least to 1 at the most."""
     if least < 0 < most:
         return value / max(-least, most)
     return (value - least) / (most - least) if most > least else 0.5
@@ -223,15 +223,15 @@ def _legend(least: float, most: float, decimals: int, unit: str) -> Legend:
 # --- tasks: how an agent's scores spread over them, and which of them move its mean most ------------------------------
 
 EVERY_POINT_UP_TO = 200
-"""Tasks beyond which quantiles stand for the points."""
+"""With more tasks than this, quantiles are drawn instead of points."""
 OUTLIERS = 3
-"""Of each agent at either end that are drawn beside the quantiles."""
+"""Outliers drawn per agent at each end."""
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
-@section("tasks", "Task by task")
+@section("tasks", "Scores by task")
 def task_scores_section(run: RunResults) -> Iterator[Figure]:
-    """The spread of scores over tasks; None where the folder holds no scores of responses."""
+    """The spread of scores over tasks; None if the folder has no scores of responses."""
     for metric, board in run.boards.items():
         scores = None if run.scores is None else run.scores.filter(pl.col("metric") == metric)
         if scores is not None and len(scores):
@@ -245,11 +245,11 @@ def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Fig
     decimals = decimals_for(board.ends)
     found = [_agent(row.agent, by_agent.get(row.agent), numbers, decimals, every=every) for row in board.rows]
     beyond = [row for _, _, far in found for row in far]
-    what = "Every dot is a task" if every else "Boxes hold the middle half of the tasks, thin bars 90\u202f% of them"
+    what = "Every dot is a task" if every else "Boxes show the middle half of the tasks, thin bars 90\u202f% of them"
     return Figure(
         "tasks",
-        ("Scores on single tasks under ", Name(metric)),
-        (f"{what}; the upright stroke is the median. ", *_rings(len(board.influence), len(beyond))),
+        ("Scores on single tasks: ", Name(metric)),
+        (f"{what}; the vertical stroke is the median. ", *_rings(len(board.influence), len(beyond))),
         pictures(
             strip_plot,
             [strip for strip, _, _ in found],
@@ -267,16 +267,16 @@ def _tasks_figure(metric: str, board: RankedMetric, scores: pl.DataFrame) -> Fig
 def _rings(influential: int, beyond: int) -> tuple[Inline, ...]:
     """What the rings are."""
     if not influential:
-        return ("Rings are tasks far out.",) if beyond else ()
-    numbered = f"Numbered rings are the {plural(influential, 'score')} with most "
-    others = "; other rings are tasks far out" * bool(beyond)
-    return numbered, Term("influence"), f" on a mean, as in the table{others}."
+        return ("Rings are outliers.",) if beyond else ()
+    numbered = f"Numbered rings are the {plural(influential, 'score')} with the most "
+    others = "; other rings are outliers" * bool(beyond)
+    return numbered, Term("influence"), f" on a mean, listed in the table{others}."
 
 
 def _agent(
     name: str, frame: pl.DataFrame | None, numbers: Mapping[tuple[str, str], int], decimals: int, *, every: bool
 ) -> tuple[Strip, dict[str, Any], list[dict[str, Any]]]:
-    """An agent's strip, its row of quantiles, and the tasks far out."""
+    """An agent's strip, its row of quantiles, and its outliers."""
     all_tasks = 0 if frame is None else len(frame)
     there = None if frame is None else frame.filter(pl.col("score").is_not_null())
     if there is None or not len(there):
@@ -305,7 +305,7 @@ def _agent(
 
 
 def _far(values: npt.NDArray[np.float64], quantiles: Sequence[float]) -> list[int]:
-    """Scores more than 1.5 times the middle half's width beyond it (Tukey), the farthest few at either end."""
+    """Outliers: more than 1.5 interquartile ranges outside the quartiles (Tukey), the farthest few at each end."""
     width = quantiles[3] - quantiles[1]
     order = [int(place) for place in np.argsort(values, kind="stable")]
     below = [place for place in order if values[place] < quantiles[1] - 1.5 * width]
@@ -324,10 +324,10 @@ def _influence(influence: Sequence[TaskInfluence], by_agent: Mapping[str, pl.Dat
         *counts(place="#"),
         *names(task="task", agent="agent"),
         number("score", "score", decimals),
-        signed("change", "mean without it", decimals + 1),
-        *texts(ranks="place", moved="ranking changes"),
+        signed("change", "change of mean", decimals + 1),
+        *texts(ranks="rank", moved="ranking changes"),
     )
-    caption = "Tasks that move a mean most: leaving the task out changes the agent's mean by so much"
+    caption = "Tasks with the most influence: change of the agent's mean when the task is left out"
     return Table(caption, columns, rows)
 
 
@@ -339,12 +339,10 @@ def _spread(metric: str, rows: Sequence[Mapping[str, Any]], decimals: int) -> Ta
         *(number(*one, decimals, absent="-") for one in (("least", "least"), *shares, ("most", "most"))),
     )
     total = plural(sum(row["n"] for row in rows), "score")
-    return Table((f"Quantiles over {total} under ", Name(metric)), columns, rows)
+    return Table((f"Quantiles over {total}: ", Name(metric)), columns, rows)
 
 
 def _beyond(rows: Sequence[Mapping[str, Any]], decimals: int) -> Table:
     columns = (*names(agent="agent", task="task"), number("score", "score", decimals))
-    caption = (
-        f"Tasks far out: beyond the middle half by more than 1.5 times its width, at most {OUTLIERS} at either end"
-    )
+    caption = f"Outliers: more than 1.5 interquartile ranges outside the quartiles, at most {OUTLIERS} at each end"
     return Table(caption, columns, rows)

@@ -12,7 +12,7 @@ from goldless.reports.html.run_results import RunResults
 
 
 def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
-    """The first result as a lead, the others as a list; before them what a reader must know first."""
+    """The first result as a lead, the others as a list; warnings come before them."""
     sentences = [*_board_verdicts(run), *_review_verdict(run), *_other_verdicts(run)]
     blocks: list[Block] = []
     if sentences:
@@ -23,10 +23,10 @@ def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
 
 
 def _state(run: RunResults) -> Iterator[Block]:
-    said = {"running": "is still going on", "failed": "ended with an error"}.get(run.progress.state)
+    said = {"running": "is still in progress", "failed": "ended with an error"}.get(run.progress.state)
     if said:
         done = f"{run.progress.done or 0:,} of {run.progress.total or 0:,}"
-        yield warning(f"The run {said}: {run.progress.stage} {done}. What stands here may change.")
+        yield warning(f"The run {said}: {run.progress.stage} {done}. These results may change.")
     if run.gre is not None and run.gre.demonstration:
         yield warning(run.gre.demonstration)
     findings = () if run.leaderboard is None else run.leaderboard.findings
@@ -56,7 +56,7 @@ def _board_verdicts(run: RunResults) -> Iterator[list[Inline]]:
         ]
         document = run.leaderboard
         if place == 0 and document is not None and not document.complete:
-            yield [f"The run is incomplete: {plural(document.open, 'answer')} left open; run it again."]
+            yield [f"The run is incomplete: {plural(document.open, 'answer')} missing. Run it again to continue."]
 
 
 def _interval(row: AgentScore, level: float, decimals: int) -> list[Inline]:
@@ -77,12 +77,12 @@ def _sure(lead: AgentScore, scored: Sequence[AgentScore]) -> list[Inline]:
     if not others:
         return ["There is no other agent to compare it with. "]
     if not open_:
-        many = {1: "the other", 2: "both others"}.get(len(others), f"each of the {len(others)} others")
+        many = {1: "the other", 2: "both others"}.get(len(others), f"all {len(others)} others")
         return [f"It is better than {many}", " (", Term("holm", "corrected for many comparisons"), "). "]
     if len(open_) == len(others):
-        return ["It is not shown to be better than any other. "]
+        return ["It is not significantly better than any other agent. "]
     return [
-        f"It is better than {len(others) - len(open_)} of {len(others)} others, and not shown to be better than ",
+        f"It is better than {len(others) - len(open_)} of {len(others)} others, but not significantly better than ",
         *listed(open_, 3),
         ". ",
     ]
@@ -100,11 +100,11 @@ def _missing(run: RunResults, board: RankedMetric) -> list[Inline]:
 
 
 def _without_reviews(run: RunResults) -> list[Inline]:
-    """Which models of an edition have no score, since none of their reviews is there."""
+    """Which models of an edition have no score because they have no review."""
     names = [] if run.gre is None else [row.agent for row in run.gre.written if not row.written]
     if not names:
         return []
-    since = "has no score, since it has no review" if len(names) == 1 else "have no score, since they have no review"
+    since = "has no score because it has no review" if len(names) == 1 else "have no score because they have no reviews"
     return [*listed(names), f" {since}. "]
 
 
@@ -113,10 +113,10 @@ def _review_verdict(run: RunResults) -> Iterator[list[Inline]]:
     if review is None:
         return
     passed = sum(row.passed for row in review.reviewers)
-    who = f"{passed} of {plural(len(review.reviewers), 'reviewer')} may vote"
+    who = f"{passed} of {plural(len(review.reviewers), 'reviewer')} can vote"
     scored = [row for row in review.ranking if row.score is not None]
     if not scored:
-        yield [f"In the review nobody is ranked: {who}. ", review.nobody_passed]
+        yield [f"The review has no ranking: {who}. ", review.nobody_passed]
         return
     lead = scored[0]
     unit = next((ranking.unit for ranking in review.rankings.values()), "score")
@@ -134,13 +134,15 @@ def _review_verdict(run: RunResults) -> Iterator[list[Inline]]:
 def _other_verdicts(run: RunResults) -> Iterator[list[Inline]]:
     for metric, card in () if run.crash_test is None else run.crash_test.metrics.items():
         counts, unclear = card.counts, card.counts.get("not shown", 0)
-        told = f" passes {counts.get('pass', 0)} of {sum(counts.values())} crash tests, fails {counts.get('fail', 0)}"
-        yield [Name(metric), told, f", and in {unclear} it is not shown either way." if unclear else "."]
+        counted = (
+            f" passes {counts.get('pass', 0)} of {sum(counts.values())} crash tests, fails {counts.get('fail', 0)}"
+        )
+        yield [Name(metric), counted, f"; {unclear} are undecided." if unclear else "."]
     yield from _agreement_verdicts(run)
     if run.bias is not None:
         shown = [row.judge for row in run.bias.rows if row.shown]
         measured = plural(len(run.bias.rows), "measured bias", "measured biases")
-        yield [f"Of {measured}, {len(shown)} are shown, of {plural(len(set(shown)), 'judge')}."]
+        yield [f"{len(shown)} of {measured} are significant, in {plural(len(set(shown)), 'judge')}."]
 
 
 def _agreement_verdicts(run: RunResults) -> Iterator[list[Inline]]:
@@ -155,7 +157,7 @@ def _agreement_verdicts(run: RunResults) -> Iterator[list[Inline]]:
         on = f" on {one.criterion}" if one.criterion else ""
         yield [
             Name(best.name),
-            f" agrees most with people{on}: on {numeral(found.accuracy)} (",
+            f" agrees most with people{on}: {numeral(found.accuracy)} (",
             *_ends(found, run.agreement.level),
-            f") of {plural(found.used, 'pair')} that they decided, on {plural(found.n_tasks, 'task')}.",
+            f") of {plural(found.used, 'pair')} with a clear human preference, on {plural(found.n_tasks, 'task')}.",
         ]

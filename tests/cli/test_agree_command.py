@@ -58,7 +58,7 @@ def test_recorded_reviewers_and_files_stand_side_by_side_in_every_format(goldles
     asked = ["agree", folder, "--recorded", "--reviewers", "rev", "--scores", scores, "--resamples", 200]
     rich = goldless(*asked)
     assert rich.code == 0
-    for word in ("Agreement with people", "Rank correlations", "Human ceiling", "First less second", "rev", "mine"):
+    for word in ("Agreement with people", "Rank correlations", "Human ceiling", "First minus second", "rev", "mine"):
         assert word in rich.out
     rows = list(csv.DictReader(io.StringIO(goldless(*asked, "--format", "csv").out)))
     accuracy = {row["judge"]: float(row["value"]) for row in rows if row["statistic"] == "accuracy" and row["asked"]}

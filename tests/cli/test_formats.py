@@ -94,7 +94,7 @@ TITLES = {
     "plan": ["Plan for study"],
     "review": ["Exam report", "win rate", "bradley-terry"],
     "crashtest": ["length"],
-    "agree": ["Agreement with people", "Rank correlations", "Human ceiling", "First less second"],
+    "agree": ["Agreement with people", "Rank correlations", "Human ceiling", "First minus second"],
     "cost": ["Cost on study", "The same on", "Reviewers' judgements", "Best panel", "Frontier"],
     "consistency": ["Agents under different scorers"],
     "perturb": ["Texts made"],

@@ -61,6 +61,7 @@ class Scoring(Arguments, total=False):
     template: str | Sequence[str]
     peers: str | Sequence[str] | None
     panel: int | None
+    control_tasks: int
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None
     critic: Model

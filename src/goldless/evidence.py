@@ -40,6 +40,8 @@ LOGPROBS: Schema = {
 ``rewriter``: the model whose rewrites were scored; null: the original responses. ``texts``: a hash of the texts
 scored, which identifies them; null: unknown.
 """
+CONTROL: Schema = {**{name: kind for name, kind in LOGPROBS.items() if name != TOKENS}, "target_task": pl.String}
+"""The same for the target's response to another task, ``target_task``; ``given`` and the synopsis are of ``task``."""
 VERDICTS: Schema = {
     **_texts("critic", "prompt", "task", "first", "second", "second_task"),
     "value": pl.Float64,
@@ -71,6 +73,7 @@ SYNOPSES: Schema = {**_texts("writer", "task", "synopsis", "text"), **FAILURE}
 
 TABLES: Mapping[str, Schema] = {
     "logprobs": LOGPROBS,
+    "control_logprobs": CONTROL,
     "verdicts": VERDICTS,
     "critic_contrasts": CONTRASTS,
     "rewrites": REWRITES,
@@ -111,6 +114,7 @@ class Evidence:
     """All evidence behind a run's metrics, without per-token values."""
 
     logprobs: pl.DataFrame = field(default_factory=lambda: empty(LOGPROBS).drop(TOKENS))
+    control: pl.DataFrame = field(default_factory=lambda: empty(CONTROL))
     verdicts: pl.DataFrame = field(default_factory=lambda: empty(VERDICTS))
     contrasts: pl.DataFrame = field(default_factory=lambda: empty(CONTRASTS))
     rewrites: pl.DataFrame = field(default_factory=lambda: empty(REWRITES))
@@ -123,7 +127,7 @@ class Evidence:
     @property
     def wanted(self) -> tuple[pl.DataFrame, ...]:
         """The tables in which every row was requested, present or missing."""
-        return self.logprobs, self.verdicts, self.rewrites, self.synopses
+        return self.logprobs, self.control, self.verdicts, self.rewrites, self.synopses
 
     @property
     def asked(self) -> int:

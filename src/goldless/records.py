@@ -22,6 +22,12 @@ class Task:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Any other columns of the tasks table."""
 
+    def synopsis(self, name: str) -> str | None:
+        """The synopsis of this name; else the text of the column of this name: the prompt, or any other."""
+        columns = {**self.extra, "prompt": self.prompt, "reference": self.reference}
+        text = self.synopses.get(name) or columns.get(name)
+        return text if isinstance(text, str) and text.strip() else None
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:
@@ -84,6 +90,7 @@ FailureKind = Literal[
     "budget",
     "unparsable",
     "no_synopsis",
+    "no_control",
     "not_recorded",
 ]
 """Why a call returned nothing usable.
@@ -93,6 +100,7 @@ FailureKind = Literal[
 ``truncated``: the reply was cut at its length limit. ``budget``: not sent, it could have exceeded the budget.
 ``unparsable``: the reply has none of the labels offered.
 ``no_synopsis``: the task has no synopsis of the requested name.
+``no_control``: the peer has responses to no other task, so task control has nothing to subtract.
 ``not_recorded``: not in the study, and calling models is off.
 """
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import polars as pl
 
 from goldless.errors import CallError, TextTooLongError
-from goldless.evidence import LOGPROBS, failure_cells, rows_frame
+from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
 from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, content_hash
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
@@ -20,6 +21,17 @@ class Question:
 
     target: str
     given: str | None
+    target_task: str | None = None
+    """The task that the target's response answers; None: the one that is asked about."""
+
+    @property
+    def target_key(self) -> str | tuple[str, str]:
+        """Where the target's text is found in ``Texts``."""
+        return self.target if self.target_task is None else (self.target_task, self.target)
+
+
+SCORED: Schema = {**LOGPROBS, "target_task": pl.String}
+"""Log-probabilities as they are scored: those of other tasks' responses among them."""
 
 
 def questions(
@@ -63,8 +75,8 @@ def paired_questions(
         yield from (Question(target, other) for other in others)
 
 
-Texts = Mapping[str, str | CallFailure]
-"""Texts by agent; if a text is missing, its failure instead."""
+Texts = Mapping[Any, str | CallFailure]
+"""Texts by agent, those of other tasks by task and agent; if a text is missing, its failure instead."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +92,12 @@ class ScoringStage:
 
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
         """The request to the scorer, or why it cannot be made."""
-        target = texts[question.target]
+        target = texts[question.target_key]
         given = None if question.given is None else texts[question.given]
         for text in (target, given):
             if isinstance(text, CallFailure):
                 return text
-        synopsis = None if self.synopsis is None else task.synopses.get(self.synopsis)
+        synopsis = None if self.synopsis is None else task.synopsis(self.synopsis)
         if self.synopsis is not None and synopsis is None:
             return CallFailure("no_synopsis", f"task {task.task} has no synopsis {self.synopsis!r}", attempts=0)
         messages = (
@@ -104,8 +116,8 @@ class ScoringStage:
     def texts_hash(self, task: Task, question: Question, texts: Texts) -> str | None:
         """A hash that distinguishes questions with the same names about different texts; None if a text is missing."""
         given = "" if question.given is None else texts[question.given]
-        synopsis = "" if self.synopsis is None else task.synopses.get(self.synopsis, "")
-        target = texts[question.target]
+        synopsis = (task.synopsis(self.synopsis) or "") if self.synopsis is not None else ""
+        target = texts[question.target_key]
         if isinstance(given, CallFailure) or isinstance(target, CallFailure):
             return None
         return content_hash(synopsis, given, target)[:16]
@@ -128,7 +140,7 @@ async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
         for question in job.questions:
             request = await job.stage.request(job.task, question, job.texts)
             if isinstance(request, CallFailure) and request.kind == "too_long":
-                found.append((_named(job.task.task, question.target, question.given), request))
+                found.append((_named(job.task.task, question.target, question.given, question.target_task), request))
     return found
 
 
@@ -155,7 +167,7 @@ async def score_together(jobs: Sequence[ScoringJob]) -> pl.DataFrame:
 
     if requests:
         await jobs[0].stage.scorer.score(requests, deliver)
-    return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], LOGPROBS)
+    return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
 
 
 NOTHING = CallFailure("bad_reply", "the scorer returned no reply for this question")
@@ -176,6 +188,7 @@ def _row(job: ScoringJob, question: Question, reply: ScoreReply) -> tuple[object
         stage.texts_hash(job.task, question, job.texts),
         values,
         *failure_cells(failure),
+        question.target_task,
     )
 
 
@@ -202,9 +215,11 @@ def refuse_too_long(bad: Sequence[tuple[str, CallFailure]], limit: int = 20) -> 
 
 def too_long(logprobs: pl.DataFrame) -> list[tuple[str, CallFailure]]:
     """The log-probabilities missing because their texts do not fit, each described with its cause."""
-    bad = logprobs.filter(pl.col("failure") == "too_long").select("task", "target", "given", "failure_message")
-    return [(_named(task, target, given), CallFailure("too_long", said)) for task, target, given, said in bad.rows()]
+    names = [name for name in ("task", "target", "given", "target_task") if name in logprobs.columns]
+    bad = logprobs.filter(pl.col("failure") == "too_long").select(*names, "failure_message")
+    return [(_named(*row[:-1]), CallFailure("too_long", row[-1])) for row in bad.rows()]
 
 
-def _named(task: str, target: str, given: str | None) -> str:
-    return f"task {task}: {target}{f' given {given}' if given else ''}"
+def _named(task: str, target: str, given: str | None, target_task: str | None = None) -> str:
+    elsewhere = f" (response to {target_task})" if target_task else ""
+    return f"task {task}: {target}{elsewhere}{f' given {given}' if given else ''}"

@@ -64,7 +64,7 @@ async def held_out_evidence(
     found = [empty(LOGPROBS)]
     for places in task_groups([sum(len(job.questions) for job in jobs) for jobs in by_task], least):
         jobs = [job for place in places for job in by_task[place]]
-        found.append(await score_together(jobs))
+        found.append((await score_together(jobs)).select(*LOGPROBS))
         done(places.stop)
     return pl.concat(found)
 

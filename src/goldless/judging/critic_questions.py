@@ -97,7 +97,7 @@ def critic_questions(
         if wanted is not None and (first, second) not in wanted:
             continue
         common = [task for task in tasks_of[first] if task in tasks_of[second]]
-        for task, others in _second_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
+        for task, others in other_tasks(common, shuffles, content_hash("shuffles", seed, first, second)).items():
             if chosen is None or (task, first, second) in chosen:
                 asked = (CriticQuestion(task, first, second, other) for other in (task, *others))
                 found.setdefault((task, first), []).extend(asked)
@@ -110,7 +110,7 @@ def _pairs(agents: Sequence[str], panel: Sequence[str] | None) -> Iterator[tuple
         yield from ((first, s) for s in agents if s != first and (first in chosen or s in chosen))
 
 
-def _second_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, list[str]]:
+def other_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, list[str]]:
     """The tasks that each task is shuffled with; empty where nothing can be shuffled."""
     drawn = sorted(common)  # the order of rows in a file must not change the draw
     random = np.random.default_rng(int(seed, 16))

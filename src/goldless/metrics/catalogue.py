@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -14,7 +14,7 @@ from goldless.errors import MetricError, nearest
 from goldless.metrics.embedding_similarity import Measure, SentenceSimilarity
 from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
-from goldless.metrics.likelihood import GEM, RELATIVES, LikelihoodMetric
+from goldless.metrics.likelihood import CONTROL, GEM, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
@@ -66,7 +66,9 @@ def baseline(name: str) -> TextPairMetric:
 METRICS = {
     "gem-raw": "pointwise mutual information between responses as they are",
     "gem": "the same after a chat model has rewritten them into plain points (needs --rewriter or recorded rewrites)",
-    "gem-s[COLUMN]": "the same given a synopsis of the task: gem-s[abstract], gem-s[assw], any synopsis_COLUMN",
+    "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]",
+    "gem-raw+control": "minus what the same two agents share on other tasks; +control works with every metric over "
+    "log-probabilities",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
     "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
@@ -169,6 +171,8 @@ CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
 
 def find_metric(name: str) -> Metric:
     """The metric with this name."""
+    if name.strip().endswith(CONTROL):
+        return _controlled(name.strip())
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None
@@ -181,6 +185,16 @@ def find_metric(name: str) -> Metric:
     raise MetricError(
         f"unknown metric {name!r}{nearest(name, (*METRICS, *BASELINES, *theirs))}\nKnown metrics:\n{known}"
     )
+
+
+def _controlled(name: str) -> Metric:
+    plain = find_metric(name.removesuffix(CONTROL))
+    if not isinstance(plain, LikelihoodMetric):
+        raise MetricError(
+            f"{name!r}: {CONTROL} is for metrics over log-probabilities, got {plain.name}. "
+            f"Try gem-raw{CONTROL}, gem-s[prompt]{CONTROL} or mi{CONTROL}"
+        )
+    return replace(plain, name=name, control=True)
 
 
 def _made(entry: Any, name: str, option: str | None) -> Metric | None:

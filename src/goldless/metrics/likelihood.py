@@ -3,6 +3,9 @@
 For a response x by an agent, a response y by a peer, and a synopsis z where one is named, the evidence contains
 log p(y | x), log p(y), log p(x | y) and log p(x), all given z as well. They are sums over tokens, or means per token
 where a metric says so. An agent's score on a task is the mean over its peers.
+
+Task control (``NAME+control``) takes off what the same two agents share on other tasks: for the responses y' of the
+peer to a few other tasks, the mean of the metric on (x, y'), under the same synopsis z.
 """
 
 from __future__ import annotations
@@ -72,6 +75,7 @@ class Likelihood:
     """A function of log-probabilities, and the terms it takes."""
 
     of: Callable[..., pl.Expr]
+    """Linear in its terms, without a constant: task control rests on it."""
     terms: tuple[Term, ...]
     per_token: bool
     """Whether the terms are means over tokens; else sums."""
@@ -81,7 +85,19 @@ class Likelihood:
         """The unit of its scores."""
         return "nats per token" if self.per_token else "nats"
 
+    @property
+    def both_directions(self) -> bool:
+        """Whether it also takes the agent's response given the peer's."""
+        return "agent given peer" in self.terms
 
+    @property
+    def marginals(self) -> bool:
+        """Whether it takes responses alone."""
+        return "peer" in self.terms or "agent" in self.terms
+
+
+CONTROL = "+control"
+"""What a metric's name ends in where what two agents share on other tasks is taken off."""
 GEM = Likelihood(gem, ("peer given agent", "peer"), per_token=False)
 RELATIVES: Mapping[str, Likelihood] = {
     "mi": Likelihood(mean_token_mi, ("peer given agent", "peer", "agent given peer", "agent"), per_token=True),
@@ -102,6 +118,8 @@ class LikelihoodMetric:
     text: Text = "responses"
     synopsis: str | None = None
     """Name of the synopsis everything is conditioned on."""
+    control: bool = False
+    """Whether what the two agents share on other tasks is taken off."""
 
     @property
     def unit(self) -> str:
@@ -111,14 +129,14 @@ class LikelihoodMetric:
     @property
     def needs(self) -> Needs:
         """The log-probabilities it takes."""
-        terms = self.likelihood.terms
         return Needs(
             logprobs=LogprobNeed(
                 self.text,
                 self.synopsis,
-                both_directions="agent given peer" in terms,
-                marginals="peer" in terms or "agent" in terms,
+                both_directions=self.likelihood.both_directions,
+                marginals=self.likelihood.marginals,
                 per_token=self.likelihood.per_token,
+                control=self.control,
             )
         )
 
@@ -127,13 +145,25 @@ class LikelihoodMetric:
         variants = wordings(given.evidence.logprobs, self.text, self.synopsis)
         if not variants:
             raise MetricError(_no_evidence(self, given))
-        scored = {wording: given.compared(pair_scores(rows, self.likelihood)) for wording, rows in variants.items()}
+        controls = (
+            {wording: _of_wording(given.evidence.control, wording) for wording in variants} if self.control else {}
+        )
+        if self.control and not all(map(len, controls.values())):
+            raise MetricError(
+                f"{given.study.name} carries no log-probabilities of responses to other tasks (a table "
+                f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
+                f"{self.name.removesuffix(CONTROL)}"
+            )
+        scored = {
+            wording: given.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
+            for wording, rows in variants.items()
+        }
         pairs = mean_over_variants(list(scored.values()))
         return Scores(
             mean_over_peers(pairs),
             pairs,
             {wording.name: rows for wording, rows in scored.items()},
-            self._settings(given, list(scored), pairs),
+            {**self._settings(given, list(scored), pairs), **_control_settings(given, controls)},
         )
 
     def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
@@ -179,23 +209,43 @@ def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[W
     chosen = raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
     if same:
         return dict.fromkeys(chosen, logprobs)
-    return {
-        wording: logprobs.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in ways) for wording in chosen
-    }
+    return {wording: _of_wording(logprobs, wording) for wording in chosen}
 
 
-def pair_scores(logprobs: pl.DataFrame, likelihood: Likelihood = GEM) -> pl.DataFrame:
+def _of_wording(rows: pl.DataFrame, wording: Wording) -> pl.DataFrame:
+    ways = ("template", "rewriter", "synopsis")
+    return rows.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in ways)
+
+
+def _control_settings(given: Given, controls: Mapping[Wording, pl.DataFrame]) -> dict[str, str]:
+    """How many other tasks there are for each pair, and whose evidence they are."""
+    if not controls:
+        return {}
+    there = [
+        rows.filter(pl.col("given").is_not_null()).group_by("task", "target", "given").len()
+        for rows in controls.values()
+    ]
+    most = max(int(str(counts["len"].max() or 0)) for counts in there)
+    return {"control": f"other-tasks-{most}", **given.evidence.described.get("control", {})}
+
+
+def pair_scores(
+    logprobs: pl.DataFrame, likelihood: Likelihood = GEM, control: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """The function on every ordered pair of agent and peer, higher is better. Missing where any of its terms is.
 
-    The log-probabilities must be from one scorer, template, rewriter and synopsis.
+    The log-probabilities must be from one scorer, template, rewriter and synopsis. ``control``: those of responses to
+    other tasks, whose mean is subtracted from each term; missing ones are left out, and if none is left the pair is
+    missing.
     """
-    value = "mean_token_logprob_nats" if likelihood.per_token else "sum_logprob_nats"
-    known = logprobs.lazy().select("task", "target", "given", "failure", value=pl.col(value))
+    known = _known(logprobs, likelihood)
     pairs = _term(known, likelihood.terms[0])
     for term in likelihood.terms[1:]:
         other = _term(known, term)
         on = [name for name in ("task", "agent", "peer") if name in other.collect_schema()]
         pairs = pairs.join(other, on=on, how="left", maintain_order="left")
+    if control is not None:
+        pairs = _controlled(pairs, _elsewhere(known, control, likelihood), likelihood)
     values = [pl.col(f"log p of {term}") for term in likelihood.terms]
     lost = pl.coalesce(pl.col(f"failure of {term}") for term in likelihood.terms)
     whole = pl.all_horizontal(value.is_not_null() for value in values)
@@ -206,6 +256,12 @@ def pair_scores(logprobs: pl.DataFrame, likelihood: Likelihood = GEM) -> pl.Data
     )
 
 
+def _known(logprobs: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
+    value = pl.col("mean_token_logprob_nats" if likelihood.per_token else "sum_logprob_nats")
+    names = [name for name in ("task", "target_task", "target", "given") if name in logprobs.columns]
+    return logprobs.lazy().select(*names, "failure", value=value)
+
+
 def _term(known: pl.LazyFrame, term: Term) -> pl.LazyFrame:
     """The log-probabilities that are one term, under the names its pair gives target and condition."""
     predicted, _, condition = term.partition(" given ")
@@ -213,6 +269,44 @@ def _term(known: pl.LazyFrame, term: Term) -> pl.LazyFrame:
     names = {predicted: pl.col("target"), **({condition: pl.col("given")} if condition else {})}
     value, failure = pl.col("value").alias(f"log p of {term}"), pl.col("failure").alias(f"failure of {term}")
     return known.filter(there).select("task", value, failure, **names)
+
+
+def _elsewhere(known: pl.LazyFrame, control: pl.DataFrame, likelihood: Likelihood) -> pl.LazyFrame:
+    """The means over other tasks of a target given a response, and of it alone, of those where both are there."""
+    rows = _known(control, likelihood)
+    found = rows.filter(pl.col("given").is_not_null()).rename({"value": "given response", "failure": "lost"})
+    if likelihood.marginals:
+        if control["synopsis"].null_count() == len(control):
+            # without a synopsis a response alone is the same whatever the task
+            rows, key = known.rename({"task": "target_task"}), ["target_task", "target"]
+        else:
+            key = ["task", "target_task", "target"]
+        alone = rows.filter(pl.col("given").is_null()).select(*key, alone="value", lost_alone="failure")
+        found = found.join(alone, on=key, how="left").with_columns(lost=pl.coalesce("lost", "lost_alone"))
+    else:
+        found = found.with_columns(alone=pl.lit(0.0))
+    parts = ("given response", "alone")
+    whole = pl.all_horizontal(pl.col(part).is_not_null() for part in parts)
+    return found.group_by("task", "target", "given").agg(
+        *(pl.col(part).filter(whole).mean() for part in parts), lost=pl.col("lost").drop_nulls().first()
+    )
+
+
+def _controlled(pairs: pl.LazyFrame, elsewhere: pl.LazyFrame, likelihood: Likelihood) -> pl.LazyFrame:
+    """Each term less its mean over other tasks: as the function is linear, its value less its mean over them."""
+    for predicted, condition in (("peer", "agent"), ("agent", "peer")):
+        own = [term for term in likelihood.terms if term.startswith(predicted)]
+        if not own:
+            continue
+        means = elsewhere.rename({"target": predicted, "given": condition})
+        pairs = pairs.join(means, on=["task", "agent", "peer"], how="left", maintain_order="left")
+        taken_off = {term: pl.col("given response" if condition in term else "alone") for term in own}
+        nothing = pl.when(pl.col("alone").is_null()).then(pl.lit("no_control"))
+        pairs = pairs.with_columns(
+            *(pl.col(f"log p of {term}") - mean for term, mean in taken_off.items()),
+            *(pl.coalesce(f"failure of {term}", "lost", nothing).alias(f"failure of {term}") for term in own),
+        ).drop("given response", "alone", "lost")
+    return pairs
 
 
 def _no_evidence(metric: LikelihoodMetric, given: Given) -> str:

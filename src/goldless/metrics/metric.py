@@ -38,6 +38,8 @@ class LogprobNeed:
     """Also of a response alone."""
     per_token: bool = False
     """Whether means over tokens are enough; otherwise sums are needed."""
+    control: bool = False
+    """Also of the peer's responses to other tasks."""
 
 
 @dataclass(frozen=True, slots=True)

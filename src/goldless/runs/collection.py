@@ -6,7 +6,7 @@ Ways of asking: which templates and whose rewrites the metrics over log-probabil
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import polars as pl
 from goldless.concurrency import side_by_side
 from goldless.errors import TextTooLongError, UserError
 from goldless.evidence import (
+    CONTROL,
     LOGPROBS,
     TOKENS,
     VERDICTS,
@@ -34,8 +35,9 @@ from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options
-from goldless.runs.recorded import recorded_logprobs, recorded_tokens
+from goldless.runs.recorded import recorded_control, recorded_logprobs, recorded_tokens
 from goldless.scoring import (
+    SCORED,
     Question,
     ScoringJob,
     ScoringStage,
@@ -52,6 +54,8 @@ from goldless.templates import Template
 
 Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent."""
+Control = Mapping[tuple[str, str], Sequence[str]]
+"""Other tasks for each response that is predicted, by its task and agent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +98,10 @@ class Need:
     preprocessor: Preprocessor | None
     both_directions: bool = False
     marginals: bool = False
+    controlled: bool = False
+    """Whether the same is asked of responses to other tasks, and below what of it."""
+    controlled_both: bool = False
+    controlled_marginals: bool = False
 
 
 def needs(
@@ -111,6 +119,9 @@ def needs(
                 need = found.setdefault(wording, Need(template, preprocessor))
                 need.both_directions |= wanted.both_directions
                 need.marginals |= wanted.marginals
+                need.controlled |= wanted.control
+                need.controlled_both |= wanted.control and wanted.both_directions
+                need.controlled_marginals |= wanted.control and wanted.marginals
     return found
 
 
@@ -139,7 +150,7 @@ where the run is stopped."""
 QUESTIONS_AT_ONCE = 128
 """A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
 NO_REWRITE = CallFailure("not_recorded", "the study carries no rewrite of it", attempts=0)
-ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts")
+ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts", "target_task")
 """What a log-probability is known again by."""
 
 
@@ -155,6 +166,7 @@ class Collector:
     study: Study
     options: Options
     parts: EvidenceParts = field(default_factory=EvidenceParts)
+    control: Control = field(default_factory=dict)
 
     async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
         """The synopses of these names that the study lacks and a model can write."""
@@ -194,41 +206,82 @@ class Collector:
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
 
     def jobs(
-        self, scorer: Any, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
+        self,
+        scorer: Any,
+        wanted: Mapping[Wording, Need],
+        peers: Sequence[str] | None,
+        synopses: pl.DataFrame,
+        only: Collection[str] | None = None,
     ) -> Iterator[list[ScoringJob]]:
-        """What is to be scored, task by task, in all ways of asking."""
+        """What is to be scored, task by task, in all ways of asking; ``only``: about these tasks."""
         written: dict[str, dict[str, str]] = {}
         for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
             written.setdefault(task, {})[name] = text
-        rewrites = {w: need.preprocessor.texts() for w, need in wanted.items() if need.preprocessor is not None}
-        for task, responses in with_peers(self.study):
+        texts = {wording: self._texts(need.preprocessor) for wording, need in wanted.items()}
+        alone = {wording: self._marginals_elsewhere(wording, need, peers, only) for wording, need in wanted.items()}
+        for task, responses in self._tasks(only):
             more = written.get(task.task, {})
             known = replace(task, synopses={**task.synopses, **more}) if more else task
-            yield [
-                ScoringJob(
-                    ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis),
-                    known,
-                    {
-                        r.agent: rewrites[wording].get((r.task, r.agent), NO_REWRITE) if wording in rewrites else r.text
-                        for r in responses
-                    },
-                    self._asked(task.task, [r.agent for r in responses], need, peers),
-                )
-                for wording, need in wanted.items()
-            ]
+            agents = [r.agent for r in responses]
+            jobs = []
+            for wording, need in wanted.items():
+                asked = self._asked(task.task, agents, need, peers)
+                asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
+                asked += self._elsewhere(task.task, agents, wording, need, peers)
+                stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis)
+                jobs.append(ScoringJob(stage, known, _needed(texts[wording], task.task, agents, asked), asked))
+            yield jobs
+
+    def _tasks(self, only: Collection[str] | None) -> Iterator[tuple[Task, tuple[Response, ...]]]:
+        return (each for each in with_peers(self.study) if only is None or each[0].task in only)
+
+    def _texts(self, preprocessor: Preprocessor | None) -> Texts:
+        raw = {(r.task, r.agent): r.text for _, responses in with_peers(self.study) for r in responses}
+        return raw if preprocessor is None else {**dict.fromkeys(raw, NO_REWRITE), **preprocessor.texts()}
 
     def _asked(self, task: str, agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
+        return self._pairs(task, agents, peers, both_directions=need.both_directions, marginals=need.marginals)
+
+    def _pairs(
+        self, task: str, agents: Sequence[str], peers: Sequence[str] | None, *, both_directions: bool, marginals: bool
+    ) -> list[Question]:
         pairing = self.options.pairing
         if pairing is None:
-            return list(questions(agents, peers=peers, both_directions=need.both_directions, marginals=need.marginals))
+            return list(questions(agents, peers=peers, both_directions=both_directions, marginals=marginals))
         there = set(agents)
         peers_of = {a: [peer for peer in pairing.get((task, a), ()) if peer in there] for a in agents}
-        return list(paired_questions(peers_of, both_directions=need.both_directions, marginals=need.marginals))
+        return list(paired_questions(peers_of, both_directions=both_directions, marginals=marginals))
+
+    def _elsewhere(
+        self, task: str, agents: Sequence[str], wording: Wording, need: Need, peers: Sequence[str] | None
+    ) -> list[Question]:
+        """What task control asks of responses to other tasks, under this task's synopsis and responses."""
+        if not need.controlled:
+            return []
+        pairs = self._pairs(task, agents, peers, both_directions=need.controlled_both, marginals=False)
+        found = [Question(q.target, q.given, other) for q in pairs for other in self.control.get((task, q.target), ())]
+        if need.controlled_marginals and wording.synopsis is not None:
+            found += dict.fromkeys(Question(q.target, None, q.target_task) for q in found)
+        return found
+
+    def _marginals_elsewhere(
+        self, wording: Wording, need: Need, peers: Sequence[str] | None, only: Collection[str] | None
+    ) -> Mapping[str, Sequence[Question]]:
+        """Without a synopsis the marginal of another task's response is that task's own: which are needed, by task."""
+        found: dict[str, dict[Question, None]] = {}
+        if need.controlled_marginals and wording.synopsis is None:
+            for task, responses in self._tasks(only):
+                for question in self._elsewhere(task.task, [r.agent for r in responses], wording, need, peers):
+                    found.setdefault(str(question.target_task), {})[Question(question.target, None)] = None
+        return {task: tuple(asked) for task, asked in found.items()}
 
     async def score(
         self, scorer: OpenModel, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
-    ) -> pl.DataFrame:
-        """Log-probabilities for every question, all ways of asking about one task put to the scorer together."""
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Log-probabilities for every question, those of responses to other tasks apart.
+
+        All ways of asking about one task are put to the scorer together.
+        """
         known = self._recorded(scorer)
         by_task = list(self.jobs(scorer.scorer, wanted, peers, synopses))
         if self.options.on_too_long == "error" and scorer.local:
@@ -236,7 +289,7 @@ class Collector:
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
         together = QUESTIONS_TOGETHER if scorer.scorer.capabilities.together else 1
         groups = list(task_groups(counts, together))
-        found: list[pl.DataFrame] = [empty(LOGPROBS)] * len(groups)
+        found: list[pl.DataFrame] = [empty(SCORED)] * len(groups)
         taken = done = 0
 
         async def some(number: int) -> None:
@@ -245,17 +298,18 @@ class Collector:
             rows, reused = await _score_unknown(jobs, known)
             taken += reused
             done += len(rows)
-            self.parts.append("logprobs", number, rows)
+            self.parts.append("logprobs", number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS))
             found[number] = rows.drop(TOKENS)
             self.report("scoring", done, sum(counts), scorer)
 
         await side_by_side(some, range(len(groups)), 1 if scorer.local else TASKS_AT_ONCE)
-        evidence = pl.concat([empty(LOGPROBS).drop(TOKENS), *found])
+        evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
         if taken:
             self.options.say(f"{taken} of {len(evidence)} log-probabilities are the study's own, taken as they are")
         if self.options.on_too_long == "error":
             refuse_too_long(too_long(evidence))
-        return evidence
+        matched = evidence.filter(pl.col("target_task").is_null()).drop("target_task")
+        return matched, evidence.filter(pl.col("target_task").is_not_null()).select(*CONTROL)
 
     def _recorded(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities of this very scorer that the study carries, with the hash of their texts."""
@@ -265,6 +319,9 @@ class Collector:
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with self.study.reading("logprobs"):
             rows = recorded_tokens(self.study, scorers=[scorer.identity.short]).filter(usable).collect()
+        control = recorded_control(self.study).filter(usable, pl.col("scorer") == scorer.identity.short)
+        texts = [name for name, kind in CONTROL.items() if kind == pl.String]
+        rows = pl.concat([rows, control.cast(dict.fromkeys(texts, pl.String))], how="diagonal").select(*SCORED)
         return {str(task): mine for (task,), mine in rows.partition_by("task", as_dict=True).items()}
 
     async def judge(self, critic: OpenModel, stage: CriticStage, asked: Sequence[CriticQuestion]) -> pl.DataFrame:
@@ -291,6 +348,12 @@ class Collector:
         self.options.progress(model.progress(stage, done, total))
 
 
+def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Question]) -> dict[Any, str | CallFailure]:
+    """The texts of a task by agent, and those of other tasks that are asked about by task and agent."""
+    own: dict[Any, str | CallFailure] = {agent: texts[task, agent] for agent in agents}
+    return own | {q.target_key: texts[q.target_task, q.target] for q in asked if q.target_task is not None}
+
+
 async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
     """The log-probabilities of the jobs, and how many of them were known: only the rest is asked for."""
     known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
@@ -298,21 +361,22 @@ async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.D
         return await score_together(jobs), 0
     keys = [[_key(job, question) for question in job.questions] for job in jobs]
     wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
-    there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*LOGPROBS)
+    there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
     have = set(there.select(ASKED).iter_rows())
     rest = [
         replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
         for job, mine in zip(jobs, keys, strict=True)
     ]
     rows = pl.concat([there, await score_together(rest)])
-    ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*LOGPROBS)
+    ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
     return ordered, len(there)
 
 
 def _key(job: ScoringJob, question: Question) -> tuple[str | None, ...]:
     stage = job.stage
     texts = stage.texts_hash(job.task, question, job.texts)
-    return stage.template.name, stage.rewriter, stage.synopsis, job.task.task, question.target, question.given, texts
+    asked = job.task.task, question.target, question.given, texts, question.target_task
+    return stage.template.name, stage.rewriter, stage.synopsis, *asked
 
 
 def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:

@@ -209,7 +209,8 @@ class _Estimate:
         synopses = _stand_in_synopses(work)
         count = _Count()
         seen: set[Any] = set()
-        for jobs in Collector(part_of, self.options).jobs(model.scorer, wanted, work.peers, synopses):
+        collector = Collector(work.study, self.options, control=work.control)
+        for jobs in collector.jobs(model.scorer, wanted, work.peers, synopses, only=set(part_of.tasks)):
             asked = [await job.stage.request(job.task, q, job.texts) for job in jobs for q in job.questions]
             self._add(count, [request for request in asked if isinstance(request, ScoreRequest)], model, seen)
         return count

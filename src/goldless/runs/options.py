@@ -140,6 +140,9 @@ class Options:
         None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers; all by default."
     )
     panel: int | None = whole(1).option(None, METRICS, "--panel", "Use that many randomly drawn agents as peers.")
+    control_tasks: int = whole(1).option(
+        2, METRICS, "--control-tasks", "Number of other tasks per response for metrics with +control."
+    )
     on_too_long: OnTooLong = one_of("error", "skip").option(
         "error",
         METRICS,

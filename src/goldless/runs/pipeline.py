@@ -49,6 +49,7 @@ from goldless.runs.recorded import (
     recorded_tokens,
     recorded_verdicts,
     recorded_wins,
+    usable_control,
     usable_logprobs,
 )
 from goldless.runs.review_evidence import recorded_review, what_people_said
@@ -199,7 +200,7 @@ async def _collect(plan: RunPlan) -> Collected:
         _check_parts(plan, models)
         _warn_of_training(plan, models)
         parts = EvidenceParts()
-        collector = Collector(plan.study, options, parts)
+        collector = Collector(plan.study, options, parts, plan.control)
         canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None
         stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
         synopses = empty(SYNOPSES)
@@ -211,7 +212,8 @@ async def _collect(plan: RunPlan) -> Collected:
             tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
         if plan.likelihood:
             wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
-            tables["logprobs"] = await collector.score(models["scorer"], wanted, plan.peers, synopses)
+            scored = await collector.score(models["scorer"], wanted, plan.peers, synopses)
+            tables["logprobs"], tables["control"] = scored
             tables["with_tokens"] = partial(parts.scan, "logprobs")
         if stage is not None:
             tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
@@ -315,6 +317,8 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
     if plan.likelihood:
         templates = [find_template(name).name for name in options.templates]
         tables["logprobs"] = usable_logprobs(study, plan.likelihood, _name(options.scorer), templates)
+        if any(metric.needs.logprobs is not None and metric.needs.logprobs.control for metric in plan.likelihood):
+            tables["control"] = usable_control(study, tables["logprobs"])
         used = {name: tables["logprobs"][name].unique().to_list() for name in ("scorer", "template")}
         tables["with_tokens"] = partial(recorded_tokens, study, scorers=used["scorer"], templates=used["template"])
     if plan.critic:
@@ -349,6 +353,7 @@ def _name(given: Any) -> str | None:
 
 def _recorded_description(
     logprobs: pl.DataFrame | None = None,
+    control: pl.DataFrame | None = None,
     verdicts: pl.DataFrame | None = None,
     contrasts: pl.DataFrame | None = None,
     **_: Any,
@@ -360,6 +365,10 @@ def _recorded_description(
         hashed = table_hash(logprobs.select(*ways, "sum_logprob_nats", "mean_token_logprob_nats"))
         scorers = logprobs["scorer"].unique(maintain_order=True).to_list()
         described["logprobs"] = {"scorer": "+".join(scorers), "evidence": f"recorded-{hashed}"}
+    if control is not None:
+        columns = ("template", "rewriter", "synopsis", "task", "target", "given", "target_task")
+        hashed = table_hash(control.select(*columns, "sum_logprob_nats", "mean_token_logprob_nats"))
+        described["control"] = {"control-evidence": f"recorded-{hashed}"}
     if verdicts is not None:
         matched = int((verdicts["task"] == verdicts["second_task"]).sum())
         described["verdicts"] = {

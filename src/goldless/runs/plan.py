@@ -16,11 +16,13 @@ from goldless.judging.critic_questions import (
     chosen_pairs,
     critic_questions,
     default_shuffles,
+    other_tasks,
 )
 from goldless.metrics.label_information import check_labels
+from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Metric
 from goldless.models.interface import content_hash
-from goldless.runs.collection import Preprocessor, preprocessors, with_peers
+from goldless.runs.collection import Control, Preprocessor, preprocessors, with_peers
 from goldless.runs.opening import Part
 from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
@@ -41,6 +43,8 @@ class RunPlan:
     questions: tuple[CriticQuestion, ...]
     """What a critic is asked."""
     shuffles: int
+    control: Control
+    """The other tasks that task control takes for each response that is predicted."""
     preprocessors: tuple[Preprocessor, ...]
     """Rewrites that the study carries."""
     rewriting: bool
@@ -112,6 +116,7 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
         peers=peers,
         questions=questions,
         shuffles=shuffles,
+        control=_control(study, options, metrics),
         preprocessors=known,
         rewriting=rewriting,
         synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
@@ -127,6 +132,7 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
         "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
+        "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
         warnings.warn(f"{option} is not used by {', '.join(metric.name for metric in metrics)}", stacklevel=2)
@@ -140,6 +146,11 @@ def _synopsis(metric: Metric) -> str | None:
 def _rewritten(metric: Metric) -> bool:
     """Whether a metric takes rewrites."""
     return metric.needs.logprobs is not None and metric.needs.logprobs.text != "responses"
+
+
+def _controlled(metric: Metric) -> bool:
+    """Whether what two agents share on other tasks is taken off."""
+    return metric.needs.logprobs is not None and metric.needs.logprobs.control
 
 
 def _check_peers(study: Study) -> None:
@@ -165,20 +176,20 @@ def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -
     """Refuse a synopsis that no task has and nobody writes."""
     for metric in metrics:
         name = _synopsis(metric)
-        if options.recorded or name is None or name in study.synopses:
+        if options.recorded or name is None or any(task.synopsis(name) for task, _ in study):
             continue
         if name in PROMPTS and options.synopsis_writer is not None:
             continue
         can = " A model can write it: name one with --synopsis-writer." * (name in PROMPTS)
         raise MetricError(
-            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} of the tasks table)"
+            f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
             f"{nearest(name, study.synopses) or '.'} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
         )
 
 
 def _lacking(study: Study, synopsis: str | None) -> bool:
     """Whether a task with peers has no such synopsis."""
-    return any(synopsis not in task.synopses for task, _ in with_peers(study))
+    return any(synopsis is not None and task.synopsis(synopsis) is None for task, _ in with_peers(study))
 
 
 def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
@@ -231,6 +242,38 @@ def _critic_work(
     return tuple(asked), shuffles
 
 
+def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Control:
+    """The other tasks for each response, by derangements of the tasks that its agent answered.
+
+    An agent's draw depends on the seed, its name and its tasks alone: another agent in the study changes none, and all
+    who are compared with it are compared on the same other tasks.
+    """
+    controlled = [metric.name for metric in metrics if _controlled(metric)]
+    if options.recorded or not controlled:
+        return {}
+    tasks_of: dict[str, list[str]] = {}
+    for task, responses in with_peers(study):
+        for response in responses:
+            tasks_of.setdefault(response.agent, []).append(task.task)
+    most = max(map(len, tasks_of.values())) - 1
+    if most < 1:
+        raise MetricError(
+            f"{controlled[0]} needs at least 2 tasks that two agents answered, got 1: it takes off what responses "
+            f"share on other tasks. Try {controlled[0].removesuffix(CONTROL)}"
+        )
+    if most < options.control_tasks:
+        warnings.warn(
+            f"--control-tasks {options.control_tasks}: no response has more than {most} other "
+            f"task{'s' * (most > 1)}, so {most} {'is' if most == 1 else 'are'} used",
+            stacklevel=2,
+        )
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for agent, tasks in tasks_of.items():
+        drawn = other_tasks(tasks, options.control_tasks, content_hash("control", options.seed, agent))
+        found |= {(task, agent): tuple(others) for task, others in drawn.items()}
+    return found
+
+
 def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, set[tuple[str, str]]]:
     """Ordered pairs by task: each response with its peers, and the other way round."""
     found: dict[str, set[tuple[str, str]]] = {}
@@ -260,7 +303,9 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
         return tuple(recorded), False
     if any(m.needs.logprobs is not None and m.needs.logprobs.text == "rewrites" for m in wanted):
         raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
-    warnings.warn(
-        f"{wanted[0].name}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2
-    )
+    styled = [metric.name for metric in wanted if not _controlled(metric)]
+    if styled:
+        warnings.warn(
+            f"{styled[0]}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2
+        )
     return (), False

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, empty, number
+from goldless.evidence import CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, empty, number
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import checked_contrasts
 from goldless.studies import Study
@@ -168,6 +168,22 @@ def recorded_logprobs(study: Study) -> pl.DataFrame:
     return _as_logprobs(found.lazy()).collect()
 
 
+def recorded_control(study: Study) -> pl.DataFrame:
+    """The study's log-probabilities of responses to other tasks. Raises where it holds what cannot be."""
+    table = find_table(study, "control_logprobs")
+    if table is None:
+        return empty(CONTROL)
+    table.require(("task", "target", "target_task"))
+    table.check_numbers(("sum_logprob_nats", "mean_token_logprob_nats", "tokens"), place="{target} on {task}")
+    names = pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
+    rows = _logprobs(table, values=False, schema=CONTROL).with_columns(names)
+    found = table.read(rows, {"task": "task", "target_task": "task", "target": "agent", "given": "agent"})
+    table.check_named(found, ("task", "target", "target_task"))
+    _check_logprobs(table, found)
+    table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "target_task"))
+    return _as_logprobs(found.lazy()).collect()
+
+
 def recorded_tokens(study: Study, *, scorers: Sequence[str], templates: Sequence[str] | None = None) -> pl.LazyFrame:
     """The rows of a study's checked logprobs table with their per-token values, not read yet."""
     table = find_table(study, "logprobs")
@@ -191,12 +207,12 @@ def _lacks_sums(table: RecordedTable) -> bool:
         return bool(rows.collect().item())
 
 
-def _logprobs(table: RecordedTable, *, values: bool) -> pl.LazyFrame:
+def _logprobs(table: RecordedTable, *, values: bool, schema: Schema = LOGPROBS) -> pl.LazyFrame:
     """The columns with sums and means as they are recorded; else, with ``values``, from per-token ones.
 
     Where one of a response's per-token values is not a number, they have no sum.
     """
-    rows = table.columns({**LOGPROBS, "tokens": pl.Float64}, without=() if values else (TOKENS,))
+    rows = table.columns({**schema, "tokens": pl.Float64}, without=() if values else (TOKENS,))
     rows = rows.filter(pl.col("target").ne_missing(pl.col("given"))).with_columns(
         *(_named(name) for name in ("scorer", "template")),
         mean_token_logprob_nats=pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens")),
@@ -269,6 +285,12 @@ def usable_logprobs(
         rows = rows.filter(pl.col("template").is_in(list(templates)))
     _check_sums(study, metrics, rows)
     return rows
+
+
+def usable_control(study: Study, logprobs: pl.DataFrame) -> pl.DataFrame:
+    """The recorded log-probabilities of responses to other tasks, of the same scorer and templates as these."""
+    rows = recorded_control(study)
+    return rows.filter(pl.col(name).is_in(logprobs[name].unique().to_list()) for name in ("scorer", "template"))
 
 
 def _check_sums(study: Study, metrics: Sequence[Metric], rows: pl.DataFrame) -> None:

@@ -81,6 +81,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     evidence = evaluation.evidence
     evidence_tables = {
         "logprobs": None if evidence.with_tokens is None else evidence.with_tokens(),
+        "control_logprobs": evidence.control,
         "verdicts": evidence.verdicts,
         "critic_contrasts": evidence.contrasts,
         "rewrites": evidence.rewrites,

@@ -21,6 +21,7 @@ EVIDENCE = {
     "exams": ("reviewer", "exam"),
     "rewrites": ("task", "agent", "text"),
     "logprobs": ("task", "target"),
+    "control_logprobs": ("task", "target", "target_task"),
     "verdicts": ("task", "first", "second", "second_task", "value"),
     "critic_contrasts": ("task", "first", "second", "contrast"),
 }
@@ -30,7 +31,19 @@ AGENTS = ("agent", "first", "second", "target", "given")
 """Columns that name an agent in a recorded table."""
 
 TEXTS = (
-    *("task", "second_task", *AGENTS, "synopsis", "template", "rater", "reviewer", "rewriter", "scorer", "critic"),
+    *(
+        "task",
+        "second_task",
+        "target_task",
+        *AGENTS,
+        "synopsis",
+        "template",
+        "rater",
+        "reviewer",
+        "rewriter",
+        "scorer",
+        "critic",
+    ),
     *("prompt", "label", "text", "output", "format", "criterion"),
 )
 """Columns with names or text: always text, even if all values are numbers."""
@@ -130,7 +143,9 @@ def _numbers(column: pl.Series) -> pl.Series:
 def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: Collection[str]) -> pl.LazyFrame:
     """The rows for these tasks and agents; an empty cell matches none."""
     # What an exam compares are its own items, not agents.
-    known = {"task": tasks} if table == "exams" else {"task": tasks} | dict.fromkeys(AGENTS, agents)
+    known = (
+        {"task": tasks} if table == "exams" else {"task": tasks, "target_task": tasks} | dict.fromkeys(AGENTS, agents)
+    )
     columns = lazy.collect_schema()
     for column, names in known.items():
         if column in columns:

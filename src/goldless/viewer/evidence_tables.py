@@ -21,6 +21,7 @@ TABLES = (
     "responses",
     "labels",
     "logprobs",
+    "control_logprobs",
     "verdicts",
     "critic_contrasts",
     "rewrites",

@@ -268,6 +268,7 @@ def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
 
 AGENT_OF = {
     "logprobs": ("target",),
+    "control_logprobs": ("target",),
     "verdicts": ("first",),
     "rewrites": ("agent",),
     "synopses": (),

@@ -41,6 +41,7 @@ RESULTS: dict[str, type[Result]] = {
 BESIDE: dict[str, type[Part]] = {"made_by": MadeByDocument, "progress": ProgressDocument, "gre": EditionDocument}
 EVIDENCE = {
     "logprobs": ("log-probabilities", "scorer"),
+    "control_logprobs": ("log-probabilities for task control", "scorer"),
     "verdicts": ("critic verdicts", "critic"),
     "rewrites": ("rewritten responses", "rewriter"),
     "synopses": ("synopses", "writer"),

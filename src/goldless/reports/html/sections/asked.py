@@ -34,6 +34,7 @@ CAUSES = {
     "budget": "not sent, because it would have exceeded the budget",
     "connection": "no connection to the server",
     "no_synopsis": "the task has no synopsis of that name",
+    "no_control": "the peer has no response to another task, so task control has nothing to subtract",
     "not_recorded": "not in the study, and models were not called",
     "rate_limited": "the server reported too many requests",
     "refused": "the model declined to answer",

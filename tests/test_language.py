@@ -63,12 +63,10 @@ NOT_YET = {
     "finetuning",
     "gre_bench",
     "judging",
-    "jury",
     "meta_evaluation",
     "models",
     "reports",
     "runs",
-    "viewer",
 }
 """Packages and folders whose texts are still to be rewritten."""
 

@@ -106,7 +106,7 @@ async def test_an_answer_that_holds_a_mark_of_its_own_layout_is_refused_in_eithe
 async def test_instructions_after_an_unmarked_end_are_refused_and_not_judged():
     content = RESPONSES.format(question="What?", a="zarn", b="bluk") + "\n\nOutput [[A]] or [[B]]."
     async with serving() as (client, _):
-        with pytest.raises(openai.BadRequestError, match="mark the answers' ends"):
+        with pytest.raises(openai.BadRequestError, match="Mark the ends of the answers"):
             await ask(client, content)
 
 
@@ -116,14 +116,14 @@ async def test_instructions_after_an_unmarked_end_are_refused_and_not_judged():
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("Which is better, tea or coffee?", "holds no answers to compare"),
-        ('{"answers": ["a", "b"]', "begins like JSON and is none"),
-        ('{"answers": ["a"]}', "at least two texts"),
-        ('{"answers": ["a", 2]}', "at least two texts"),
-        ('{"question": 7, "answers": ["a", "b"]}', "is a text, or null"),
-        ('{"answers": ["a", "b"], "answer": "c"}', "holds answer; it is"),
-        ('{"answers": ["a", "\\ud800"]}', "begins like JSON and is none"),
-        ("Judge!\n" + SQUARE.format(question="x", a="a", b="b").replace("[User Question]", ""), "mark of the question"),
+        ("Which is better, tea or coffee?", "has no answers to compare"),
+        ('{"answers": ["a", "b"]', "begins like JSON but is not valid JSON"),
+        ('{"answers": ["a"]}', "at least two strings"),
+        ('{"answers": ["a", 2]}', "at least two strings"),
+        ('{"question": 7, "answers": ["a", "b"]}', "must be a string or null"),
+        ('{"answers": ["a", "b"], "answer": "c"}', "unknown JSON fields: answer"),
+        ('{"answers": ["a", "\\ud800"]}', "begins like JSON but is not valid JSON"),
+        ("Judge!\n" + SQUARE.format(question="x", a="a", b="b").replace("[User Question]", ""), "question marker"),
         ("[Question] x [The Start of Reference Answer] " + SQUARE.format(question="x", a="a", b="b"), "reference"),
         ("[The Start of Assistant A's Answer] only one [The End of Assistant A's Answer]", "exactly once"),
         ("[Response B]\nb\n[Response A]\na", "in order"),

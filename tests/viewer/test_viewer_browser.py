@@ -74,7 +74,7 @@ def test_a_reader_gets_from_the_list_of_runs_to_a_prompt_and_its_reply(view):
     page.locator("tbody th a").first.click()
     folded = page.locator("details.evidence").nth(1)
     folded.locator("summary").first.click()
-    assert folded.get_by_text("Word for word what the model was asked.").is_visible()
+    assert folded.get_by_text("The exact prompt sent to the model.").is_visible()
     assert folded.locator(".messages pre").last.is_visible()
 
 
@@ -98,7 +98,7 @@ def test_tasks_are_filtered_and_searched_by_the_form(view):
     page.get_by_label("Score from").fill("0.5")
     page.get_by_role("button", name="Apply").click()
     # cy shares no word with anybody, so it tells nothing on any task
-    assert page.get_by_text("No task fits.").is_visible()
+    assert page.get_by_text("No task matches.").is_visible()
 
 
 def test_two_runs_are_compared_by_the_form(view):
@@ -215,7 +215,7 @@ def test_the_static_site_works_from_a_disk_with_no_network(browser, shelf, tmp_p
     assert names(page) == up[::-1]
     page.get_by_role("link", name="t2").click()
     page.get_by_role("link", name="Evidence: prompts and replies for ann").click()
-    assert page.get_by_text("Word for word what the model was asked.").first.is_visible()
+    assert page.get_by_text("The exact prompt sent to the model.").first.is_visible()
     watched.open(
         "runs/"
         + next(p.parent.name for p in site.folder.rglob("index.html") if "hostile" in p.parent.name)

@@ -45,7 +45,7 @@ def test_the_site_says_how_many_tasks_it_holds_and_searches_their_texts(site):
     assert site.left_out == {"a b#c": 2}
     (tasks,) = [p for p in site.folder.rglob("tasks.html") if "zarn" in p.read_text(encoding="utf-8")]
     text = tasks.read_text(encoding="utf-8")
-    assert "this site holds the first 3" in text
+    assert "this site has the first 3" in text
     assert "zarn w2" in text
     assert "zarn w3" not in text
 
@@ -62,9 +62,9 @@ def test_a_folder_with_anything_in_it_or_inside_the_runs_is_refused(site, tmp_pa
     library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     with pytest.raises(UserError, match="not empty"):
         write_bundle(library, tmp_path / "site")
-    with pytest.raises(UserError, match="whose runs are only read"):
+    with pytest.raises(UserError, match="which the viewer does not write to"):
         write_bundle(library, tmp_path / "runs" / "site")
-    with pytest.raises(UserError, match="at least 1 task"):
+    with pytest.raises(UserError, match="tasks must be at least 1"):
         write_bundle(library, tmp_path / "new", tasks=0)
 
 

@@ -69,4 +69,4 @@ def test_runs_without_signatures_are_not_said_to_have_the_same(tmp_path):
     library = Library(tmp_path / "runs", journal=tmp_path / "j.sqlite")
     page = compare_page(library, Links(), {"first": "a", "second": "b"})
     assert "neither run has a signature" in page
-    assert "signatures are the same" not in page
+    assert "signatures are identical" not in page

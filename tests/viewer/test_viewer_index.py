@@ -120,12 +120,12 @@ def test_an_address_says_the_same_query_again(index):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"order": "size"}, "order is one of task, score, spread, missing, failures, not 'size'"),
-        ({"low": "low"}, "the score's low end is a number, not 'low'"),
-        ({"high": "nan"}, "the score's high end is a number"),
+        ({"order": "size"}, "order must be one of task, score, spread, missing, failures, got 'size'"),
+        ({"low": "low"}, "the low score limit must be a number, got 'low'"),
+        ({"high": "nan"}, "the high score limit must be a number"),
         ({"agent": "zed"}, "no agent 'zed' in this run"),
-        ({"metric": "zed"}, "this run has no scores of 'zed'; it has: m, other"),
-        ({"failure": "zed"}, "failure is any, none or one of refused, timeout"),
+        ({"metric": "zed"}, "no scores of 'zed' in this run. It has: m, other"),
+        ({"failure": "zed"}, "failure must be any, none or one of refused, timeout"),
     ],
 )
 def test_an_address_that_means_nothing_is_told_what_is_allowed(index, given, said):

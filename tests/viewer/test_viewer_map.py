@@ -78,5 +78,5 @@ def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeyp
     row = {"scorer": "embedded:x", "template": str(tmp_path / "mine.toml"), "task": "t", "given": "a", "target": "b"}
     assert maker.offers({**row, "template": "general"})
     assert not maker.offers(row)
-    with pytest.raises(UserError, match="with a template of goldless"):
+    with pytest.raises(UserError, match="a built-in template"):
         maker.make(tmp_path, row)

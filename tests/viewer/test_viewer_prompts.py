@@ -14,8 +14,8 @@ from goldless.runs.options import Options
 from goldless.runs.pipeline import review_study
 from goldless.runs.store import save_review, save_run
 from goldless.studies import study_from_frame
-from goldless.viewer.asked import Asked
 from goldless.viewer.library import Library
+from goldless.viewer.prompts import Prompt
 from goldless.viewer.task_pages import Subject, _judgements, _logprobs, _rewrites, _verdicts, find_place
 
 TEXTS = {
@@ -49,7 +49,7 @@ def everything(folder, journal, read) -> list:
     return list(found.values())
 
 
-def contents(asked: Asked) -> tuple[tuple[str, str], ...]:
+def contents(asked: Prompt) -> tuple[tuple[str, str], ...]:
     return tuple((message.role, message.content) for message in asked.messages)
 
 
@@ -175,14 +175,14 @@ def test_a_run_of_another_version_is_not_said_to_be_asked_word_for_word(tmp_path
     path.write_text(path.read_text().replace(f"goldless:{goldless.__version__}", "goldless:0.0.9"))
     (first, *_) = _logprobs(subject(tmp_path / "run", tmp_path / "j.sqlite"), 1).rows
     assert not first.asked.exact
-    assert first.asked.note.startswith("as this version of goldless words it")
+    assert first.asked.note.startswith("in the wording of this version of goldless")
     assert first.asked.note.endswith("the run was made with 0.0.9")
 
 
 def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journal_holds_the_question(tmp_path):
     assert all(row.asked.exact for row in reviewed(tmp_path, chat("one")))
     for row in _judgements(subject(tmp_path / "run", tmp_path / "nowhere.sqlite"), 1).rows:
-        assert "keeps no hash of the texts" in row.asked.note
+        assert "has no hash of the texts" in row.asked.note
     rewriter = chat("The point is zarn.", name="rewriter")
     journal = tmp_path / "k.sqlite"
     found = goldless.evaluate(
@@ -191,4 +191,4 @@ def test_a_judgement_or_rewrite_is_said_to_be_word_for_word_only_where_the_journ
     save_run(found, tmp_path / "rewritten")
     assert all(row.asked.exact for row in _rewrites(subject(tmp_path / "rewritten", journal)))
     for row in _rewrites(subject(tmp_path / "rewritten", tmp_path / "nowhere.sqlite")):
-        assert "keeps no hash of what was asked" in row.asked.note
+        assert "has no hash of the original prompt" in row.asked.note

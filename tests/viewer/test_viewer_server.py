@@ -61,7 +61,7 @@ async def test_three_clicks_lead_from_a_leaderboard_to_the_prompt_and_the_reply(
     second = re.search(r'<th scope="row"><a href="/([^"]+)"><bdi>t1', tasks)[1]
     evidence, _ = await viewer.get(second)
     unfolded = re.search(r"<details class=\"evidence\".*?</details>\s*<details", evidence, re.DOTALL)[0]
-    assert "Word for word what the model was asked." in unfolded
+    assert "The exact prompt sent to the model." in unfolded
     assert "[Answer of the first person]\n\nzarn bluk</pre>" in unfolded
     assert "zarn mipo</pre>" in unfolded
 
@@ -73,13 +73,13 @@ async def test_every_page_of_a_run_is_there(viewer):
     # zarn is known, mipo is not: one token of two gains -1 - -3
     assert "+2.00 nats" in page
     page, _ = await viewer.get("compare?first=words&second=words")
-    assert "the signatures are the same" in page
+    assert "the signatures are identical" in page
 
 
 async def test_what_is_not_there_is_a_404_that_says_so(viewer):
     for path in ("runs/word", "runs/words/tasks/2", "runs/words/tasks/0/agents/2", "runs/none/report", "static/x.css"):
         page, _ = await viewer.get(path, status=404)
-        assert "Not here" in page
+        assert "Not found" in page
     assert "Did you mean &#39;words&#39;?" in (await viewer.get("runs/word", status=404))[0]
     await viewer.get("nothing/such", status=404)
     await viewer.get("runs/words/tasks/0/pairs/1/1", status=404)
@@ -87,7 +87,7 @@ async def test_what_is_not_there_is_a_404_that_says_so(viewer):
 
 async def test_a_query_that_means_nothing_is_told_what_is_allowed(viewer):
     page, _ = await viewer.get("runs/words/tasks?order=size", status=400)
-    assert "order is one of task, score, spread, missing, failures" in page
+    assert "order must be one of task, score, spread, missing, failures" in page
 
 
 async def test_failures_and_retries_are_shown_with_their_cause(tmp_path):

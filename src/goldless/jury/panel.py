@@ -1,11 +1,10 @@
-"""The jury: reviewers who are asked about the same answers, and one verdict from what they say.
+"""The jury: reviewers judge the same answers, and their votes make one verdict.
 
-A juror on a pairwise scale sees each pair of answers in both orders and votes with their mean; where an order is
-missing it abstains, for it may prefer one place to the other. A juror on a pointwise scale rates each answer once and
-votes for the higher rating; equal ratings are divided evenly. The share of an answer in a pair is the weighted mean of
-the votes that came, as the chair of a panel counts them; its share of the verdict is the mean over the pairs it stands
-in that have a vote. The highest share wins; where several are the highest, nobody does. What failed is listed and
-counts for nobody.
+A juror on a pairwise scale sees each pair of answers in both orders and votes with their mean; if an order is missing
+it abstains, because it may prefer one position. A juror on a pointwise scale rates each answer once and votes for the
+higher rating; equal ratings split the vote. An answer's share of a pair is the weighted mean of the votes received, as
+the chair of a panel counts them; its share of the verdict is the mean over its pairs that have a vote. The highest
+share wins; if several are highest, no answer wins. Failures are listed and count for no answer.
 """
 
 from __future__ import annotations
@@ -40,14 +39,14 @@ from goldless.models.interface import (
 from goldless.records import CallFailure
 
 TASK = "question"
-"""Name of the one task a jury decides on."""
+"""Name of the single task of a jury."""
 TIE_TOLERANCE = 1e-9
-"""Shares nearer than this are the same: sums of equal votes in another order differ by less."""
+"""Shares closer than this are equal: sums of equal votes in another order differ by less."""
 DEFAULT_AT_ONCE = 16
 
 
 JuryModel = ScoringJudge | ChatJudge
-"""What a jury needs of a juror's model; one behind the journal is paid for each question once."""
+"""What a jury needs of a juror's model; behind the journal, each question is paid for once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,21 +55,23 @@ class Juror:
 
     name: str
     model: JuryModel
-    """Prepared; whoever opened it closes it."""
+    """Already prepared; the code that opened it closes it."""
     scale: Scale
     weight: float
     task_description: str = ""
-    """What is judged and what counts, as its licence was earned with; empty: the scale's neutral words."""
+    """What is judged and by which criteria, as in its exam; empty: the scale's neutral wording."""
     verdicts: Verdicts = "auto"
     """How its verdicts are read."""
 
     def __post_init__(self) -> None:
-        """Raise where the weight is none."""
+        """Raise if the weight is not positive."""
         if not 0 < self.weight < math.inf:
-            raise UserError(f"juror {self.name}: a weight is a number above 0, not {self.weight}; leave the juror out")
+            raise UserError(
+                f"juror {self.name}: weight must be a number above 0, got {self.weight}. Leave out the juror instead"
+            )
 
     def stage(self, model: JuryModel) -> ReviewStage:
-        """How questions are put to it, through this model. Raises where the model cannot answer on its scale."""
+        """How questions are sent to it, through this model. Raises if the model cannot answer on its scale."""
         return ReviewStage(
             model,
             self.scale,
@@ -82,51 +83,52 @@ class Juror:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """What one juror said when it was asked once."""
+    """One juror's reply to one question."""
 
     juror: str
     scale: str
     weight: float
     first: int
-    """Index of the answer that was rated, or shown first."""
+    """Index of the answer rated, or shown first."""
     second: int | None
     """Index of the answer shown second; None: one answer was rated."""
     value: float | None
-    """Of two answers, how far the first is better (1: it is, 0: the second is); of one, its rating.
-    None: missing, and ``failure`` says why."""
+    """For two answers, the preference for the first (1: the first is better, 0: the second); for one, its rating.
+    None: missing, and ``failure`` says why.
+    """
     output: str | None
-    """The juror's reply as it wrote it."""
+    """The juror's reply, unchanged."""
     failure: CallFailure | None
 
 
 @dataclass(frozen=True, slots=True)
 class JuryVerdict:
-    """What a jury decided."""
+    """A jury's decision."""
 
     winner: int | None
-    """Index of the best answer; None: an exact tie for the first place."""
+    """Index of the best answer; None: an exact tie for first place."""
     shares: tuple[float, ...]
-    """Each answer's share of the votes, between 0 and 1; of two answers the shares sum to 1."""
+    """Each answer's share of the votes, between 0 and 1; for two answers the shares sum to 1."""
     votes: tuple[Vote, ...]
-    """Everything that was asked, juror by juror."""
+    """All votes, juror by juror."""
     absent: tuple[str, ...]
-    """Jurors who voted on no pair."""
+    """Jurors without a vote on any pair."""
     usage: Usage
-    """Tokens charged for this verdict; replies that the journal had are not charged again."""
+    """Tokens charged for this verdict; replies from the journal are not charged again."""
 
     @property
     def used(self) -> int:
-        """Questions that were answered with a value."""
+        """Number of questions with a usable value."""
         return sum(vote.value is not None for vote in self.votes)
 
     @property
     def missing(self) -> int:
-        """Questions that were not."""
+        """Number of questions without one."""
         return len(self.votes) - self.used
 
 
 class JuryError(ModelError):
-    """A jury that could not decide, with what every juror said."""
+    """A jury that could not decide, with every juror's votes."""
 
     def __init__(self, message: str, votes: Sequence[Vote]) -> None:
         """Carry the votes."""
@@ -138,27 +140,27 @@ class Jury:
     """Jurors who decide together."""
 
     def __init__(self, jurors: Sequence[Juror], *, at_once: int = DEFAULT_AT_ONCE) -> None:
-        """``at_once``: questions of one verdict under way at one juror; its model may allow fewer."""
+        """``at_once``: concurrent questions per verdict and juror; the juror's model may allow fewer."""
         self.jurors = tuple(jurors)
         names = [juror.name for juror in self.jurors]
         twice = sorted({name for name in names if names.count(name) > 1})
         if not names:
-            raise UserError("a jury has at least one juror, and none was given")
+            raise UserError("jurors must name at least one juror, got none")
         if twice:
-            raise UserError(f"a juror votes once: {', '.join(twice)} was given more than once")
+            raise UserError(f"each juror votes once, but {', '.join(twice)} is given more than once")
         if at_once < 1:
-            raise UserError(f"at least 1 question is asked at once, not {at_once}")
+            raise UserError(f"at_once must be at least 1, got {at_once}")
         for juror in self.jurors:
             juror.stage(juror.model)
         self._at_once = at_once
 
     async def decide(self, question: str | None, answers: Sequence[str]) -> JuryVerdict:
-        """The verdict on answers to one question: two, or more in a round robin.
+        """Decide between answers to one question: two, or more in a round robin.
 
-        Raises JuryError where an answer got no vote at all.
+        Raises JuryError if an answer got no vote at all.
         """
         if isinstance(answers, str) or len(answers) < 2:
-            raise UserError("a jury decides between at least two answers; give a list of them")
+            raise UserError("answers must be a list of at least two")
         meters = [_Meter(juror.model) for juror in self.jurors]
         by_juror: dict[str, list[Vote]] = {juror.name: [] for juror in self.jurors}
 
@@ -173,7 +175,7 @@ class Jury:
 async def _ask(
     juror: Juror, model: JuryModel, question: str | None, answers: Sequence[str], at_once: int
 ) -> list[Vote]:
-    """What a juror says of every pair in both orders, or of every answer."""
+    """A juror's votes on every pair in both orders, or on every answer."""
     count = range(len(answers))
     asked: list[tuple[int, int | None]] = [(i, None) for i in count]
     if juror.scale.pairwise:
@@ -194,7 +196,7 @@ async def _ask(
 
 
 class _Meter(WrappedScorer):
-    """A model that counts what one verdict's calls are charged for, apart from other verdicts under way."""
+    """A model that counts the tokens charged for one verdict, apart from other verdicts in progress."""
 
     def __init__(self, model: JuryModel) -> None:
         super().__init__(model)
@@ -236,8 +238,8 @@ def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage)
         unheard = ", ".join(str(i + 1) for i in np.flatnonzero(np.isnan(shares)))
         failures = {f"{vote.juror}: {vote.failure.kind}": None for vote in votes if vote.failure is not None}
         raise JuryError(
-            f"no juror's verdict can be used for answer {unheard} of {answers}; the calls failed with "
-            f"{'; '.join(failures)}. Ask again, or look into the jurors.",
+            f"no vote for answer {unheard} of {answers}: every call failed ({'; '.join(failures)}). Try again, or "
+            "check the jurors",
             votes,
         )
     leaders = np.flatnonzero(shares > shares.max() - TIE_TOLERANCE)
@@ -248,7 +250,7 @@ def _verdict(by_juror: Mapping[str, Sequence[Vote]], answers: int, usage: Usage)
 
 
 def _shares(compared: PairJudgements, weights: Mapping[str, float]) -> npt.NDArray[np.float64]:
-    """Each answer's mean share of the pairs it stands in, as the chair counts votes; NaN where none has a vote."""
+    """Each answer's mean share of its pairs, as the chair counts votes; NaN if none has a vote."""
     verdicts = panel_verdicts(compared, weights=weights)
     table = np.full((len(verdicts.agents), len(verdicts.agents)), np.nan)
     share = vote_share(verdicts)
@@ -260,7 +262,7 @@ def _shares(compared: PairJudgements, weights: Mapping[str, float]) -> npt.NDArr
 
 
 def _compared(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> PairJudgements:
-    """All votes as comparisons; whoever rates compares each pair once, by the two ratings."""
+    """All votes as comparisons; a rating juror compares each pair once, by the two ratings."""
     rows: list[tuple[str, int, int, float | None]] = []
     for juror, said in by_juror.items():
         rows += [(juror, vote.first, vote.second, vote.value) for vote in said if vote.second is not None]
@@ -271,7 +273,7 @@ def _compared(by_juror: Mapping[str, Sequence[Vote]], answers: int) -> PairJudge
 
 
 def _preference(first: float | None, second: float | None) -> float | None:
-    """How far the first of two ratings is the better one; None where one is missing."""
+    """The preference for the first of two ratings; None if one is missing."""
     if first is None or second is None:
         return None
     return 0.5 if first == second else float(first > second)

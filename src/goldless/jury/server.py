@@ -1,7 +1,7 @@
 """The jury's server: OpenAI's chat completions, answered by a jury.
 
-It listens on this machine only, unless told otherwise; then it wants a token. It keeps no log of what it is asked. A
-request whose client has gone is finished all the same: its replies are paid for, and the journal has them when the
+By default it listens on this machine only; on another address it requires a token. It logs no content of requests. A
+case is finished even if its client has disconnected: its replies are paid for, and the journal has them when the
 client asks again.
 """
 
@@ -46,38 +46,42 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much a client may ask for."""
+    """Limits on what a client may send."""
 
     most_bytes: int = 4 * 1024 * 1024
-    """Of a request."""
+    """Maximum bytes of a request."""
     most_answers: int = 8
-    """Of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
+    """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
     longest_text: int = 200_000
-    """Characters of the question, and of each answer."""
+    """Maximum characters of the question, and of each answer."""
     at_once: int = 32
-    """Cases under way; others wait."""
+    """Cases in progress; others wait."""
     waiting: int = 512
-    """Cases that wait; more are answered with 429."""
+    """Waiting cases; further ones get status 429."""
     reading_seconds: float = 30.0
-    """For a request to arrive in full."""
+    """Time limit for receiving a request."""
     ending_seconds: float = 60.0
-    """For cases under way when the server is told to end."""
+    """Time limit for cases in progress when the server is stopped."""
 
     def __post_init__(self) -> None:
-        """Raise where a limit allows nothing."""
+        """Raise if a limit allows nothing."""
         for field in fields(self):
             least = {"most_answers": 2, "waiting": 0}.get(field.name, 1)
             if getattr(self, field.name) < least:
-                raise UserError(f"limit {field.name}: at least {least}, not {getattr(self, field.name)}")
+                raise UserError(f"{field.name} must be at least {least}, got {getattr(self, field.name)}")
 
 
 def token_from(variable: str) -> str:
-    """The token in the environment variable of that name. Raises PrerequisiteError where it holds none."""
+    """The token in the environment variable of that name. Raises PrerequisiteError if there is none."""
     value = os.environ.get(variable, "").strip()
     if not value:
-        raise PrerequisiteError(f"{variable} is not set. Set it to the token clients must send: export {variable}=…")
+        raise PrerequisiteError(
+            f"{variable} is not set. Set it to the token that clients must send: export {variable}=…"
+        )
     if not (value.isascii() and value.isprintable()) or " " in value:
-        raise PrerequisiteError(f"{variable} holds characters no token has, such as a space or a line break")
+        raise PrerequisiteError(
+            f"{variable} has characters that a token cannot contain, such as a space or a line break"
+        )
     return value
 
 
@@ -90,9 +94,9 @@ async def serve(
     limits: Limits | None = None,
     ready: Callable[[str], None],
 ) -> None:
-    """Serve until cancelled, interrupted or terminated; what is under way is finished first.
+    """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
 
-    ``ready`` is called with the address to give clients as ``base_url``; port 0 takes a free one.
+    ``ready`` is called with the address to give clients as ``base_url``; port 0 picks a free port.
     """
     limits = limits or Limits()
     await serve_until_told(listening(jury, host=host, port=port, token=token, limits=limits), ready)
@@ -102,11 +106,11 @@ async def serve(
 async def listening(
     jury: Jury, *, host: str, port: int, token: str | None = None, limits: Limits
 ) -> AsyncIterator[str]:
-    """The server while the block runs; its address."""
+    """Run the server during the block and yield its address."""
     if host not in _LOCAL_NAMES and token is None:
         raise UserError(
-            f"without a token the jury listens on this machine only, not on {host}: anybody who reaches it could spend "
-            "your calls. Give a token, or host 127.0.0.1."
+            f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
+            "Set a token, or use host 127.0.0.1"
         )
     app = application(jury, host=host, token=token, limits=limits)
     async with listening_application(app, host=host, port=port, ending_seconds=limits.ending_seconds) as url:
@@ -114,7 +118,7 @@ async def listening(
 
 
 def application(jury: Jury, *, host: str, token: str | None, limits: Limits) -> web.Application:
-    """The routes, for a server of one's own."""
+    """The routes, for use in another server."""
     server = _Server(jury, limits)
     names = None if token is not None or host not in _LOCAL_NAMES else _LOCAL_NAMES
     app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(token, names)])
@@ -138,12 +142,12 @@ class _Server:
 
     async def model(self, request: web.Request) -> web.Response:
         if request.match_info["model"] != MODEL:
-            raise RequestError(f"there is one model here, {MODEL}", status=404, code="model_not_found")
+            raise RequestError(f"unknown model. The only model here is {MODEL}", status=404, code="model_not_found")
         return _json(model_entry())
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         if self._present >= self._limits.at_once + self._limits.waiting:
-            raise RequestError("too many cases are waiting; ask again in a moment", status=429, code="rate_limit")
+            raise RequestError("too many cases are waiting. Try again in a moment", status=429, code="rate_limit")
         self._present += 1
         try:
             body = await self._body(request)
@@ -159,18 +163,18 @@ class _Server:
     async def _body(self, request: web.Request) -> dict[str, Any]:
         # a web page can send other types to this machine without being asked whether it may
         if request.content_type != "application/json":
-            raise RequestError("the body is JSON, with Content-Type: application/json", status=415)
+            raise RequestError("the body must be JSON, with Content-Type: application/json", status=415)
         try:
             async with asyncio.timeout(self._limits.reading_seconds):
                 body = orjson.loads(await request.read())
         except TimeoutError:
-            raise RequestError("the request did not arrive in time", status=408) from None
+            raise RequestError("timed out while receiving the request", status=408) from None
         except web.RequestPayloadError:
-            raise RequestError("the body is not what its headers say, such as gzip that is none") from None
+            raise RequestError("the body does not match its headers, such as an invalid gzip encoding") from None
         except orjson.JSONDecodeError as error:
-            raise RequestError(f"the body is no valid JSON: {error}") from None
+            raise RequestError(f"the body is not valid JSON: {error}") from None
         if not isinstance(body, dict):
-            raise RequestError("the body is a JSON object with model and messages")
+            raise RequestError("the body must be a JSON object with model and messages")
         return body
 
     def _case(self, body: dict[str, Any]) -> Case:
@@ -178,39 +182,39 @@ class _Server:
         case = read_case(body.get("messages"))
         if len(case.answers) > self._limits.most_answers:
             raise RequestError(
-                f"{len(case.answers)} answers came; this jury takes at most {self._limits.most_answers}",
+                f"answers must be at most {self._limits.most_answers}, got {len(case.answers)}",
                 param="messages",
             )
         longest = max(map(len, (case.question or "", *case.answers)))
         if longest > self._limits.longest_text:
             raise RequestError(
-                f"a text of {longest:,} characters came; this jury takes at most {self._limits.longest_text:,} in the "
-                "question and in each answer",
+                f"the question and each answer must have at most {self._limits.longest_text:,} characters, got "
+                f"{longest:,}",
                 param="messages",
             )
         form = body.get("response_format")
         kind = form.get("type") if isinstance(form, dict) else None
         if form is not None and kind != "text" and not (kind == "json_object" and case.verdicts is None):
             raise RequestError(
-                "the reply is JSON of a fixed form for a case sent as JSON (response_format json_object), else a "
-                "verdict such as [[A]]; no other response_format is supported",
+                "unsupported response_format. Use json_object for a case sent as JSON, or leave it out for a "
+                "verdict such as [[A]]",
                 param="response_format",
             )
         return case
 
 
 def _refuse_unsupported(body: dict[str, Any]) -> None:
-    """Raise for what would change the reply's shape; sampling parameters are the jurors' own and are left aside."""
+    """Raise for options that would change the shape of the reply; sampling parameters are ignored."""
     for name in _UNSUPPORTED:
         if body.get(name):
-            raise RequestError(f"a jury's reply has no {name}; leave it out", param=name, code="unsupported_parameter")
+            raise RequestError(f"{name} is not supported. Leave it out", param=name, code="unsupported_parameter")
     count, stream, options = body.get("n"), body.get("stream"), body.get("stream_options")
     if count is not None and count != 1:
-        raise RequestError("a jury gives one verdict: n is 1", param="n", code="unsupported_parameter")
+        raise RequestError(f"n must be 1, got {count}", param="n", code="unsupported_parameter")
     if not isinstance(stream, bool | None):
-        raise RequestError("stream is true or false", param="stream")
+        raise RequestError("stream must be true or false", param="stream")
     if not isinstance(options, dict | None):
-        raise RequestError("stream_options is an object", param="stream_options")
+        raise RequestError("stream_options must be an object", param="stream_options")
 
 
 # --- the wire --------------------------------------------------------------------------------------------------
@@ -229,15 +233,15 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         # the jurors were asked again as often as makes sense: a client that insists would only pay more
         return _json({**body, "goldless": {"votes": votes_data(error.votes)}}, status=502, headers=_NO_RETRY)
     except web.HTTPException as error:
-        said = f"{error.reason}. Served are {ROUTES}; a request has at most the bytes the server allows."
+        said = f"{error.reason}. The routes are {ROUTES}; requests have a size limit"
         body = error_body(said, status=error.status)
         allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
         return _json(body, status=error.status, headers=allowed)
     except GoldlessError as error:
-        LOGGER.error("a case was not decided: %s", error)  # noqa: TRY400 - the message says it all
+        LOGGER.error("no verdict on a case: %s", error)  # noqa: TRY400 - the message says it all
     except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
-        LOGGER.error("a case was not decided: %s", kind_and_place(error))  # noqa: TRY400
-    said = "the jury could not work on this case; the server's log says why"
+        LOGGER.error("no verdict on a case: %s", kind_and_place(error))  # noqa: TRY400
+    said = "the jury failed on this case; see the server's log"
     return _json(error_body(said, status=500), status=500, headers=_NO_RETRY)
 
 
@@ -249,7 +253,7 @@ def _headers(status: int) -> dict[str, str]:
 
 
 def _gate(token: str | None, names: frozenset[str] | None) -> Any:
-    """Lets in whoever brings the token; without one, whoever calls this machine by its own name."""
+    """Admit requests with the token; without a token, only requests to this machine's local names."""
     expected = None if token is None else f"Bearer {token}".encode()
 
     @web.middleware
@@ -257,11 +261,11 @@ def _gate(token: str | None, names: frozenset[str] | None) -> Any:
         if expected is not None:
             brought = request.headers.get("Authorization", "").encode(errors="surrogateescape")
             if not hmac.compare_digest(brought, expected):
-                said = "this jury wants a bearer token, and another one came, or none"
+                said = "missing or wrong bearer token"
                 raise RequestError(said, status=401, code="invalid_api_key")
         if names is not None and _host_name(request.host) not in names:
             # a web page whose name was made to point here must not reach the jury through the user's browser
-            raise RequestError("without a token this jury is called as 127.0.0.1 or localhost only", status=403)
+            raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
         return await handler(request)
 
     return check

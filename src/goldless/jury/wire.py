@@ -1,10 +1,10 @@
-"""The wire of a jury: what a request asks, and the reply in the format of OpenAI's chat completions.
+"""The jury's wire format: requests and replies in the format of OpenAI's chat completions.
 
-A request asks with the question and the answers in its last user message.
-Either the message is JSON, or it is laid out like one of the judge prompts in common use, with a mark before each
-answer. Answers are hostile and may hold marks themselves. The layout is the one whose mark comes first, so an answer
-cannot choose another one; and each of its marks must stand in the message exactly once, so an answer cannot end itself
-or begin the other one. A message that could be read in two ways is refused: it is never guessed at.
+The last user message of a request has the question and the answers. It is JSON, or laid out like one of the common
+judge prompts, with a marker before each answer. Answers are untrusted and may contain markers themselves. The layout
+is the one whose marker comes first, so an answer cannot choose another one; and each of its markers must be in the
+message exactly once, so an answer cannot end itself or begin the other one. An ambiguous message is rejected, never
+guessed.
 """
 
 from __future__ import annotations
@@ -24,26 +24,26 @@ from goldless.jury.panel import JuryVerdict, Vote
 from goldless.models.interface import Usage
 
 MODEL = "goldless-jury"
-"""The one model of a jury's server."""
+"""The only model of a jury's server."""
 Json = dict[str, Any]
 JSON_FORM = '{"question": "…", "answers": ["…", "…"]}'
 ACCEPTED = (
-    f"The last user message is JSON, {JSON_FORM}, or a judge prompt with two marked answers: "
-    "[The Start of Assistant A's Answer] … [The End of Assistant A's Answer] and the same for B; "
-    "<|The Start of Assistant A's Answer|> … <|The End of Assistant A's Answer|> and the same for B; "
-    "or [Response A] and [Response B] as lines of their own. The question stands before, after [User Question], "
-    "[Question] or [Task Description] (<|User Prompt|> in the second)."
+    f"The last user message must be JSON, {JSON_FORM}, or a judge prompt with two marked answers: [The Start of "
+    "Assistant A's Answer] … [The End of Assistant A's Answer] and the same for B; <|The Start of Assistant A's "
+    "Answer|> … <|The End of Assistant A's Answer|> and the same for B; or [Response A] and [Response B] on "
+    "separate lines. The question comes first, after [User Question], [Question] or [Task Description] (<|User "
+    "Prompt|> in the second)"
 )
 
 
 class RequestError(UserError):
-    """A request that is not answered: the status, and what OpenAI's error format says of it."""
+    """A rejected request: the status, and the fields of OpenAI's error format."""
 
     def __init__(self, message: str, *, status: int = 400, param: str | None = None, code: str | None = None) -> None:
         """Keep what the reply needs."""
         self.status = status
         self.param = param
-        """The field of the request that is wrong."""
+        """The invalid field of the request."""
         self.code = code
         super().__init__(message)
 
@@ -53,15 +53,15 @@ class RequestError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """What a jury is to decide, and how it is to say so."""
+    """What a jury must decide, and the form of its reply."""
 
     question: str | None
     answers: tuple[str, ...]
     verdicts: tuple[str, str, str] | None = None
-    """Wording for the first, the second, and a tie; None: JSON."""
+    """Text for the first, the second, and a tie; None: JSON."""
 
     def worded(self, verdict: JuryVerdict) -> str:
-        """The verdict in the form that was asked for."""
+        """The verdict in the requested form."""
         if self.verdicts is not None:
             return self.verdicts[2 if verdict.winner is None else verdict.winner]
         said = {"winner": verdict.winner, "tie": verdict.winner is None, "shares": verdict.shares}
@@ -70,47 +70,49 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """A judge prompt with two marked answers. Marks are regular expressions, ``@`` in them stands for A or B."""
+    """A judge prompt with two marked answers. Markers are regular expressions in which ``@`` means A or B."""
 
     question: str
     start: str
     end: str
     ends_needed: bool
-    """False: without both end marks, A ends where B begins, and B ends with the message."""
+    """False: without both end markers, A ends where B begins, and B ends with the message."""
     verdicts: tuple[str, str, str]
 
     def begins(self, text: str) -> int | None:
-        """Where the first mark of an answer stands; None: nowhere."""
+        """The position of the first answer marker; None: there is none."""
         found = re.search(self.start.replace("@", "[AB]"), text, re.MULTILINE)
         return None if found is None else found.start()
 
     def read(self, text: str) -> Case:
-        """The question and both answers. Raises RequestError where the marks do not say which is which."""
+        """The question and both answers. Raises RequestError if the markers are ambiguous."""
         starts, ends = ([_places(mark.replace("@", name), text) for name in "AB"] for mark in (self.start, self.end))
         marked = self.ends_needed or any(ends)
         places = [starts[0], ends[0], starts[1], ends[1]] if marked else starts
         if any(len(found) != 1 for found in places):
-            raise _ambiguous("each mark of an answer must stand in the message exactly once")
+            raise _ambiguous("each answer marker must be in the message exactly once")
         spans = [found[0] for found in places]
         if any(before[1] > after[0] for before, after in itertools.pairwise(spans)):
-            raise _ambiguous("the marks must come in order: the answer of A from start to end, then that of B")
+            raise _ambiguous("the markers must be in order: answer A from start to end, then answer B")
         first, second = text[spans[0][1] : spans[1][0]], text[spans[-2][1] : spans[-1][0]]
         if not marked:
             second = text[spans[1][1] :]
             if re.search(r"\[\[|\[(?:End of )?Response [AB]\]", second):
-                raise _ambiguous("what follows [Response B] speaks of verdicts or responses; mark the answers' ends")
+                raise _ambiguous(
+                    "the text after [Response B] mentions verdicts or responses. Mark the ends of the answers"
+                )
         question = self._question(text[: spans[0][0]])
         return Case(question, (first.strip(), second.strip()), self.verdicts)
 
     def _question(self, before: str) -> str | None:
-        """What stands between the question's mark and the first answer; None where nothing stands there."""
+        """The text between the question's marker and the first answer; None if there is none."""
         if "The Start of Reference Answer" in before:
-            raise RequestError("the jury compares without a reference answer; leave it out", param="messages")
+            raise RequestError("the jury compares without a reference answer. Leave it out", param="messages")
         marks = _places(self.question, before)
         if not marks and not before.strip():
             return None
         if len(marks) != 1:
-            raise _ambiguous("what stands before the answers must hold one mark of the question")
+            raise _ambiguous("the text before the answers must have exactly one question marker")
         return before[marks[0][1] :].strip() or None
 
 
@@ -143,13 +145,13 @@ LAYOUTS = (
 
 
 def read_case(messages: Any) -> Case:
-    """What the last user message asks. Raises RequestError with what is accepted."""
+    """The case in the last user message. Raises RequestError with what is accepted."""
     text = _last_user_text(messages)
     if text.lstrip().startswith("{"):
         return _read_json(text)
     begun = [(place, layout) for layout in LAYOUTS if (place := layout.begins(text)) is not None]
     if not begun:
-        raise RequestError(f"the message holds no answers to compare. {ACCEPTED}", param="messages")
+        raise RequestError(f"the message has no answers to compare. {ACCEPTED}", param="messages")
     return min(begun, key=lambda found: found[0])[1].read(text)
 
 
@@ -157,39 +159,39 @@ def _read_json(text: str) -> Case:
     try:
         data = orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        said = f"the message begins like JSON and is none ({error}). {ACCEPTED}"
+        said = f"the message begins like JSON but is not valid JSON ({error}). {ACCEPTED}"
         raise RequestError(said, param="messages") from None
     unknown = sorted(set(data) - {"question", "answers"})
     question, answers = data.get("question"), data.get("answers")
     if unknown:
-        raise RequestError(f"the JSON holds {', '.join(unknown)}; it is {JSON_FORM}", param="messages")
+        raise RequestError(f"unknown JSON fields: {', '.join(unknown)}. Send {JSON_FORM}", param="messages")
     if not (question is None or isinstance(question, str)):
-        raise RequestError('"question" is a text, or null', param="messages")
+        raise RequestError('"question" must be a string or null', param="messages")
     if not isinstance(answers, list) or len(answers) < 2 or not all(isinstance(answer, str) for answer in answers):
-        raise RequestError(f'"answers" is a list of at least two texts: {JSON_FORM}', param="messages")
+        raise RequestError(f'"answers" must be a list of at least two strings. Send {JSON_FORM}', param="messages")
     return Case(question, tuple(answers))
 
 
 def _last_user_text(messages: Any) -> str:
     if not isinstance(messages, list) or not all(isinstance(message, dict) for message in messages):
-        raise RequestError(f'"messages" is a list of messages. {ACCEPTED}', param="messages")
+        raise RequestError(f'"messages" must be a list of messages. {ACCEPTED}', param="messages")
     said = [message.get("content") for message in messages if message.get("role") == "user"]
     if not said:
-        raise RequestError(f"there is no user message. {ACCEPTED}", param="messages")
+        raise RequestError(f"no user message. {ACCEPTED}", param="messages")
     content = said[-1]
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list) else []
     texts = [_part_text(part) for part in parts]
     if not texts:
-        raise RequestError("a message's content is a text, or a list of text parts", param="messages")
+        raise RequestError("a message's content must be a string or a list of text parts", param="messages")
     return "".join(texts)
 
 
 def _part_text(part: Any) -> str:
     text = part.get("text") if isinstance(part, dict) and part.get("type") == "text" else None
     if not isinstance(text, str):
-        raise RequestError("the jury reads text only: a content part is of type text", param="messages")
+        raise RequestError("the jury reads text only: a content part must have type text", param="messages")
     return text
 
 
@@ -199,7 +201,7 @@ def _places(mark: str, text: str) -> Sequence[tuple[int, int]]:
 
 def _ambiguous(why: str) -> RequestError:
     return RequestError(
-        f"{why}. If an answer holds such a mark itself, send JSON: {JSON_FORM}",
+        f"{why}. If an answer itself contains such a marker, send JSON: {JSON_FORM}",
         param="messages",
         code="ambiguous_layout",
     )
@@ -209,7 +211,7 @@ def _ambiguous(why: str) -> RequestError:
 
 
 def error_body(message: str, *, status: int, param: str | None = None, code: str | None = None) -> Json:
-    """An error as OpenAI words it."""
+    """An error in OpenAI's format."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     if status == 429:
         kind = "rate_limit_error"
@@ -217,7 +219,7 @@ def error_body(message: str, *, status: int, param: str | None = None, code: str
 
 
 def model_entry() -> Json:
-    """The jury as one of ``/v1/models``."""
+    """The jury as an entry of ``/v1/models``."""
     return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless"}
 
 
@@ -238,7 +240,7 @@ def completion(verdict: JuryVerdict, content: str) -> Json:
 
 
 def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[Json]:
-    """The same completion as the events of a stream: the content, its end with the votes, the usage where asked."""
+    """The same completion as stream events: the content, its end with the votes, and the usage if requested."""
     head = _head("chat.completion.chunk")
     usage: Json = {"usage": None} if with_usage else {}
     said = {"index": 0, "delta": {"role": "assistant", "content": content}, "logprobs": None, "finish_reason": None}
@@ -250,7 +252,7 @@ def chunks(verdict: JuryVerdict, content: str, *, with_usage: bool) -> Iterator[
 
 
 def vote_record(verdict: JuryVerdict) -> Json:
-    """Everything behind a verdict, as plain data."""
+    """All evidence behind a verdict, as plain data."""
     return {
         "winner": verdict.winner,
         "shares": list(verdict.shares),

@@ -1,1 +1,1 @@
-"""The viewer: pages over run folders that show the evidence under any number. It reads, and never writes to them."""
+"""The viewer: pages over run folders that show the evidence behind any number. It never writes to the folders."""

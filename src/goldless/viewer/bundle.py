@@ -1,4 +1,4 @@
-"""The static site: the same pages as files, to be opened from a disk or put on any web server."""
+"""The static site: the same pages as files, to open from disk or put on any web server."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Bundle:
     pages: int
     runs: int
     left_out: dict[str, int]
-    """Tasks that are not in it, by run; runs that are whole are not named."""
+    """Tasks left out, by run; complete runs are not listed."""
 
     @property
     def first_page(self) -> Path:
-        """Where to begin."""
+        """The page to open first."""
         return self.folder / "index.html"
 
 
@@ -42,12 +42,12 @@ def write_bundle(
     maps: bool = False,
     say: Callable[[str], None] = lambda _: None,
 ) -> Bundle:
-    """Write the site: all runs, and of each the first ``tasks`` tasks with their evidence.
+    """Write the site: all runs, each with its first ``tasks`` tasks and their evidence.
 
-    ``maps``: information maps as well, a page for each ordered pair of agents on each task.
+    ``maps``: also information maps, one page per ordered pair of agents and task.
     """
     if tasks < 1:
-        raise UserError(f"a site holds at least 1 task of each run, not {tasks}")
+        raise UserError(f"tasks must be at least 1, got {tasks}")
     _check_empty(folder, library.root)
     names = [run.name for run in library.summaries()]
     links = BundleLinks(
@@ -71,9 +71,9 @@ def write_bundle(
 
 def _check_empty(folder: Path, root: Path) -> None:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: is there already and not empty. Give a new folder for the site.")
+        raise UserError(f"{folder} is not empty. Choose a new folder for the site")
     if folder.resolve().is_relative_to(root.resolve()):
-        raise UserError(f"{folder}: lies inside of {root}, whose runs are only read. Give a folder elsewhere.")
+        raise UserError(f"{folder} is inside {root}, which the viewer does not write to. Choose another folder")
 
 
 def _tasks(library: Library, name: str) -> int:

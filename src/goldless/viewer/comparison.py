@@ -1,4 +1,4 @@
-"""Two runs side by side: paired differences of scores on common tasks, and what differs in how they were made."""
+"""Two runs side by side: paired differences of scores on common tasks, and how their settings differ."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TASKS_SHOWN = 100
 
 @dataclass(frozen=True, slots=True)
 class AgentDifference:
-    """Second run less first, on the tasks where both scored the agent."""
+    """Second run minus first, on the tasks where both scored the agent."""
 
     agent: str | None
     """None: the mean over agents."""
@@ -38,18 +38,18 @@ class AgentDifference:
 
     @property
     def decided(self) -> bool:
-        """Whether the interval leaves out zero."""
+        """Whether the interval excludes zero."""
         low, high = self.difference.low, self.difference.high
         return low is not None and high is not None and (low > 0 or high < 0)
 
 
 @dataclass(frozen=True, slots=True)
 class TaskDifference:
-    """Second run less first on one task, the mean over the agents both scored."""
+    """Second run minus first on one task, as the mean over the agents both scored."""
 
     task: str
     number: int
-    """In the first run."""
+    """The task's number in the first run."""
     second_number: int
     first: float
     second: float
@@ -59,7 +59,7 @@ class TaskDifference:
 
 @dataclass(frozen=True, slots=True)
 class SettingDifference:
-    """A setting that the two signatures do not share."""
+    """A setting that differs between the two signatures."""
 
     name: str
     first: str | None
@@ -79,18 +79,18 @@ class RunComparison:
     only_first: int
     only_second: int
     same_study: bool | None
-    """Whether tasks and responses are the same in both; None: a run does not say."""
+    """Whether tasks and responses are the same in both; None: unknown for a run."""
     signed: bool
-    """Whether the runs say how they were made."""
+    """Whether the runs have signatures."""
 
 
 def common_metrics(first: TaskIndex, second: TaskIndex) -> tuple[str, ...]:
-    """The metrics that both runs have scores of."""
+    """The metrics that both runs have scores for."""
     return tuple(metric for metric in first.metrics if metric in second.metrics)
 
 
 def compare_runs(first: tuple[RunFolder, TaskIndex], second: tuple[RunFolder, TaskIndex], metric: str) -> RunComparison:
-    """Paired differences, second less first, over the responses that both runs scored."""
+    """Paired differences, second minus first, over the responses that both runs scored."""
     one, two = (index.scores.filter(pl.col("metric") == metric) for _, index in (first, second))
     both = one.join(two, on=("task", "agent"), suffix="_second", maintain_order="left").filter(
         pl.col("score").is_not_null() & pl.col("score_second").is_not_null()
@@ -138,7 +138,7 @@ def _agents(agents: list[str], before: FloatArray, after: FloatArray) -> tuple[A
 
 
 def _means(values: FloatArray) -> FloatArray:
-    """Mean over agents of each task; every task here has at least one."""
+    """Mean over agents per task; every task here has at least one."""
     means: FloatArray = np.nanmean(values, axis=1)
     return means
 
@@ -183,10 +183,10 @@ def _fingerprint(run: RunFolder) -> str | None:
 
 
 def compare_page(library: Library, links: Links, given: Mapping[str, str]) -> str:
-    """Two runs compared, or the form that asks which."""
+    """Two runs compared, or the form to choose them."""
     names = given.get("first") or "", given.get("second") or ""
     if any(names) and not all(names):
-        raise UserError("name two runs to compare; one came")
+        raise UserError("choose two runs to compare, got one")
     metrics: tuple[str, ...] = ()
     found = None
     if all(names):

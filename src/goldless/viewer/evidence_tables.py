@@ -31,15 +31,15 @@ TABLES = (
     "perturbed",
 )
 TOKEN_VALUES = "logprobs_nats"  # noqa: S105 - a column
-"""The one column that is large: it is read only for the rows that are shown."""
+"""The one large column: read only for the rows shown."""
 MOST_GROUPS = 16
-"""Rows in more row groups than this are found by reading all."""
+"""Rows spread over more row groups than this are found by reading all."""
 Stamp = tuple[tuple[str, int, int], ...]
 """Names, times and sizes of files: equal as long as nothing was written."""
 
 
 def stamp(files: Iterable[Path]) -> Stamp:
-    """What changes when one of these files is written; those that are not there are left out."""
+    """A value that changes when one of these files is written; missing files are left out."""
     found = []
     for path in files:
         try:
@@ -52,24 +52,24 @@ def stamp(files: Iterable[Path]) -> Stamp:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceTables:
-    """The Parquet tables of one run folder, each a file or a folder of parts; one that is not there has no rows."""
+    """The Parquet tables of one run folder, each a file or a folder of parts; a missing one has no rows."""
 
     folder: Path
 
     def files(self, table: str) -> list[Path]:
-        """The files of a table, whose rows follow each other."""
+        """The files of a table, in row order."""
         return evidence_files(self.folder, table)
 
     def columns(self, table: str) -> tuple[str, ...]:
-        """The columns of a table; none where it is not there or cannot be read."""
+        """The columns of a table; none if it is missing or unreadable."""
         return _columns(stamp(self.files(table)))
 
     def scan(self, table: str) -> pl.LazyFrame | None:
-        """The table, not read yet."""
+        """The table as a lazy frame."""
         return pl.scan_parquet(self.files(table), glob=False) if self.columns(table) else None
 
     def of_task(self, table: str, task: str, *, without: Iterable[str] = (TOKEN_VALUES,)) -> pl.DataFrame:
-        """The rows of one task, with their place in the table as ``row``."""
+        """The rows of one task, with their position in the table as ``row``."""
         frame, columns = self.scan(table), self.columns(table)
         if frame is None or "task" not in columns:
             return pl.DataFrame()
@@ -86,7 +86,7 @@ class EvidenceTables:
         return parts.filter(pl.col("task") == task)
 
     def per_token(self, rows: Sequence[int]) -> dict[int, list[float]]:
-        """Log p of every token of these rows of the logprobs table, by row; a row without them is left out."""
+        """Log p of every token of these rows of the logprobs table, by row; rows without them are left out."""
         if not rows or TOKEN_VALUES not in self.columns("logprobs"):
             return {}
         found: dict[int, list[float]] = {}
@@ -97,7 +97,7 @@ class EvidenceTables:
         return found
 
     def _by_group(self, table: str, rows: Sequence[int]) -> list[list[int]]:
-        """Rows in order, parted by the row groups of the files they lie in: a group is read as a whole."""
+        """Rows in order, grouped by the row group they are in: a group is read as a whole."""
         starts = self._groups(table)
         found: dict[int, list[int]] = {}
         for row in rows:
@@ -108,7 +108,7 @@ class EvidenceTables:
         return _group_starts(stamp(self.files(table)))
 
     def task(self, name: str) -> Task:
-        """The task: its prompt, reference and synopses, those written by a model among them."""
+        """The task: its prompt, reference and synopses, including those written by a model."""
         found = self.of_task("tasks", name)
         row: dict[str, Any] = found.row(0, named=True) if len(found) else {}
         synopses = {
@@ -124,7 +124,7 @@ class EvidenceTables:
         return Task(name, row.get("prompt"), row.get("reference"), synopses, extra)
 
     def responses(self, task: str) -> dict[str, str]:
-        """The texts that agents gave to a task."""
+        """The agents' responses to a task."""
         return {row["agent"]: row["text"] for row in self.of_task("responses", task).iter_rows(named=True)}
 
 

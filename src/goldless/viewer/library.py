@@ -1,4 +1,4 @@
-"""The library: the runs of a folder, what each holds, how far it is, and what shows the evidence under its numbers."""
+"""The library: the runs in a folder, their results and progress, and the indexes of their evidence."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from goldless.reports.documents.fields import Part, Result, Unreadable, read_doc
 from goldless.reports.documents.meta_evaluation import CrashTestDocument
 from goldless.reports.documents.scores import LeaderboardDocument, MadeByDocument, ProgressDocument, ReviewDocument
 from goldless.reports.html.run_results import RESULTS
-from goldless.viewer.asked import JournalLookup
 from goldless.viewer.evidence_tables import Stamp, stamp
 from goldless.viewer.pair_map import MapMaker, Tokenizers
+from goldless.viewer.prompts import JournalLookup
 from goldless.viewer.task_index import IndexShelf, TaskIndex
 
 MAIN = ("leaderboard", "review", "crash_test")
-"""Results that the viewer shows; of others it says that they are there."""
+"""Results that the viewer shows; of others it only lists the names."""
 STALE_SECONDS = 120
-"""A run that has not said anything for so long may have been killed."""
+"""A run without progress for this long may have been killed."""
 
 State = Literal["complete", "incomplete", "running", "silent", "failed", "unknown"]
 Found = TypeVar("Found", bound=Part)
@@ -35,18 +35,18 @@ class RunSummary:
     name: str
     study: str | None = None
     results: tuple[str, ...] = ()
-    """What was made: metrics, ``review (SCALE)``, ``crash test``."""
+    """Its results: metrics, ``review (SCALE)``, ``crash test``."""
     made_at: datetime | None = None
     state: State = "unknown"
     missing: int | None = None
-    """Pieces of evidence that are missing, by all results together; None: there are no results that say it."""
+    """Missing pieces of evidence over all results; None: unknown."""
     progress: ProgressDocument | None = None
     has_report: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A folder with results, or with a run that is going on; a document that cannot be read counts as not there."""
+    """A folder with results or with a run in progress; an unreadable document counts as absent."""
 
     name: str
     path: Path
@@ -76,12 +76,12 @@ class RunFolder:
 
     @property
     def made_by(self) -> MadeByDocument:
-        """How its results came about."""
+        """How its results were made."""
         return self._document("made_by", MadeByDocument) or MadeByDocument()
 
     @property
     def progress(self) -> ProgressDocument | None:
-        """How far the run is; None: the folder does not say."""
+        """The progress of the run; None: not recorded."""
         return self._document("progress", ProgressDocument)
 
     @property
@@ -92,25 +92,25 @@ class RunFolder:
 
     @property
     def problems(self) -> Iterator[str]:
-        """Result files that are there and cannot be read."""
+        """Result files that cannot be read."""
         kinds: dict[str, type[Part]] = {**RESULTS, "made_by": MadeByDocument}
         found = (self.read(name, kind) for name, kind in kinds.items())
         return (str(one) for one in found if isinstance(one, Unreadable))
 
     @property
     def report(self) -> Path | None:
-        """Its report; None: there is none, or it is a link that leads out of the folder, which is not followed."""
+        """Its report; None: there is none, or it is a link out of the folder, which is not followed."""
         path = self.path / "report.html"
         return path if path.is_file() and path.resolve().is_relative_to(self.path.resolve()) else None
 
     @property
     def running(self) -> bool:
-        """Whether a run is going on in it."""
+        """Whether a run is in progress in it."""
         progress = self.progress
         return progress is not None and progress.state == "running"
 
     def summary(self) -> RunSummary:
-        """What the list of runs says of it."""
+        """Its row in the list of runs."""
         leaderboard, review, crash, others = self.leaderboard, self.review, self.crash_test, self.others
         results = [] if leaderboard is None else [*leaderboard.metrics]
         results += [] if review is None else [f"review ({review.scale})"]
@@ -147,11 +147,11 @@ def _read(path: Path, kind: type[Part], _: Stamp) -> Part | Unreadable | None:
 
 
 def find_runs(root: Path) -> dict[str, RunFolder]:
-    """The run folders by name: the folder itself where it is one, else those in it."""
+    """The run folders by name: the folder itself if it is one, otherwise those in it."""
     if not root.is_dir():
         raise UserError(
-            f"{root}: no such folder. Give a folder of run folders, or one run folder: goldless score STUDY --out RUN "
-            "writes one."
+            f"{root}: no such folder. Give a folder of run folders, or one run folder, as written by goldless "
+            "score STUDY --out RUN"
         )
     if _is_run(root):
         return {root.resolve().name: RunFolder(root.resolve().name, root)}
@@ -160,14 +160,14 @@ def find_runs(root: Path) -> dict[str, RunFolder]:
 
 
 def listed(root: Path) -> Sequence[RunSummary]:
-    """All runs, the newest first."""
+    """All runs, newest first."""
     summaries = [_summary(run) for run in find_runs(root).values()]
     oldest = datetime.min.replace(tzinfo=UTC)
     return sorted(summaries, key=lambda run: (run.made_at or oldest, run.name), reverse=True)
 
 
 def _summary(run: RunFolder) -> RunSummary:
-    """Its summary; where files of strangers make that impossible, the name alone: one folder hides no other."""
+    """Its summary; only the name if its files are unreadable, so that one folder cannot hide the others."""
     try:
         return run.summary()
     except Exception:  # noqa: BLE001 - whatever a file holds, the other runs are listed
@@ -193,11 +193,11 @@ def _state(progress: ProgressDocument | None, results: Sequence[Result]) -> Stat
 
 
 class PageNotFoundError(UserError):
-    """There is no such run, task or response."""
+    """No such run, task or response."""
 
 
 class Library:
-    """Run folders and their indexes; nothing is written into the folders."""
+    """Run folders and their indexes; nothing is written to the folders."""
 
     def __init__(self, root: Path, *, journal: Path) -> None:
         find_runs(root)
@@ -208,11 +208,11 @@ class Library:
         self._shelf = IndexShelf()
 
     def summaries(self) -> list[RunSummary]:
-        """All runs, the newest first."""
+        """All runs, newest first."""
         return list(listed(self.root))
 
     def run(self, name: str) -> RunFolder:
-        """The run of that name: one that was found in the folder, so a name never becomes a path."""
+        """The run of that name, among those found in the folder, so that a name never becomes a path."""
         runs = find_runs(self.root)
         if name not in runs:
             raise PageNotFoundError(f"no run {name!r} here{nearest(name, runs)}")

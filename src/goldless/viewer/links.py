@@ -1,4 +1,4 @@
-"""Addresses of pages: of a server, or of the files of a static site."""
+"""Addresses of pages, on a server or in a static site."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ Query = Mapping[str, object]
 
 
 class Links:
-    """Addresses on the viewer's own server, as seen from any page; None: there is no such page."""
+    """Addresses on the viewer's server, valid from any page; None: there is no such page."""
 
     @property
     def live(self) -> bool:
-        """Whether a server answers: forms and progress work."""
+        """Whether there is a server, so that forms and progress work."""
         return True
 
     def home(self) -> str:
@@ -31,7 +31,7 @@ class Links:
         return _asking("/compare", query)
 
     def progress(self, run: str | None = None) -> str | None:
-        """How far a run is, or all of them."""
+        """The progress of one run, or of all."""
         return "/progress" if run is None else self._of(run, "/progress", "")
 
     def run(self, run: str) -> str | None:
@@ -63,28 +63,28 @@ class Links:
         return self._of(run, "/report", "report.html")
 
     def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:  # noqa: ARG002
-        """The page of a run, by its address here and by its file in a static site; ``number``: of the task it is on."""
+        """The page of a run, by its server address and its file in a static site; ``number``: its task."""
         return _asking(f"/runs/{quote(run, safe='', errors='surrogatepass')}{page}", query)
 
 
 @dataclass(frozen=True, slots=True)
 class BundleLinks(Links):
-    """Addresses within a static site, as seen from a page so many folders down; a file takes no query."""
+    """Addresses within a static site, relative to the page; files take no query."""
 
     folders: Mapping[str, str]
     """The folder of each run."""
     tasks_of: Mapping[str, Collection[int]]
-    """The tasks of each run that the site holds."""
+    """The tasks of each run in the site."""
     pairs: bool
-    """Whether it holds information maps."""
+    """Whether it has information maps."""
     reports: Collection[str]
     """Runs with a report."""
     up: str = ""
-    """The way from the page to the site's first page, such as ``../../``."""
+    """The path from the page to the site's root, such as ``../../``."""
 
     @property
     def live(self) -> bool:
-        """No server answers."""
+        """There is no server."""
         return False
 
     def home(self) -> str:
@@ -104,7 +104,7 @@ class BundleLinks(Links):
         return None
 
     def tasks(self, run: str, query: Query | None = None) -> str | None:  # noqa: ARG002
-        """Its tasks: all on one page, whatever is asked for."""
+        """Its tasks: all on one page, for any query."""
         return self._of(run, "", "tasks.html")
 
     def _of(self, run: str, page: str, file: str, query: Query | None = None, number: int | None = None) -> str | None:
@@ -115,12 +115,12 @@ class BundleLinks(Links):
 
 
 def page_file(*numbers: int) -> str:
-    """The file in a static site of a task, of a response to it (task, agent), or of an information map (and peer)."""
+    """The file in a static site of a task, a response (task, agent) or an information map (task, agent, peer)."""
     return f"tasks/{'-'.join(map(str, numbers))}.html"
 
 
 def folder_names(runs: Sequence[str]) -> dict[str, str]:
-    """A folder for each run that every file system and address takes, each another."""
+    """A unique folder name per run that is valid in every file system and address."""
     found: dict[str, str] = {}
     for number, run in enumerate(runs, 1):
         plain = re.sub(r"[^A-Za-z0-9_-]+", "-", run).strip("-")[:60]

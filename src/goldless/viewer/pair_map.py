@@ -1,4 +1,4 @@
-"""Tokens in shades of their log-probabilities, and the information map of a pair: stored, or by the embedded model."""
+"""Tokens shaded by log-probability, and the information map of a pair: stored, or computed by the embedded model."""
 
 from __future__ import annotations
 
@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from goldless.models.gguf.model import GgufModel
 
 SURPRISE_LIMITS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Nats of surprise, -log p, at which the shade changes: 0 hardly any to 6 a great deal."""
+"""Nats of surprise, -log p, at which the shade changes: 0 very little to 6 very much."""
 GAIN_LIMITS = (-4.0, -1.0, -0.25, 0.25, 1.0, 4.0)
-"""Nats gained at which the shade changes: 0 misleads to 6 tells much, 3 near nothing."""
+"""Nats gained at which the shade changes: 0 misleading to 6 very informative, 3 near zero."""
 
 SENTENCE_LIMITS = (-20.0, -5.0, -1.0, 1.0, 5.0, 20.0)
-"""The same of a whole sentence."""
+"""The same for a whole sentence."""
 
 Kind = Literal["surprise", "gain"]
 
 
 @dataclass(frozen=True, slots=True)
 class StripToken:
-    """One token in its shade."""
+    """One shaded token."""
 
     text: str | None
-    """None: the tokens' texts are not known here."""
+    """None: the token texts are unknown here."""
     nats: float
     shade: str
-    """A class of the style sheet: ``s0`` to ``s6``, ``g0`` to ``g6``."""
+    """A CSS class: ``s0`` to ``s6``, ``g0`` to ``g6``."""
 
 
 def surprise_shade(logprob_nats: float) -> str:
@@ -57,14 +57,14 @@ def gain_shade(gain_nats: float, limits: Sequence[float] = GAIN_LIMITS) -> str:
 
 
 def strip(values: Sequence[float], pieces: Sequence[str] | None, *, kind: Kind = "surprise") -> tuple[StripToken, ...]:
-    """The strip of these values; pieces of another number are of another tokenizer and are left out."""
+    """The strip of these values; pieces of a different count are from another tokenizer and are ignored."""
     shade = surprise_shade if kind == "surprise" else gain_shade
     texts: Sequence[str | None] = pieces if pieces is not None and len(pieces) == len(values) else [None] * len(values)
     return tuple(StripToken(text, value, shade(value)) for text, value in zip(texts, values, strict=True))
 
 
 class Tokenizers:
-    """Cuts texts into a scorer's tokens, where its tokenizer is on this machine; nothing is ever downloaded."""
+    """Splits texts into a scorer's tokens if its tokenizer is on this machine; never downloads anything."""
 
     def __init__(self) -> None:
         self._embedded: GgufModel | None = None
@@ -72,7 +72,7 @@ class Tokenizers:
         self._lock = threading.Lock()
 
     def pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
-        """The texts of the tokens, an end-of-turn token as ""; None where the tokenizer is not at hand."""
+        """The texts of the tokens, an end-of-turn token as ""; None if the tokenizer is not available."""
         model = self._model() if scorer.startswith("embedded:") else None
         if model is None or model.identity.short != scorer:
             return None
@@ -103,7 +103,7 @@ async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
 
 @dataclass(frozen=True, slots=True)
 class MapSentence:
-    """A sentence with the nats it carries."""
+    """A sentence with its nats."""
 
     number: int
     text: str
@@ -111,21 +111,21 @@ class MapSentence:
     """None: not computed."""
     shade: str
     helps: str = ""
-    """Which sentence of the peer's it helps most."""
+    """The peer sentence it helps most."""
 
 
 @dataclass(frozen=True, slots=True)
 class PairMap:
-    """What a candidate's response tells about a peer's, by sentence."""
+    """What a candidate's response reveals about a peer's, by sentence."""
 
     total_nats: float
     end_nats: float | None
-    """Of the end-of-turn token; None: there is none, or it cannot be told."""
+    """Nats of the end-of-turn token; None: there is none, or unknown."""
     peer_sentences: tuple[MapSentence, ...]
     candidate_sentences: tuple[MapSentence, ...]
     tokens: tuple[StripToken, ...]
     placed: bool
-    """Whether the tokens have a place in the peer's text; without their texts, sentences have no nats."""
+    """Whether tokens have a position in the peer's text; without it, sentences have no nats."""
     contributions: bool
     """Whether the candidate's sentences were left out one by one."""
     signature: str | None = None
@@ -134,7 +134,7 @@ class PairMap:
 def stored_map(
     candidate: str, peer: str, given: Sequence[float], marginal: Sequence[float], pieces: Sequence[str] | None
 ) -> PairMap | None:
-    """The map from the stored log p(y|x) and log p(y) of each token; None where they are not of the same tokens."""
+    """The map from the stored log p(y|x) and log p(y) of each token; None if these are not the same tokens."""
     if len(given) != len(marginal) or not given:
         return None
     sentences, known = split_sentences(peer), split_sentences(candidate)
@@ -175,26 +175,26 @@ def _sentence(number: int, text: str, nats: float | None, helps: str = "") -> Ma
 
 
 class MapMaker:
-    """Computes whole maps with the embedded model, one at a time; replies are kept in the journal."""
+    """Computes complete maps with the embedded model, one at a time; replies are kept in the journal."""
 
     def __init__(self, journal: Path) -> None:
         self._journal = journal
         self._lock = threading.Lock()
 
     def offers(self, row: Mapping[str, Any]) -> bool:
-        """Whether the scorer of a row is the embedded model, and on this machine, and was asked with our words.
+        """Whether a row was scored by the embedded model with a built-in template, and the model is on this machine.
 
-        A template that a run names is never looked for on the disk.
+        A template that a run names is never looked up on disk.
         """
         own = row.get("template") in TEMPLATES
         return own and str(row.get("scorer", "")).startswith("embedded:") and find_embedded() is not None
 
     def make(self, folder: Path, row: Mapping[str, Any]) -> PairMap:
-        """The whole map of the pair in a row of the logprobs table: the target is the peer, the given the candidate."""
+        """The complete map of the pair in a logprobs row: the target is the peer, the given the candidate."""
         if not self.offers(row) or row.get("given") is None:
             raise UserError(
-                "a whole map is computed where the scorer is the embedded model, lies on this machine, and was asked "
-                f"with a template of goldless: {', '.join(TEMPLATES)}"
+                "a complete map needs the embedded model on this machine as scorer and a built-in template "
+                f"({', '.join(TEMPLATES)})"
             )
         options = ExplainOptions(
             task=row["task"],
@@ -211,7 +211,7 @@ class MapMaker:
 
 
 def whole_map(found: InformationMap) -> PairMap:
-    """An information map in the viewer's terms."""
+    """An information map as the viewer shows it."""
     helps = []
     for number in range(len(found.candidate_sentences)):
         best = found.helps_most(number)

@@ -1,4 +1,4 @@
-"""How pages are written: every text escaped, signs that a screen hides or obeys made visible, numbers alike."""
+"""How pages are rendered: all text escaped, hidden and control characters made visible, numbers formatted alike."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goldless.viewer.links import Links
 
 MISSING = "missing"
 LONGEST = 20_000
-"""Characters of a text that are shown at first."""
+"""Characters of a text shown at first."""
 BAR_WIDTH, BAR_HEIGHT = 160, 14
 
 
@@ -32,7 +32,7 @@ def _finalize(value: Any) -> Any:
 
 @functools.cache
 def environment() -> jinja2.Environment:
-    """The templates, with everything they write escaped."""
+    """The templates, with everything escaped."""
     found = jinja2.Environment(
         loader=jinja2.PackageLoader("goldless.viewer", "templates"),
         autoescape=True,
@@ -64,7 +64,7 @@ def render(template: str, links: Links, **values: Any) -> str:
 
 
 def given(value: object) -> str:
-    """A number that somebody gave, with as many decimals as it has."""
+    """A number as given, with its own decimals."""
     return f"{value:g}".replace("-", MINUS) if is_number(value) else MISSING
 
 
@@ -74,7 +74,7 @@ def nats(value: object) -> str:
 
 
 def end(value: float) -> str:
-    """An end of a range in a legend."""
+    """One end of a range in a legend."""
     return f"{value:+g}".replace("-", MINUS)
 
 
@@ -84,17 +84,17 @@ def count(value: object) -> str:
 
 
 def share(value: object) -> str:
-    """A part of a whole in per cent."""
+    """A fraction in per cent."""
     return f"{100 * value:.0f} %" if is_number(value) else MISSING
 
 
 def moment(value: datetime | None) -> str:
     """A time in UTC."""
-    return "not known" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
+    return "unknown" if value is None else f"{value:%Y-%m-%d %H:%M} UTC"
 
 
 def bar(value: float | None, low: float | None, high: float | None, lowest: float, highest: float) -> Markup:
-    """An interval as a line with the value as a dot, on a scale that all rows share; zero is marked."""
+    """An interval as a line with the value as a dot, on a scale shared by all rows; zero is marked."""
     place = Scale(lowest, lowest + ((highest - lowest) or 1.0), 4, BAR_WIDTH - 4)
     middle = BAR_HEIGHT / 2
     parts = []

@@ -1,4 +1,4 @@
-"""Pages about runs: the list of them, one with its leaderboards, its tasks, and what failed in it."""
+"""Pages about runs: the list, one run with its leaderboards, its tasks, and its failures."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from goldless.viewer.rendering import bar, render
 from goldless.viewer.task_index import ORDERS, SCOPES, TaskIndex, TaskQuery, paged
 
 FAILURES_A_PAGE = 100
-MISSING = Column("missing asked", "missing", "fraction", "not known")
+MISSING = Column("missing asked", "missing", "fraction", "unknown")
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A leaderboard as it is shown."""
+    """A leaderboard as shown."""
 
     title: str
     table: Markup
@@ -48,17 +48,17 @@ def run_list(library: Library, links: Links) -> str:
 
 
 def progress_list(library: Library, links: Links) -> str:
-    """The table of runs alone, to be put into the page again and again."""
+    """Only the table of runs, for repeated updates of the page."""
     return render("_runs.html", links, runs=library.summaries())
 
 
 def progress_of(library: Library, links: Links, name: str) -> str:
-    """How far one run is, to be put into its page again and again."""
+    """The progress of one run, for repeated updates of the page."""
     return render("_progress.html", links, run=library.run(name).summary())
 
 
 def run_page(library: Library, links: Links, name: str) -> str:
-    """One run: how far it is, its leaderboards, reviewers, crash test and spending."""
+    """One run: progress, leaderboards, reviewers, crash test and spending."""
     run = library.run(name)
     index = library.index(run)
     leaderboard, review = run.leaderboard or LeaderboardDocument(), run.review or ReviewDocument()
@@ -87,7 +87,7 @@ def run_page(library: Library, links: Links, name: str) -> str:
 
 
 BoardLink = Callable[[str, str], str | None]
-"""Where an agent's tasks under a metric are listed."""
+"""The address that lists an agent's tasks under a metric."""
 
 
 def _boards(leaderboard: LeaderboardDocument, review: ReviewDocument, link: BoardLink) -> Iterator[Board]:
@@ -139,7 +139,7 @@ def _board_table(
 
 
 def agent_link(agent: str, address: str | None) -> Markup | str:
-    """An agent's name, as a link where there is an address."""
+    """An agent's name, as a link if there is an address."""
     return agent if address is None else element("a", element("bdi", label(agent)), href=address)
 
 
@@ -171,7 +171,7 @@ def _trait(value: float | None, limit: float | None) -> str | None:
 
 
 def tag(text: str, kind: str) -> Markup:
-    """A word on a coloured ground."""
+    """A word on a coloured background."""
     return element("span", text, class_=f"tag {kind}".strip())
 
 
@@ -199,19 +199,21 @@ def _crash_test(crash: CrashTestDocument) -> Markup:
 
 
 def read_query(given: Mapping[str, str], index: TaskIndex) -> TaskQuery:
-    """The query in an address; what it cannot mean is an error that says what is allowed."""
+    """The query in an address; an invalid one raises an error that says what is allowed."""
     order, scope = given.get("order") or "task", given.get("in") or "texts"
     for name, value, allowed in (("order", order, ORDERS), ("in", scope, SCOPES)):
         if value not in allowed:
-            raise UserError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
+            raise UserError(f"{name} must be one of {', '.join(allowed)}, got {value!r}")
     metric, agent = given.get("metric") or None, given.get("agent") or None
     if metric is not None and metric not in index.metrics:
-        raise UserError(f"this run has no scores of {metric!r}; it has: {', '.join(index.metrics) or 'none'}")
+        raise UserError(f"no scores of {metric!r} in this run. It has: {', '.join(index.metrics) or 'none'}")
     if agent is not None and agent not in index.agent_names:
         raise UserError(f"no agent {agent!r} in this run")
     failure = given.get("failure") or None
     if failure is not None and failure not in {"any", "none", *index.kinds}:
-        raise UserError(f"failure is any, none or one of {', '.join(index.kinds) or '(there are none)'}")
+        raise UserError(
+            f"failure must be any, none or one of {', '.join(index.kinds) or '(there are none)'}, got {failure!r}"
+        )
     return TaskQuery(
         metric=metric or next(iter(index.metrics), None),
         agent=agent,
@@ -235,17 +237,17 @@ def _bound(name: str, given: str | None) -> float | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise UserError(f"the score's {name} end is a number, not {given[:40]!r}")
+        raise UserError(f"the {name} score limit must be a number, got {given[:40]!r}")
     return value
 
 
 def page_number(given: str | None) -> int:
-    """A page's number; the first where none can be read."""
+    """A page number; 1 if it cannot be read."""
     return int(given) if given and given.isascii() and given.isdigit() and len(given) < 9 and int(given) > 0 else 1
 
 
 def as_address(query: TaskQuery) -> dict[str, object]:
-    """The query as it stands in an address."""
+    """The query as in an address."""
     return {
         "metric": query.metric,
         "agent": query.agent,
@@ -262,7 +264,7 @@ def as_address(query: TaskQuery) -> dict[str, object]:
 
 
 def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, str], *, most: int | None = None) -> str:
-    """The tasks of a run; ``most``: so many, of a static site."""
+    """The tasks of a run; ``most``: at most this many, for a static site."""
     run = library.run(name)
     index = library.index(run)
     query = read_query(given, index)
@@ -290,7 +292,7 @@ def tasks_page(library: Library, links: Links, name: str, given: Mapping[str, st
 
 
 def _haystack(index: TaskIndex, task: str) -> str:
-    """What a static site's search looks through."""
+    """The text that a static site's search looks through."""
     texts = [index.tables.task(task).prompt or "", *index.tables.responses(task).values()]
     return "\n".join(text[:20_000] for text in texts)
 
@@ -299,12 +301,12 @@ def _haystack(index: TaskIndex, task: str) -> str:
 
 
 def failures_page(library: Library, links: Links, name: str, given: Mapping[str, str]) -> str:
-    """What failed in a run, and why, a page of it."""
+    """The failures of a run and their causes, one page of them."""
     run = library.run(name)
     index = library.index(run)
     kind = given.get("kind") or None
     if kind is not None and kind not in index.kinds:
-        raise UserError(f"no call of this run failed as {kind!r}; causes: {', '.join(index.kinds) or 'none'}")
+        raise UserError(f"no failure of kind {kind!r} in this run. Kinds: {', '.join(index.kinds) or 'none'}")
     counts = index.failures.group_by("table", "kind").agg(pl.col("count").sum()).sort("table", "kind")
     total = int(index.failures.filter(kind is None or pl.col("kind") == kind)["count"].sum())
     page, pages, begin = paged(total, page_number(given.get("page")), FAILURES_A_PAGE)

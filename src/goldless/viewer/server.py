@@ -1,4 +1,4 @@
-"""The viewer's server: pages for this machine's own browser, and nothing else."""
+"""The viewer's server: pages for a browser on this machine only."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ REPORT_POLICY = (
     "sandbox allow-scripts allow-downloads; default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
     "img-src data: blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
-"""A report brings its own script. It runs in an origin of its own: it cannot read the viewer's pages, nor send."""
+"""A report has its own script. It runs in a separate origin: it cannot read the viewer's pages or send anything."""
 HEADERS = {
     "Content-Security-Policy": PAGE_POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -49,13 +49,13 @@ HEADERS = {
 
 
 async def serve(library: Library, *, port: int = 0, ready: Callable[[str], None]) -> None:
-    """Serve until interrupted or terminated. ``ready`` is called with the address; port 0 takes a free one."""
+    """Serve until interrupted or terminated. ``ready`` is called with the address; port 0 picks a free port."""
     await serve_until_told(listening(library, port=port), ready)
 
 
 @asynccontextmanager
 async def listening(library: Library, *, port: int = 0) -> AsyncIterator[str]:
-    """The server while the block runs; its address. It listens on this machine only."""
+    """Run the server during the block and yield its address. It listens on this machine only."""
     app = application(library)
     async with listening_application(app, host=HOST, port=port, ending_seconds=ENDING_SECONDS) as url:
         yield f"{url}/"
@@ -85,14 +85,14 @@ def application(library: Library) -> web.Application:
 
 
 class _Server:
-    """Answers requests; pages are made in threads, so that a slow one holds up no other."""
+    """Handles requests; pages are made in threads, so that a slow one does not block the others."""
 
     def __init__(self, library: Library) -> None:
         self._library = library
         self._links = Links()
 
     def page(self, make: Callable[..., str], *, query: bool = False) -> Handler:
-        """Answers with a page: made of the run and the numbers in the address, and of its query."""
+        """A handler that returns a page made from the run and numbers in the address and from its query."""
 
         async def handler(request: web.Request) -> web.Response:
             named = request.match_info
@@ -113,7 +113,7 @@ class _Server:
 
     async def pair(self, request: web.Request) -> web.StreamResponse:
         if request.query.get("whole") and not from_own_page(request):
-            raise RefusedError(403, "A map is computed when it is asked for on the viewer's own page.")
+            raise RefusedError(403, "A map is only computed when requested on the viewer's own page.")
         return await self.page(pair_page, query=True)(request)
 
     async def report(self, request: web.Request) -> web.Response:
@@ -130,7 +130,7 @@ class _Server:
 
 
 def static_file(name: str) -> bytes:
-    """A style sheet, script or picture of the viewer."""
+    """A style sheet, script or image of the viewer."""
     return (resources.files("goldless.viewer") / "static" / name).read_bytes()
 
 
@@ -149,7 +149,7 @@ def _html(text: str, status: int = 200) -> web.Response:
 
 
 class RefusedError(Exception):
-    """A request that is not answered."""
+    """A request that is rejected."""
 
     def __init__(self, status: int, message: str) -> None:
         """Keep the status."""
@@ -158,24 +158,24 @@ class RefusedError(Exception):
 
 
 def check_request(request: web.Request) -> None:
-    """Refuse what writes, what comes by another name, and what another site's page loads."""
+    """Reject requests that write, use another host name, or come from another site's page."""
     if request.method not in {"GET", "HEAD"}:
-        raise RefusedError(405, "The viewer only shows: GET and HEAD are answered, nothing else.")
+        raise RefusedError(405, "The viewer is read-only: use GET or HEAD.")
     if host_name(request.host) not in LOCAL_NAMES:
         # a web page whose name was made to point to this machine must not read runs through the user's browser
-        raise RefusedError(403, "The viewer is called as 127.0.0.1 or localhost only.")
+        raise RefusedError(403, "The viewer can only be called as 127.0.0.1 or localhost.")
     site, mode = (request.headers.get(f"Sec-Fetch-{name}") for name in ("Site", "Mode"))
     if site in {"cross-site", "same-site"} and mode != "navigate":
         raise RefusedError(403, "Pages of other sites may link to the viewer, but not load from it.")
 
 
 def from_own_page(request: web.Request) -> bool:
-    """Whether the request comes from a page of the viewer, or from no browser: only then is anything computed."""
+    """Whether the request comes from a page of the viewer, or not from a browser: only then is anything computed."""
     return request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
 
 
 def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty where it is none."""
+    """The name in a Host header, without its port; empty if invalid."""
     try:
         return (URL.build(scheme="http", authority=host).host or "").lower()
     except ValueError:
@@ -184,21 +184,21 @@ def host_name(host: str) -> str:
 
 @web.middleware
 async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Check who asks, turn what goes wrong into a page, and say what a browser may do with the answer."""
+    """Check the request, turn errors into a page, and set the browser's permissions for the response."""
     try:
         check_request(request)
         response = await handler(request)
     except RefusedError as error:
         response = _problem(error.status, str(error))
     except web.HTTPException as error:
-        response = _problem(error.status, "There is no such page.")
+        response = _problem(error.status, "Page not found.")
     except PageNotFoundError as error:
         response = _problem(404, str(error))
     except UserError as error:
         response = _problem(400, str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
-        LOGGER.error("a page could not be made: %s", kind_and_place(error))  # noqa: TRY400
-        response = _problem(500, f"This page could not be made ({kind_and_place(error)}).")
+        LOGGER.error("failed to make a page: %s", kind_and_place(error))  # noqa: TRY400
+        response = _problem(500, f"An error occurred while making this page ({kind_and_place(error)}).")
     for name, value in HEADERS.items():
         response.headers.setdefault(name, value)
     return response

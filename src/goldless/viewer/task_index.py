@@ -1,4 +1,4 @@
-"""The index of one run: a small table of scores and failures by task, made once and kept while its files stay as is."""
+"""The index of one run: a small table of scores and failures by task, kept until its files change."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ SCOPES = get_args(Scope)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskQuery:
-    """Which tasks to list, and in what order."""
+    """Which tasks to list, and in which order."""
 
     metric: str | None = None
     agent: str | None = None
-    """Whose score counts; None: the mean over agents."""
+    """The agent whose score counts; None: the mean over agents."""
     failure: str | None = None
     """A cause, ``any`` or ``none``; None: all tasks."""
     missing: bool = False
@@ -45,7 +45,7 @@ class TaskQuery:
     high: float | None = None
     search: str = ""
     scope: Scope = "texts"
-    """Where the text is searched for: prompts and responses, or what judges replied."""
+    """Where to search: prompts and responses, or the replies of judges."""
     order: Order = "task"
     descending: bool = False
     page: int = 1
@@ -62,7 +62,7 @@ class TaskPage:
     page: int
     pages: int
     lowest: float | None
-    """Of the scores of all tasks under this metric, for one scale in all rows."""
+    """Range of the scores of all tasks under this metric, for one scale in all rows."""
     highest: float | None
 
 
@@ -81,12 +81,12 @@ class TaskIndex:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The metrics there are scores of."""
+        """The metrics with scores."""
         return tuple(self.scores["metric"].unique(maintain_order=True))
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The causes of failure there are."""
+        """The causes of failure."""
         return tuple(sorted(self.failures["kind"].unique()))
 
     @property
@@ -105,7 +105,7 @@ class TaskIndex:
         return {(row["metric"], row["agent"]): row for row in found.iter_rows(named=True)}
 
     def page(self, query: TaskQuery) -> TaskPage:
-        """The tasks that are asked for, a page of them."""
+        """The tasks that match the query, one page of them."""
         frame = self._by_task(query)
         lowest, highest = frame["low"].min(), frame["high"].max()
         frame = self._filtered(frame, query)
@@ -157,11 +157,11 @@ class TaskIndex:
         return frame
 
     def _failures_of(self, query: TaskQuery) -> pl.DataFrame:
-        """What failed, of the agent that is asked for, if any."""
+        """The failures, of the query's agent if it names one."""
         return self.failures.filter(query.agent is None or pl.col("agent") == query.agent)
 
     def _matching(self, query: TaskQuery) -> pl.DataFrame:
-        """Tasks whose texts hold what is searched for, upper and lower case alike."""
+        """Tasks whose texts contain the search text, ignoring case."""
         pattern = f"(?i){re.escape(query.search)}"
         places = {"texts": (("tasks", "prompt"), ("responses", "text")), "replies": (("judgements", "output"),)}
         found = []
@@ -178,7 +178,7 @@ class TaskIndex:
 
 
 def paged(total: int, page: int, size: int) -> tuple[int, int, int]:
-    """Of so many rows in pages of a size: the page that is shown, how many there are, and the row it begins with."""
+    """The page shown, the number of pages, and the first row, for this many rows and this page size."""
     pages = max(1, -(-total // size))
     page = min(max(1, page), pages)
     return page, pages, (page - 1) * size
@@ -192,7 +192,7 @@ def _float(value: object) -> float | None:
 
 
 class IndexShelf:
-    """The indexes of the runs that were opened last; one is made again when a file of its run was written."""
+    """The indexes of the runs opened last; one is rebuilt when a file of its run was written."""
 
     def __init__(self) -> None:
         self._kept: OrderedDict[Path, tuple[Stamp, TaskIndex]] = OrderedDict()
@@ -214,7 +214,7 @@ class IndexShelf:
 
 
 def make_index(folder: Path) -> TaskIndex:
-    """Read what an index is made of: scores, the beginnings of prompts, and how often calls failed."""
+    """Read what an index needs: scores, the beginnings of prompts, and counts of failures."""
     tables = EvidenceTables(folder)
     scores = pl.concat([_response_scores(folder), _judgement_scores(tables)])
     failures = _failures(tables)
@@ -246,7 +246,7 @@ def _response_scores(folder: Path) -> pl.DataFrame:
 
 
 def _judgement_scores(tables: EvidenceTables) -> pl.DataFrame:
-    """What reviewers said of each response, all of them alike: mean rating, or share of comparisons won."""
+    """Reviewers' judgements of each response, weighted equally: mean rating, or share of comparisons won."""
     frame, columns = tables.scan("judgements"), set(tables.columns("judgements"))
     if frame is None or not {"format", "task", "value"} <= columns:
         return pl.DataFrame(schema=SCORES)
@@ -275,7 +275,7 @@ AGENT_OF = {
     "judgements": ("first", "agent"),
     "perturbed": ("agent",),
 }
-"""Tables with failures, and the columns that say whose response a row is about."""
+"""Tables with failures, and the columns that name the response of a row."""
 
 
 def _failures(tables: EvidenceTables) -> pl.DataFrame:
@@ -296,7 +296,7 @@ def _failures(tables: EvidenceTables) -> pl.DataFrame:
 
 
 def _prompts(tables: EvidenceTables, scores: pl.DataFrame, failures: pl.DataFrame) -> pl.DataFrame:
-    """Tasks in the order of the study, or else of first appearance, with the beginning of each prompt."""
+    """Tasks in study order, or in order of first appearance, with the beginning of each prompt."""
     frame = tables.scan("tasks")
     if frame is not None and "task" in tables.columns("tasks"):
         prompt = pl.col("prompt").str.slice(0, EXCERPT) if "prompt" in tables.columns("tasks") else pl.lit(None)

@@ -1,4 +1,4 @@
-"""Pages about one task: its responses side by side, the evidence on one of them, and the information map of two."""
+"""Pages about one task: its responses side by side, the evidence on one response, and the information map of two."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from goldless.errors import GoldlessError, UserError
 from goldless.records import Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.reports.html.labels import decimals_for
-from goldless.viewer.asked import (
-    Asked,
-    ReviewWording,
-    Turn,
-    asked_judgement,
-    asked_logprob,
-    asked_rewrite,
-    asked_verdict,
-    critic_reading,
-    words_note,
-)
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
 from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, StripToken, stored_map, strip
+from goldless.viewer.prompts import (
+    Prompt,
+    ReviewWording,
+    Turn,
+    critic_reading,
+    judgement_prompt,
+    logprob_prompt,
+    rewrite_prompt,
+    verdict_prompt,
+    words_note,
+)
 from goldless.viewer.rendering import render
 from goldless.viewer.run_pages import page_number
 from goldless.viewer.task_index import TaskIndex, paged
 
 Rows = Sequence[Mapping[str, Any]]
 ROWS_A_PAGE = 20
-"""Pieces of evidence of one kind on a page, each with its prompt."""
+"""Pieces of evidence of one kind per page, each with its prompt."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RunTask:
     """A task of a run."""
 
     library: Library
@@ -51,9 +51,11 @@ class Place:
         return self.index.tasks[self.number]
 
     def agent(self, number: int) -> str:
-        """The agent of that number."""
+        """The agent with that number."""
         if not 0 <= number < len(self.index.agents):
-            raise PageNotFoundError(f"this run has {len(self.index.agents)} agents, counted from 0; no agent {number}")
+            raise PageNotFoundError(
+                f"no agent {number} in this run; agents are numbered 0 to {len(self.index.agents) - 1}"
+            )
         return self.index.agent_names[number]
 
     @property
@@ -68,10 +70,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class EvidenceRow:
-    """A piece of evidence with the question behind it."""
+    """A piece of evidence with the prompt behind it."""
 
     row: Mapping[str, Any]
-    asked: Asked
+    asked: Prompt
     turns: tuple[Turn, ...] = ()
     tokens: tuple[StripToken, ...] = ()
 
@@ -81,7 +83,7 @@ MakeRows = Callable[[Rows], Iterable[EvidenceRow]]
 
 @dataclass(frozen=True, slots=True)
 class EvidencePage:
-    """Some of the evidence of one kind."""
+    """A page of evidence of one kind."""
 
     rows: list[EvidenceRow]
     total: int
@@ -89,20 +91,20 @@ class EvidencePage:
     pages: int
 
 
-def find_place(library: Library, run: str, number: int) -> Place:
-    """The task of that number in a run."""
+def find_place(library: Library, run: str, number: int) -> RunTask:
+    """The task with that number in a run."""
     folder = library.run(run)
     index = library.index(folder)
     if not 0 <= number < len(index.tasks):
-        raise PageNotFoundError(f"this run has {len(index.tasks)} tasks, counted from 0; there is no task {number}")
-    return Place(library, folder, index, number)
+        raise PageNotFoundError(f"no task {number} in this run; tasks are numbered 0 to {len(index.tasks) - 1}")
+    return RunTask(library, folder, index, number)
 
 
 # --- one task --------------------------------------------------------------------------------------------------------
 
 
 def task_page(library: Library, links: Links, run: str, number: int, given: Mapping[str, str]) -> str:
-    """One task: what was asked, what agents answered, and how each answer scored."""
+    """One task: its prompt, the agents' responses, and their scores."""
     place = find_place(library, run, number)
     tables = place.index.tables
     responses, scores = tables.responses(place.name), place.index.of_task(place.name)
@@ -128,15 +130,15 @@ def task_page(library: Library, links: Links, run: str, number: int, given: Mapp
 
 
 def _decimals(scores: Iterable[tuple[str, Any]]) -> dict[str, int]:
-    """With how many decimals the scores of each metric are written."""
+    """The number of decimals for the scores of each metric."""
     found: dict[str, list[float | None]] = {}
     for metric, score in scores:
         found.setdefault(metric, []).append(score)
     return {metric: decimals_for(values) for metric, values in found.items()}
 
 
-def _pair_scores(place: Place) -> dict[str, dict[str, Any]]:
-    """By metric: who stands in the table of pairs, its scores, and how they are to be written."""
+def _pair_scores(place: RunTask) -> dict[str, dict[str, Any]]:
+    """By metric: the agents in the table of pairs, their scores, and how to format them."""
     frame = place.index.tables.of_task("pair_scores", place.name)
     found: dict[str, dict[str, Any]] = {}
     for row in frame.iter_rows(named=True):
@@ -157,7 +159,7 @@ def _by_agent(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _failure_counts(place: Place) -> dict[str | None, int]:
+def _failure_counts(place: RunTask) -> dict[str | None, int]:
     rows = place.index.failures.filter(pl.col("task") == place.name)
     return dict(rows.group_by("agent").agg(pl.col("count").sum()).iter_rows())
 
@@ -167,9 +169,9 @@ def _failure_counts(place: Place) -> dict[str | None, int]:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A response that evidence is about."""
+    """The response that evidence is about."""
 
-    place: Place
+    place: RunTask
     agent: str
     task: Task
     texts: Mapping[str, str]
@@ -184,13 +186,13 @@ class Subject:
 
     @property
     def perturbed(self) -> list[dict[str, Any]]:
-        """What a crash test made of it."""
+        """Its perturbed versions in a crash test."""
         rows = self.tables.of_task("perturbed", self.place.name)
         return rows.filter(pl.col("agent") == self.agent).to_dicts() if len(rows) else []
 
 
 def response_page(library: Library, links: Links, run: str, numbers: tuple[int, int], given: Mapping[str, str]) -> str:
-    """The evidence on one response, by the numbers of task and agent: each piece with prompt and reply."""
+    """The evidence on one response, by task and agent number: each piece with prompt and reply."""
     place = find_place(library, run, numbers[0])
     agent = place.agent(numbers[1])
     about = Subject(
@@ -226,7 +228,7 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
 def _evidence(
     about: Subject, table: str, page: int, order: Callable[[pl.DataFrame], pl.DataFrame], make: MakeRows
 ) -> EvidencePage:
-    """A page of a table's rows about the response: ``order`` chooses them, ``make`` finds the question behind each."""
+    """A page of a table's rows about the response: ``order`` selects them, ``make`` finds the prompt behind each."""
     frame = about.tables.of_task(table, about.place.name)
     if len(frame):
         frame = order(frame)
@@ -235,7 +237,7 @@ def _evidence(
 
 
 def _logprobs(about: Subject, page: int) -> EvidencePage:
-    """Log-probabilities about the response: of others given it first, which make its score, then of itself."""
+    """Log-probabilities about the response: first of others given it, which make its score, then of itself."""
     given, target = pl.col("given").eq_missing(about.agent), pl.col("target") == about.agent
 
     def order(frame: pl.DataFrame) -> pl.DataFrame:
@@ -248,7 +250,7 @@ def _logprobs(about: Subject, page: int) -> EvidencePage:
         for row in rows:
             scored = scored_texts(about.place, row, about.texts)
             template = about.leaderboard.template(row.get("template"), "the run folder")
-            asked = asked_logprob(row, template, about.task, scored, words=words)
+            asked = logprob_prompt(row, template, about.task, scored, words=words)
             key = str(row.get("scorer")), scored.get(row["target"], "")
             if key not in pieces and row["row"] in values:
                 pieces[key] = about.place.library.tokenizers.pieces(*key) if key[1] else None
@@ -258,7 +260,7 @@ def _logprobs(about: Subject, page: int) -> EvidencePage:
     return _evidence(about, "logprobs", page, order, made)
 
 
-def scored_texts(place: Place, row: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, str]:
+def scored_texts(place: RunTask, row: Mapping[str, Any], texts: Mapping[str, str]) -> Mapping[str, str]:
     """What was scored in a row of the logprobs table: the responses, or the rewrites of the rewriter it names."""
     rewriter = row.get("rewriter")
     if rewriter is None:
@@ -280,7 +282,7 @@ def _verdicts(about: Subject, page: int) -> EvidencePage:
             task = row["second_task"]
             if task not in others:
                 others[task] = about.tables.responses(task)
-            asked = asked_verdict(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
+            asked = verdict_prompt(row, reading, texts.get(row["first"]), others[task].get(row["second"]), words=words)
             yield _with_turns(about, row, asked, row.get("critic"))
 
     mine = (pl.col("first") == about.agent) | second
@@ -296,14 +298,14 @@ def _judgements(about: Subject, page: int) -> EvidencePage:
 
     def made(rows: Rows) -> Iterator[EvidenceRow]:
         for row in rows:
-            asked = asked_judgement(row, wording, about.task.prompt, about.texts)
+            asked = judgement_prompt(row, wording, about.task.prompt, about.texts)
             yield _with_turns(about, row, asked, wording.model(str(row["reviewer"])))
 
     return _evidence(about, "judgements", page, order, made)
 
 
-def _with_turns(about: Subject, row: Mapping[str, Any], asked: Asked, model: str | None) -> EvidenceRow:
-    """The row with its calls in the journal, which are known by a hash of the whole question."""
+def _with_turns(about: Subject, row: Mapping[str, Any], asked: Prompt, model: str | None) -> EvidenceRow:
+    """The row with its calls in the journal, which are found by a hash of the whole prompt."""
     turns = about.place.library.journal.exchange(model, asked)
     return EvidenceRow(row, asked.proved() if turns else asked, turns)
 
@@ -312,7 +314,7 @@ def _rewrites(about: Subject) -> Iterator[EvidenceRow]:
     words = words_note(about.leaderboard)
     for row in _by_agent(about.tables.of_task("rewrites", about.place.name)).get(about.agent, []):
         template = about.leaderboard.template(row.get("template"), "the run folder")
-        asked = asked_rewrite(row, template, about.texts.get(about.agent), words=words)
+        asked = rewrite_prompt(row, template, about.texts.get(about.agent), words=words)
         yield _with_turns(about, row, asked, row.get("rewriter"))
 
 
@@ -320,12 +322,12 @@ def _rewrites(about: Subject) -> Iterator[EvidenceRow]:
 
 
 def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int, int], given: Mapping[str, str]) -> str:
-    """The information map, by the numbers of task, candidate and peer: what the one response tells about the other."""
+    """The information map, by numbers of task, candidate and peer: what one response reveals about the other."""
     number, candidate, peer = numbers
     place = find_place(library, run, number)
     names = place.agent(candidate), place.agent(peer)
     if candidate == peer:
-        raise PageNotFoundError("an information map is of two agents' responses, and the same agent came twice")
+        raise PageNotFoundError("an information map needs two different agents, got the same one twice")
     ways = _ways(place, *names)
     chosen = page_number(given.get("way")) - 1
     way = ways[min(chosen, len(ways) - 1)] if ways else None
@@ -358,8 +360,8 @@ def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int,
     )
 
 
-def _ways(place: Place, candidate: str, peer: str) -> list[dict[str, Any]]:
-    """Ways of asking in which the peer's response was scored given the candidate's."""
+def _ways(place: RunTask, candidate: str, peer: str) -> list[dict[str, Any]]:
+    """The ways in which the peer's response was scored given the candidate's."""
     frame = place.index.tables.of_task("logprobs", place.name)
     if not len(frame):
         return []
@@ -376,17 +378,17 @@ def _ways(place: Place, candidate: str, peer: str) -> list[dict[str, Any]]:
     ]
 
 
-def _map(place: Place, way: Mapping[str, Any], texts: Mapping[str, str], *, whole: bool) -> PairMap | None:
+def _map(place: RunTask, way: Mapping[str, Any], texts: Mapping[str, str], *, whole: bool) -> PairMap | None:
     row, marginal = way["given"], way["marginal"]
     if whole:
         return place.library.maps.make(place.run.path, row)
     if marginal is None:
         raise UserError(
-            "log p of the peer's response alone is not in this run, so what the candidate adds is not known"
+            "log p of the peer's response alone is not in this run, so the candidate's contribution is unknown"
         )
     values = place.index.tables.per_token([row["row"], marginal["row"]])
     candidate, peer = texts.get(row["given"]), texts.get(row["target"])
     if len(values) < 2 or candidate is None or peer is None:
-        raise UserError("the log-probabilities of single tokens, or the texts, are not in this run")
+        raise UserError("the per-token log-probabilities or the texts are not in this run")
     pieces = place.library.tokenizers.pieces(str(row["scorer"]), peer)
     return stored_map(candidate, peer, values[row["row"]], values[marginal["row"]], pieces)

@@ -1,6 +1,6 @@
-"""What models were asked, and what they replied: prompts put together again by the code that asked, and the journal.
+"""Prompts and replies behind the evidence: prompts rebuilt by the code that sent them, replies from the journal.
 
-Where something that was shown to the model is not in the run folder, the prompt says so: nothing is guessed.
+If something that was shown to the model is not in the run folder, the prompt says so: nothing is guessed.
 """
 
 from __future__ import annotations
@@ -31,53 +31,55 @@ from goldless.scoring import Question, ScoringStage
 from goldless.templates import Template
 
 Found = TypeVar("Found")
-NO_HASH = "put together from the texts in the run folder now; the run keeps no hash of what was asked"
-NO_HASH_OF_TEXTS = "worded as it was asked; the run keeps no hash of the texts, these are the ones in its folder now"
+NO_HASH = "rebuilt from the texts now in the run folder; the run has no hash of the original prompt"
+NO_HASH_OF_TEXTS = (
+    "the wording is the original; the run has no hash of the texts, so these are the ones now in its folder"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A question as it was put to a model."""
+class Prompt:
+    """A prompt as sent to a model."""
 
     messages: tuple[Message, ...]
-    """Empty: it cannot be put together, and ``note`` says why."""
+    """Empty: it cannot be rebuilt, and ``note`` says why."""
     note: str = ""
-    """What is not known of it; empty: it is exactly what was asked."""
+    """What is unknown about it; empty: it is exactly the original."""
     target: str | None = None
-    """The text whose log-probability was asked for."""
+    """The text whose log-probability was requested."""
     requests: tuple[ChatRequest, ...] = ()
-    """The call, where a text was asked for, by which the journal knows the reply; several: as it may have been."""
+    """The calls whose journal key may have the reply; several if the exact one is unknown."""
     restated: str = ""
-    """What a model is told whose reply held no verdict."""
+    """The follow-up message to a model whose reply had no verdict."""
     unproved: bool = False
-    """Whether the note only says that the run holds no proof; the journal, which keeps whole questions, may."""
+    """Whether the note only says that the run has no proof; the journal, which keeps whole prompts, may have it."""
 
     @property
     def exact(self) -> bool:
-        """Whether this is what was asked, word for word."""
+        """Whether this is the original prompt, word for word."""
         return bool(self.messages) and not self.note
 
-    def proved(self) -> Asked:
-        """The question, now that the journal holds this very one."""
+    def proved(self) -> Prompt:
+        """The prompt, now that the journal has exactly this one."""
         return replace(self, note="", unproved=False) if self.unproved else self
 
 
 def words_note(leaderboard: LeaderboardDocument) -> str:
-    """What is to be said of our own words in a run's prompts; empty: the run is of the running version."""
+    """A note on goldless's own wording in a run's prompts; empty: the run was made by this version."""
     settings = [signature_settings(one.signature) for one in leaderboard.metrics.values()]
     versions = {one.get("goldless", "") for one in settings}
     if versions == {__version__} and not any(one.get("evidence", "").startswith("recorded") for one in settings):
         return ""
     named = ", ".join(sorted(filter(None, versions - {__version__})))
-    made = f"was made with {named}" if named else "does not say with which version it was asked"
-    return f"as this version of goldless words it ({__version__}); the run {made}"
+    made = f"was made with {named}" if named else "does not record its version"
+    return f"in the wording of this version of goldless ({__version__}); the run {made}"
 
 
 # --- log-probabilities -----------------------------------------------------------------------------------------------
 
 
 class _Listener(ScriptedModel):
-    """A scorer that only keeps what it is asked."""
+    """A scorer that only records its requests."""
 
     heard: tuple[Message, ...] = ()
 
@@ -86,16 +88,16 @@ class _Listener(ScriptedModel):
         return await super().encode(messages, target)
 
 
-def asked_logprob(
+def logprob_prompt(
     row: Mapping[str, Any], template: Template | None, task: Task, texts: Mapping[str, str], *, words: str = ""
-) -> Asked:
-    """The question behind a row of the logprobs table; ``texts`` are what was scored, by agent.
+) -> Prompt:
+    """The prompt behind a row of the logprobs table; ``texts`` are what was scored, by agent.
 
-    A hash in the row covers the texts and not the template around them, of which ``words`` says what is not known.
+    A hash in the row covers the texts but not the template around them; ``words`` says what is unknown about that.
     """
     target = texts.get(row["target"])
     if template is None:
-        return Asked((), _no_template(row.get("template")), target)
+        return Prompt((), _no_template(row.get("template")), target)
     absent = CallFailure("not_recorded", "its text is not in the run folder", attempts=0)
     given: str | None = row.get("given")
     known: dict[str, str | CallFailure] = {
@@ -106,44 +108,44 @@ def asked_logprob(
     question = Question(row["target"], given)
     found = _finished(stage.request(task, question, known))
     if isinstance(found, CallFailure):
-        return Asked((), f"cannot be put together: {found.message}", target)
-    return Asked(listener.heard, _other_texts(row, stage.texts_hash(task, question, known)) or words, target)
+        return Prompt((), f"cannot be rebuilt: {found.message}", target)
+    return Prompt(listener.heard, _other_texts(row, stage.texts_hash(task, question, known)) or words, target)
 
 
 def _other_texts(row: Mapping[str, Any], texts_hash: str | None) -> str:
     held = row.get("texts")
     if held is None:
-        return "the run does not say which texts were scored; these are the ones in its folder now"
+        return "the run does not record which texts were scored; these are the ones now in its folder"
     return "" if held == texts_hash else "the texts in the folder are not the ones that were scored"
 
 
 def _no_template(name: object) -> str:
     if name in {None, RECORDED}:
-        return "the recorded evidence does not say how it was asked for"
-    return f"the words of the template {name} are not in the run folder"
+        return "the recorded evidence does not include the prompt"
+    return f"the template {name} is not in the run folder"
 
 
 # --- rewrites --------------------------------------------------------------------------------------------------------
 
 
-def asked_rewrite(row: Mapping[str, Any], template: Template | None, text: str | None, *, words: str = "") -> Asked:
-    """The question behind a row of the rewrites table."""
+def rewrite_prompt(row: Mapping[str, Any], template: Template | None, text: str | None, *, words: str = "") -> Prompt:
+    """The prompt behind a row of the rewrites table."""
     if template is None:
-        return Asked((), _no_template(row.get("template")))
+        return Prompt((), _no_template(row.get("template")))
     if text is None:
-        return Asked((), "the response is not in the run folder")
+        return Prompt((), "the response is not in the run folder")
     listener = ScriptedModel(answers=lambda _: "-")
     _finished(RewritingStage(listener, template).rewrite(Response(row["task"], row["agent"], text)))
     (request,) = listener.calls
     assert isinstance(request, ChatRequest)
-    return Asked(request.messages, words or NO_HASH, requests=(request,), unproved=True)
+    return Prompt(request.messages, words or NO_HASH, requests=(request,), unproved=True)
 
 
 # --- verdicts of a critic --------------------------------------------------------------------------------------------
 
 
 def critic_reading(leaderboard: LeaderboardDocument) -> str | None:
-    """How the critic's verdicts were read, as a signature says; None: recorded ones."""
+    """How the critic's verdicts were read, from the signature; None: recorded ones."""
     for metric in leaderboard.metrics.values():
         settings = signature_settings(metric.signature)
         if "critic" in settings and not settings.get("evidence", "").startswith("recorded"):
@@ -151,32 +153,32 @@ def critic_reading(leaderboard: LeaderboardDocument) -> str | None:
     return None
 
 
-def asked_verdict(
+def verdict_prompt(
     row: Mapping[str, Any], reading: str | None, first: str | None, second: str | None, *, words: str = ""
-) -> Asked:
-    """The question behind a row of the verdicts table; ``reading`` as the signature names it."""
+) -> Prompt:
+    """The prompt behind a row of the verdicts table; ``reading`` as in the signature."""
     if first is None or second is None:
-        return Asked((), "a response is not in the run folder")
+        return Prompt((), "a response is not in the run folder")
     try:
         prompt = find_critic_prompt(str(row.get("prompt")))
     except UserError:
-        return Asked((), f"the words of the critic's prompt {row.get('prompt')} are not in the run folder")
+        return Prompt((), f"the critic prompt {row.get('prompt')} is not in the run folder")
     chosen = (row.get("read_from") == "probabilities") if reading is None else reading != "labels"
     messages = prompt.messages(first, second, explained=not chosen)
     note = (
-        "recorded: how the critic was asked is not known; this is how goldless asks"
+        "recorded evidence: the original prompt is unknown; this is the prompt goldless uses"
         if reading is None
         else words or NO_HASH
     )
     if reading == "probabilities-scored":
-        return Asked(messages, note, " | ".join(map(prompt.spoken, prompt.labels)))
+        return Prompt(messages, note, " | ".join(map(prompt.spoken, prompt.labels)))
     request = ChatRequest(
         messages,
         max_tokens=CHOICE_TOKENS if chosen else prompt.most_tokens,
         choices=tuple(prompt.labels) if chosen else (),
     )
     known = reading is not None
-    return Asked(messages, note, requests=(request,), restated=prompt.restated(), unproved=known)
+    return Prompt(messages, note, requests=(request,), restated=prompt.restated(), unproved=known)
 
 
 # --- judgements of a reviewer ----------------------------------------------------------------------------------------
@@ -184,12 +186,12 @@ def asked_verdict(
 
 @dataclass(frozen=True, slots=True)
 class ReviewWording:
-    """What a review says of how its reviewers were asked."""
+    """What a review records about its prompts."""
 
     review: ReviewDocument
 
     def model(self, reviewer: str) -> str | None:
-        """The model a reviewer is, in short; None: recorded."""
+        """The short name of a reviewer's model; None: recorded."""
         return next((row.model for row in self.review.reviewers if row.name == reviewer), None)
 
     def description(self, reviewer: str) -> str:
@@ -198,32 +200,32 @@ class ReviewWording:
         return settings.descriptions.get(reviewer, settings.task_description)
 
     def note(self, reviewer: str, scale: str) -> str:
-        """What is not known of how it was asked; empty: all is."""
+        """What is unknown about a reviewer's prompts; empty: nothing."""
         settings = signature_settings(self.review.signature)
         if not settings or settings.get("evidence", "").startswith("recorded"):
-            return "recorded: how the reviewer was asked is not known; this is how goldless asks"
+            return "recorded evidence: the original prompt is unknown; this is the prompt goldless uses"
         if "debate" in settings:
-            return "asked in a debate: this is its question, the turns of the debate are not shown"
+            return "this is the prompt that opened a debate; the turns of the debate are not shown"
         worded = prompt_hash(find_judge(scale), self.description(reviewer))[:8]
         if worded not in settings.get("wording", "").split("+"):
-            return "asked with a task description that is not in the run folder; everything else is as it was asked"
+            return "the task description is not in the run folder; the rest of the prompt is the original"
         return ""
 
 
-def asked_judgement(
+def judgement_prompt(
     row: Mapping[str, Any], wording: ReviewWording, prompt: str | None, texts: Mapping[str, str]
-) -> Asked:
-    """The question behind a row of the judgements table; ``texts`` are the responses by agent."""
+) -> Prompt:
+    """The prompt behind a row of the judgements table; ``texts`` are the responses by agent."""
     first, second = row.get("agent") or row.get("first"), row.get("second")
     shown = texts.get(str(first)), None if second is None else texts.get(second)
     if shown[0] is None or (second is not None and shown[1] is None):
-        return Asked((), "a response is not in the run folder")
+        return Prompt((), "a response is not in the run folder")
     reviewer = str(row["reviewer"])
     try:
         scale = find_judge(str(row["format"]))
         note = wording.note(reviewer, scale.name)
     except UserError as error:
-        return Asked((), str(error))
+        return Prompt((), str(error))
     reading = wording.review.settings.readings.get(reviewer)
     ways = [True, False] if reading is None and scale.labels else [bool(scale.labels) and reading != "labels"]
     requests = tuple(
@@ -241,21 +243,21 @@ def asked_judgement(
         for chosen in ways
     )
     if reading is None and scale.opening_explained and not note:
-        note = "whether an explanation was asked for before the verdict is not in the run folder"
+        note = "the run folder does not record whether an explanation was requested before the verdict"
     restated = scale.restated()
-    return Asked(
+    return Prompt(
         requests[0].messages, note or NO_HASH_OF_TEXTS, requests=requests, restated=restated, unproved=not note
     )
 
 
 def _finished(work: Coroutine[Any, Any, Found]) -> Found:
-    """What a coroutine gives that waits for nothing."""
+    """The result of a coroutine that never waits."""
     try:
         work.send(None)
     except StopIteration as end:
         return end.value  # type: ignore[no-any-return]
     work.close()
-    raise RuntimeError("a prompt is put together without waiting for anything")
+    raise RuntimeError("rebuilding a prompt must not wait for anything")
 
 
 # --- replies in the journal ------------------------------------------------------------------------------------------
@@ -266,7 +268,7 @@ MOST_FAILURES = 20
 
 @dataclass(frozen=True, slots=True)
 class FailedAttempt:
-    """A call that gave nothing and was tried again."""
+    """A failed call that was retried."""
 
     kind: str
     message: str
@@ -275,25 +277,25 @@ class FailedAttempt:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One call: what came of it."""
+    """One call and its outcome."""
 
     messages: tuple[Message, ...]
     reply: str | None
-    """None: the journal has none."""
+    """None: not in the journal."""
     finish: str | None
     logprobs: Mapping[str, float]
-    """log p of each choice, where the model told it."""
+    """log p of each choice, if the model returned it."""
     failed: tuple[FailedAttempt, ...]
 
 
 class JournalLookup:
-    """A journal opened for reading only; every question is answered with nothing where there is no journal."""
+    """A journal opened read-only; without a journal every lookup returns nothing."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def exchange(self, model: str | None, asked: Asked) -> tuple[Turn, ...]:
-        """The calls behind a question to a model, known by its short name: the first, and the one that asked again."""
+    def exchange(self, model: str | None, asked: Prompt) -> tuple[Turn, ...]:
+        """The calls behind a prompt to a model, given its short name: the first, and the follow-up."""
         if not asked.requests or model is None or not self._path.is_file():
             return ()
         try:
@@ -313,7 +315,7 @@ class JournalLookup:
 
 
 def _identities(journal: sqlite3.Connection, short: str) -> list[ModelIdentity]:
-    """The models of that short name that the journal knows."""
+    """The models with that short name in the journal."""
     found = []
     for (text,) in journal.execute("select identity from models"):
         try:

@@ -1,4 +1,4 @@
-"""A metric in ten lines: how many different long words of a response stand in its peers' responses too."""
+"""A metric in ten lines: how many different long words of a response also occur in its peers' responses."""
 
 from __future__ import annotations
 

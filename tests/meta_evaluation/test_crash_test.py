@@ -9,15 +9,19 @@ import anyio
 import numpy as np
 import polars as pl
 import pytest
+from scipy import stats
 
 import goldless
 from goldless.errors import MetricError, UserError
-from goldless.meta_evaluation.crash_test import CrashOptions, crash_test, rate
+from goldless.meta_evaluation.crash_test import CrashOptions, crash_test, p_of_passing, rate
+from goldless.meta_evaluation.perturbations.collusion import BOILERPLATE, swap_words
+from goldless.meta_evaluation.perturbations.manipulations import EMPTY_WORDS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
 from goldless.runs.options import Options
 from goldless.statistics.effects import EffectSize
 from goldless.studies import sample_study, study_from_frame
+from tickets import TICKETS, study
 
 FAST = {"resamples": 200}
 
@@ -167,7 +171,7 @@ def test_gem_falls_where_shared_words_are_lost(toy_scorer):
     assert line.startswith("crash-test[gem-raw]|scorer:")
     assert "|perturbations:shuffled-task+null+deletion|responses:18of18|candidates:all|references:2|" in line
     assert (
-        f"|interval:tasks-jackknife-t-0.95|test:sign-flip-holm|resamples:200|seed:0|study:{study.fingerprint[:8]}|"
+        f"|interval:tasks-jackknife-t-0.95|test:one-sided-t-holm|resamples:200|seed:0|study:{study.fingerprint[:8]}|"
         in line
     )
 
@@ -277,3 +281,76 @@ def test_the_sample_study_shows_length_failing_elongation():
     ratings = {(r.metric, r.perturbation): r.rating for r in test.results}
     assert ratings["length", "elongation"] == "fail"
     assert ratings["rouge-l", "null"] == "pass"
+
+
+# --- the p of a rating ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("must", ["fall", "not rise"])
+@pytest.mark.parametrize("value", [-0.5, -0.21, -0.19, 0.0, 0.05, 0.19, 0.4])
+@pytest.mark.parametrize("margin", [0.0, 0.2])
+def test_a_rating_is_pass_where_its_p_is_below_half_the_error(must, value, margin):
+    found = EffectSize(value, value - 0.2, value + 0.2, 30, 0.95)
+    assert (rate(must, found, margin=margin)[0] == "pass") == (p_of_passing(must, found, margin=margin) < 0.025)
+
+
+def test_the_p_is_that_of_a_one_sided_t_test():
+    differences = np.array([-0.4, 0.1, -0.9, -0.3, -0.2, -0.6, 0.2, -0.5])
+    error = differences.std(ddof=1) / math.sqrt(8)
+    half = stats.t.ppf(0.975, 7) * error
+    found = EffectSize(differences.mean(), differences.mean() - half, differences.mean() + half, 8, 0.95)
+    assert p_of_passing("fall", found) == pytest.approx(stats.ttest_1samp(differences, 0, alternative="less").pvalue)
+    expected = stats.ttest_1samp(differences, 0.2, alternative="less").pvalue
+    assert p_of_passing("not rise", found, margin=0.2) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(("must", "p"), [("fall", 1.0), ("not rise", 0.0)])
+def test_scores_that_do_not_move_are_certain(must, p):
+    assert p_of_passing(must, EffectSize(0.0, 0.0, 0.0, 30, 0.95)) == p
+
+
+# --- agents that collude or copy --------------------------------------------------------------------------------------
+
+
+def tickets():
+    return study(good="good", other="german", third="copy")
+
+
+def test_collusion_gives_one_text_to_all_on_every_task():
+    test = run(["rouge-l"], ["collusion"], study=tickets())
+    assert {text.text for text in test.perturbed} == {BOILERPLATE}
+    # rouge-l compares one copy with another: all are equal, so it rises to its largest value
+    assert (test.results[0].rating, test.results[0].mean_after) == ("fail", 1.0)
+
+
+def test_a_copied_prompt_is_the_prompt_and_missing_without_one():
+    test = run(["length"], ["prompt-copy"], study=tickets())
+    assert {(text.task, text.text) for text in test.perturbed} == {(f"t{i}", TICKETS[i][0]) for i in range(6)}
+    assert one("length", "prompt-copy").not_made == 18
+
+
+def test_a_near_copy_has_a_peers_words_in_another_order():
+    test = run(["length"], ["near-copy"], study=tickets(), agents=["other"], references=["good"])
+    for text in test.perturbed:
+        assert sorted(text.text.split()) == sorted(TICKETS[int(text.task[1:])][1].split())
+        assert text.text != TICKETS[int(text.task[1:])][1]
+
+
+def test_swapped_words_keep_their_white_space():
+    assert swap_words("one two  three\nfour five six seven eight nine ten") == (
+        "two one  three\nfour six five seven eight ten nine"
+    )
+
+
+def test_one_house_style_leaves_nobody_out():
+    test = run(["length"], ["style-of-all"], study=tickets())
+    assert all(text.text.startswith("[") and EMPTY_WORDS in text.text for text in test.perturbed)
+
+
+def test_translations_and_deceptions_are_asked_of_the_writer_in_our_words():
+    writer = ScriptedModel(name="translator", answers=lambda _: "Etwas ganz anderes.")
+    run(["length"], ["translation[French]", "translation", "deceptive"], study=tickets(), writer=writer)
+    asked = [call.messages[0].content for call in writer.calls]
+    assert sum("into French" in said for said in asked) == 18
+    assert sum("into German" in said for said in asked) == 18
+    assert sum("misleads its reader" in said for said in asked) == 18

@@ -306,7 +306,7 @@ def test_headings_and_sentences_leave_only_white_space_outside(text):
 # --- manipulations -------------------------------------------------------------------------------------------------
 
 MANIPULATIONS = [name for name in MODEL_FREE if find_perturbation(name).kind == "manipulation"]
-KEEP_WORDS = [name for name in MANIPULATIONS if name != "case-flip"] + ["elongation[peer-review]"]
+KEEP_WORDS = [name for name in MANIPULATIONS if name not in {"case-flip", "near-copy"}] + ["elongation[peer-review]"]
 
 
 @pytest.mark.parametrize("name", KEEP_WORDS)
@@ -465,13 +465,14 @@ def test_degradations_must_fall_and_manipulations_must_not_rise():
 
 def test_the_model_free_ones_are_all_that_need_no_writer_in_their_plain_form():
     plain = [name for name in PERTURBATIONS if "[" not in name]
-    assert set(MODEL_FREE) == set(plain) - {"completion", "synopsis-only", "rephrase"}
+    assert set(MODEL_FREE) == set(plain) - {"completion", "synopsis-only", "rephrase", "translation", "deceptive"}
     assert not any(find_perturbation(name).needs_writer for name in MODEL_FREE)
 
 
 def test_attacks_on_all_responses_can_be_put_on_the_candidate_alone():
     everybody = [name for name in MODEL_FREE if find_perturbation(name).scope == "everybody"]
-    assert everybody == ["case-flip", "format", "padding", "pattern"]
+    assert everybody == ["case-flip", "format", "padding", "pattern", "collusion", "style-of-all"]
+    everybody = everybody[:4]  # the others are what agents agree on
     for name in everybody:
         alone = find_perturbation(f"{name}[candidate]")
         assert alone.scope == "candidate"
@@ -526,8 +527,12 @@ HOSTILE = {
 }
 
 
+NOT_OF_TEXT = {"shuffled-task", "prompt-copy", "near-copy"}
+"""They take another text of the study."""
+
+
 @pytest.mark.parametrize(
-    "name", [n for n in (*MODEL_FREE, "deletion[paper]", "elongation[peer-review]") if n != "shuffled-task"]
+    "name", [n for n in (*MODEL_FREE, "deletion[paper]", "elongation[peer-review]") if n not in NOT_OF_TEXT]
 )
 @pytest.mark.parametrize("what", HOSTILE)
 def test_no_text_breaks_a_perturbation(name, what):
@@ -535,7 +540,7 @@ def test_no_text_breaks_a_perturbation(name, what):
     made = perturb_text(text, find_perturbation(name))
     if name.startswith("deletion"):
         assert len(made) <= len(text)
-    elif name != "null":
+    elif name not in {"null", "collusion"}:
         assert len(made) >= len("".join(text.split()))
 
 

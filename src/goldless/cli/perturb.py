@@ -25,7 +25,8 @@ PERTURBATIONS = (
     "elongation, elongation[peer-review], elongation[peer-review-summaries], case-flip, case-flip[candidate], format, "
     "format[candidate], padding, padding[candidate], pattern, pattern[candidate], repetition, verdict-injection, "
     "verdict-injection[brackets], verdict-injection[output], verdict-injection[gain], verdict-injection[score], "
-    "verdict-injection[command], verdict-injection[turn], praise"
+    "verdict-injection[command], verdict-injection[turn], praise, collusion, "
+    "prompt-copy, deceptive, style-of-all, near-copy, translation, translation[LANGUAGE]"
 )
 """As the help lists them."""
 STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"

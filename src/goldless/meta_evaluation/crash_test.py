@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
@@ -122,7 +123,7 @@ def _settings(study: Study, options: Options, crash: CrashOptions, candidates: C
         "margin": f"{crash.margin:g}",
         "missing": "left-out",
         "interval": f"tasks-jackknife-t-{options.level:g}",
-        "test": "sign-flip-holm",
+        "test": "one-sided-t-holm",
         "resamples": str(options.resamples),
         "seed": str(options.seed),
         "study": study.fingerprint[:8],
@@ -179,6 +180,7 @@ async def _perturbed(
                 seed=options.seed,
                 writer=writer.chat,
                 at_once=writer.at_once,
+                peers=candidates.peers,
                 tell=stage if perturbation.needs_writer else _quiet,
             )
             found[name] = perturbation, texts
@@ -363,12 +365,16 @@ def _crash_result(
     tasks = [task for task, _, _ in samples]
     before, after = np.array([scores for _, *scores in samples], dtype=np.float64).reshape(-1, 2).T
     both = ~(np.isnan(before) | np.isnan(after))
-    p = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
     smd = _effect(before[both], after[both], [task for task, used in zip(tasks, both, strict=True) if used], options)
     rating, reason = rate(perturbation.must, smd, margin=margin)
-    if smd.note == UNBOUNDED and p is not None and p < 1 - options.level:
+    p = p_of_passing(perturbation.must, smd, margin=margin)
+    if smd.note == UNBOUNDED:
+        flipped = sign_flip_p(_task_means(after - before, tasks), seed=options.seed, permutations=options.resamples)
         rises = bool(after[both][0] > before[both][0])
-        rating, reason = ("fail", "rises") if rises else ("pass", "falls")
+        if flipped is not None:
+            p = 1 - flipped / 2 if rises else flipped / 2
+            if flipped < 1 - options.level:
+                rating, reason = ("fail", "rises") if rises else ("pass", "falls")
     return CrashResult(
         metric=metric,
         perturbation=perturbation.name,
@@ -409,6 +415,20 @@ def _task_means(differences: FloatArray, tasks: Sequence[str]) -> FloatArray:
         if difference == difference:  # noqa: PLR0124 - not NaN
             by_task.setdefault(task, []).append(difference)
     return np.array([sum(values) / len(values) for values in by_task.values()])
+
+
+def p_of_passing(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> float | None:
+    """One-sided p of what a sound metric does: that the effect is below 0, or below the margin for a manipulation.
+
+    It is of the same t distribution as the interval, so a rating is ``pass`` where it is below half of 1 - level.
+    """
+    if smd.value is None or smd.high is None:
+        return None
+    distance = smd.value - (0.0 if must == "fall" else max(margin, 0.0))
+    error = (smd.high - smd.value) / float(stdtrit(smd.n - 1, (1 + smd.level) / 2))
+    if error == 0:
+        return 0.0 if distance < 0 or (must == "not rise" and distance == 0) else 1.0
+    return float(stdtr(smd.n - 1, distance / error))
 
 
 def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:

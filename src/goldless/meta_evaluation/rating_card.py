@@ -59,7 +59,7 @@ class CrashResult:
     paired: EffectSize
     """Mean difference / standard deviation of the differences."""
     p: float | None
-    """Two-sided sign-flip test over tasks of the mean difference."""
+    """One-sided: that the metric does what it must; of the same distribution as the interval of ``smd``."""
     p_holm: float | None
     """Corrected for all perturbations of the metric."""
     samples: int

@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any
 
 from goldless.errors import UserError, nearest
+from goldless.meta_evaluation.perturbations.collusion import COLLUSIONS
 from goldless.meta_evaluation.perturbations.degradations import DEGRADATIONS
 from goldless.meta_evaluation.perturbations.manipulations import MANIPULATIONS
 from goldless.meta_evaluation.perturbations.perturbation import Perturbation
 from goldless.plugins import Catalogue
 
-OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS)
+OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS, *COLLUSIONS)
 """In the order in which they are listed and made."""
 
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}

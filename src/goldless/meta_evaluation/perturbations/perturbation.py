@@ -5,9 +5,9 @@ Ours and those of other packages are records of the same kind, found by name in 
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from inspect import isawaitable
 from typing import Any, Literal, TypeVar
@@ -44,6 +44,8 @@ class Setting:
     sections: Sequence[str] = SECTIONS
     """The headings that deletion keeps."""
     chat: Writer | None = None
+    peers: Mapping[tuple[str, str], Sequence[str]] = field(default_factory=dict)
+    """The peers of each task and agent that is scored, where they are known."""
 
     @property
     def writer(self) -> Writer:
@@ -167,16 +169,18 @@ async def perturb(
     writer: Writer | None = None,
     at_once: int = 1,
     sections: Sequence[str] = SECTIONS,
+    peers: Mapping[tuple[str, str], Sequence[str]] | None = None,
     tell: Callable[[int, int], None] = lambda _done, _total: None,
 ) -> list[PerturbedText]:
     """These responses of the study after the perturbation, in their order.
 
     ``writer`` makes those that need a chat model, ``at_once`` requests at a time. ``sections`` are the headings that
-    deletion keeps. ``tell`` hears how many of how many are done.
+    deletion keeps. ``peers`` are those of each task and agent, where they are known. ``tell`` hears how many of how
+    many are done.
     """
     if seed < 0:
         raise UserError(f"a seed is a whole number that is not negative, not {seed}")
-    change = perturbation.apply(Setting(study, responses, perturbation.name, seed, sections, writer))
+    change = perturbation.apply(Setting(study, responses, perturbation.name, seed, sections, writer, peers or {}))
     made = await made_side_by_side(partial(_made, change, perturbation.name), responses, at_once=at_once, tell=tell)
     return [_row(response, perturbation.name, one) for response, one in zip(responses, made, strict=True)]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 from pathlib import Path
 
 import pytest
@@ -19,8 +18,8 @@ pytestmark = [
     pytest.mark.usefixtures("one_thread"),
 ]
 
-TOLERANCE_NATS = 2e-3 if platform.machine() in {"arm64", "aarch64"} else 1e-3
-"""On arm64 (Neoverse-N1) the engine's sums were .0008 to .0013 above those in float64, of about 180 nats."""
+TOLERANCE_NATS = 5e-4
+"""Of sums up to 200 nats. Both compute in float32, each in an order of its own; measured differences were below 2e-4."""
 TEXTS = (
     "The paper proposes a sampler; experiments on 3 datasets (2,048 samples) show gains.\n\nIt's well-written.",
     "Brot wird im Kühlschrank schneller altbacken — weil Stärke rekristallisiert. 12345  67",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import anyio
 import numpy as np
+import onnxruntime
 import pytest
 from gguf import GGMLQuantizationType as Q
 from gguf.quants import dequantize, quantize
+from onnx import TensorProto, helper
 from tiny_models import write_tiny
 
 from goldless.errors import CapabilityError, UserError
 from goldless.models.chat_layout import FastTokenizer
 from goldless.models.gguf.checkpoint import UNPACKERS, Checkpoint
 from goldless.models.gguf.engine import Engine
+from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
 from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
 
@@ -70,6 +73,22 @@ def test_either_kernel_computes_what_the_file_holds(loaded, quantisation, kernel
     requests = some_requests()[:4]
     for (context, target), found in zip(requests, engine.score(requests), strict=True):
         assert found == pytest.approx(expected_logprobs(model, context, target), abs=2e-4)
+
+
+@pytest.mark.parametrize("vocabulary", [49_152, 50_001])
+@pytest.mark.parametrize("likeliest", [0, 30_000])
+def test_what_is_small_beside_the_likeliest_token_is_not_lost_from_the_sum(tmp_path, vocabulary, likeliest):
+    """Exp(-17) is less than half of what float32 can add to 1, but 50,000 of them are .002."""
+    logits = np.full((2, vocabulary), -17, np.float32)
+    logits[:, likeliest] = 0
+    g = GraphBuilder(tmp_path / "sum.onnx", "float32")
+    g.nodes.append(helper.make_node("Identity", [log_sum_exp(g, "logits", vocabulary)], ["sum"]))
+    shapes = {"logits": ["n", vocabulary], "sum": ["n", 1]}
+    given, found = (helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name, shape in shapes.items())
+    g.save([given], [found])
+    session = onnxruntime.InferenceSession(tmp_path / "sum.onnx", providers=["CPUExecutionProvider"])
+    expected = np.log1p((vocabulary - 1) * np.exp(-17.0))
+    assert session.run(None, {"logits": logits})[0] == pytest.approx(np.full((2, 1), expected), abs=1e-5)
 
 
 def test_scoring_each_request_alone_gives_the_same_sums(loaded):

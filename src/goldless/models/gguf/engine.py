@@ -129,9 +129,10 @@ class Engine(LocalEngine):
                 hidden, new = self._run_siblings([Node(position, piece, [])], past)
                 hidden, past = hidden[-1:], _extended(past, new, 0, len(piece))
                 position += len(piece)
-            (logprobs,) = self._head.run(["logprobs"], {"hidden": hidden, "targets": np.zeros(1, np.int64)})
-            found: FloatArray = logprobs[0]
-            return found
+            feed = {"hidden": hidden, "targets": np.zeros(1, np.int64)}
+            logits, normaliser = self._head.run(["logits", "normaliser"], feed)
+            logprobs: FloatArray = (logits - normaliser)[0]
+            return logprobs
 
         return behind
 

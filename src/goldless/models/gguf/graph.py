@@ -23,6 +23,10 @@ SMALL_WEIGHT = 1024
 """Weights below this many bytes stand in the graph itself."""
 PAGE = 4096
 """Larger weights start at a page of their own, so that the runtime can map the file."""
+VOCABULARY_BLOCK = 256
+"""Logits that are summed at a time."""
+NO_LOGIT = -1e30
+"""In place of the logits that the last block lacks."""
 FLOAT32_ARITHMETIC = 1
 """MatMulNBits' accuracy level that rounds no activation."""
 
@@ -145,23 +149,47 @@ def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
 
 
 def save_head(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
-    """Write the head graph: hidden states [n, width] and targets [n] → log p of everything and of the targets."""
+    """Write the head graph: hidden states [n, width] and targets [n] → log p of the targets.
+
+    Beside it the logits and their normaliser [n, 1]: log p of everything is their difference.
+    """
     arch = checkpoint.architecture
     g = GraphBuilder(path, kernel)
     name = "output.weight" if "output.weight" in checkpoint else "token_embd.weight"
     logits = g.linear("hidden", checkpoint.matrix(name))
-    g.nodes.append(helper.make_node("LogSoftmax", [logits], ["logprobs"], axis=-1))
-    chosen = g.op("GatherElements", "logprobs", g.op("Unsqueeze", "targets", g.constant([1])), axis=1)
-    g.nodes.append(helper.make_node("Squeeze", [chosen, g.constant([1])], ["chosen"]))
+    normaliser = log_sum_exp(g, logits, arch.vocabulary)
+    of_targets = g.op("GatherElements", logits, g.op("Unsqueeze", "targets", g.constant([1])), axis=1)
+    chosen = g.op("Squeeze", g.op("Sub", of_targets, normaliser), g.constant([1]))
+    for found, output in ((logits, "logits"), (normaliser, "normaliser"), (chosen, "chosen")):
+        g.nodes.append(helper.make_node("Identity", [found], [output]))
     inputs = [
         helper.make_tensor_value_info("hidden", TensorProto.FLOAT, ["n", arch.width]),
         helper.make_tensor_value_info("targets", TensorProto.INT64, ["n"]),
     ]
     outputs = [
-        helper.make_tensor_value_info("logprobs", TensorProto.FLOAT, ["n", arch.vocabulary]),
+        helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", arch.vocabulary]),
+        helper.make_tensor_value_info("normaliser", TensorProto.FLOAT, ["n", 1]),
         helper.make_tensor_value_info("chosen", TensorProto.FLOAT, ["n"]),
     ]
     g.save(inputs, outputs)
+
+
+def log_sum_exp(g: GraphBuilder, logits: str, vocabulary: int) -> str:
+    """Log of the sum of exponentials of each row [n, vocabulary] → [n, 1], block by block.
+
+    LogSoftmax over a whole row adds tens of thousands of float32 numbers one after the other, in 4 to 16 partial sums
+    by processor. What is small beside a sum is lost from it, so every log-probability came out too high, on arm64 most.
+    """
+    missing = -vocabulary % VOCABULARY_BLOCK
+    if missing:
+        logits = g.op("Pad", logits, g.constant([0, 0, 0, missing]), g.constant(NO_LOGIT, np.float32))
+    blocks = g.reshape(logits, 0, -1, VOCABULARY_BLOCK)
+    within = g.op("LogSoftmax", blocks, axis=-1)
+    first = [g.op("Slice", x, g.constant([0]), g.constant([1]), g.constant([-1])) for x in (blocks, within)]
+    of_blocks = g.op("Squeeze", g.op("Sub", *first), g.constant([-1]))
+    top = g.op("ReduceMax", of_blocks, g.constant([1]), keepdims=1)
+    total = g.op("ReduceSum", g.op("Exp", g.op("Sub", of_blocks, top)), g.constant([1]), keepdims=1)
+    return g.op("Add", top, g.op("Log", total))
 
 
 def _rotation(g: GraphBuilder, checkpoint: Checkpoint, *, local: bool) -> tuple[str, str]:

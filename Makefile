@@ -1,4 +1,4 @@
-# Two commands: `make demo` and `make test`. Both set everything up in .venv first.
+# `make demo` shows it, `make check` is for every save, `make test` is everything. All set up .venv first.
 # `make test WITH=transformers` adds torch and its tests.
 
 PYTHON ?= python3
@@ -7,13 +7,24 @@ WITH ?=
 PIP = $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test lint format docs browser install install-dev clean
+PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
+# What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
+QUICK = not (embedded or browser or command or transformers or recorded or slow)
+
+.PHONY: demo check test coverage lint format docs browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
 
+check: lint
+	$(PYTEST) --hypothesis-profile=check -m "$(QUICK)" tests
+
 test: install-dev browser lint
-	$(VENV)/bin/python -m pytest -n $(WORKERS) tests
+	$(PYTEST) tests
+
+# The share of lines that the quick tests run; pyproject.toml has the limit.
+coverage: install-dev
+	$(PYTEST) --hypothesis-profile=check -m "$(QUICK)" --cov --cov-report=term:skip-covered tests
 
 # Report and viewer are tested in Chromium. Where it is not there and cannot be installed, those tests are skipped.
 browser:
@@ -29,6 +40,7 @@ lint: install-dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
+	$(VENV)/bin/mypy tests/typing/public_api.py
 	$(VENV)/bin/lint-imports --no-logo
 
 format: install-dev

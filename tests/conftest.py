@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
+import importlib.util
 import ipaddress
 import json
 import math
@@ -13,11 +13,10 @@ import socket
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio
-import hypothesis
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
 
 from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
@@ -27,11 +26,35 @@ from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 
-hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
-hypothesis.settings.load_profile("goldless")
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, Page
+
+# pytest and goldless alone run most tests; what else is here is used
+if importlib.util.find_spec("hypothesis"):
+    import hypothesis
+
+    hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
+    hypothesis.settings.register_profile("check", deadline=None, print_blob=True, max_examples=10)
+    hypothesis.settings.load_profile("goldless")
 
 SHARED_MODELS = models_folder()
 """Where models lie outside of the tests: they are fetched and converted once for all of them."""
+
+
+MARKED_BY_FIXTURE = {"browser": "browser", "command": "goldless", "embedded": "embedded_file", "recorded": "recorded"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    if importlib.util.find_spec("pytest_timeout") is None:
+        parser.addini("timeout", "for pytest-timeout, which is not installed")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What a test needs is known by its fixtures; markers that say so are set here, once for all."""
+    needs = getattr(item, "fixturenames", ())
+    for marker, fixture in MARKED_BY_FIXTURE.items():
+        if fixture in needs:
+            item.add_marker(marker)
 
 
 @pytest.fixture
@@ -95,6 +118,8 @@ def _is_here(host: object) -> bool:
 @pytest.fixture(scope="session")
 def embedded_file() -> Path:
     """The embedded model's file, fetched and converted where that was not done yet; skips where it cannot be had."""
+    import fcntl  # noqa: PLC0415 - Windows has none
+
     SHARED_MODELS.mkdir(parents=True, exist_ok=True)
     with pytest.MonkeyPatch.context() as patch, (SHARED_MODELS / ".tests.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # another worker may be fetching it
@@ -161,7 +186,8 @@ def browser() -> Iterator[Browser]:
         if os.environ.get("CI"):
             pytest.fail(f"{why}; with CI set this is a failure")
         pytest.skip(why)
-    with sync_playwright() as playwright:
+    library = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install playwright")
+    with library.sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=path, args=BROWSER_FLAGS)
         yield opened
         opened.close()

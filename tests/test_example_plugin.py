@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 PLUGIN = Path(__file__).parents[1] / "docs" / "examples" / "plugin"
-pytestmark = pytest.mark.skipif(not PLUGIN.exists(), reason="installed without the docs")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not PLUGIN.exists(), reason="installed without the docs")]
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import sys
 import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -46,7 +47,8 @@ async def listening_application(
 async def serve_until_told(listening: AbstractAsyncContextManager[str], ready: Callable[[str], None]) -> None:
     """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address."""
     async with listening as url:
-        if threading.current_thread() is not threading.main_thread():  # signals arrive in the main thread only
+        # signals arrive in the main thread only; on Windows Ctrl-C cancels instead
+        if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
             ready(url)
             await anyio.sleep_forever()
         with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:

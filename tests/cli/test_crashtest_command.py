@@ -98,6 +98,7 @@ def test_a_command_that_counts_characters_fails_elongation(goldless, tmp_path):
     assert "fail" in ended.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "message"),
     [

@@ -306,6 +306,7 @@ def test_numbers_of_invented_papers_are_said_to_be_wherever_they_are_shown(goldl
         assert "DEMONSTRATION, NOT A RESULT" in ended.out, command
 
 
+@pytest.mark.slow
 def test_table_3_comes_out_of_the_published_tables(goldless):
     ended = goldless("gre", "correlate", "published:70b", "--benchmarks", "published", "--format", "csv")
     assert ended.code == 0, ended.err

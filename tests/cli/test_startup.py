@@ -9,6 +9,8 @@ import pytest
 
 from goldless.cli.main import VERBS
 
+pytestmark = pytest.mark.slow
+
 HEAVY = (
     *("polars", "numpy", "scipy", "pyarrow", "onnxruntime", "onnx", "aiohttp", "nltk", "narwhals", "sacrebleu"),
     *("rouge_score", "tokenizers", "jinja2", "genai_prices", "gguf", "evalica", "torch", "transformers", "pandas"),

@@ -15,7 +15,7 @@ EMBEDDED = "compare_three_models.md"
 OTHER_PROCESSORS = 0.02
 """Share by which the embedded model's numbers may differ: its sums are not the same to the bit everywhere."""
 
-pytestmark = pytest.mark.skipif(not COOKBOOK.exists(), reason="installed without the docs")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(not COOKBOOK.exists(), reason="installed without the docs")]
 
 
 def kitchen(folder: Path) -> Path:

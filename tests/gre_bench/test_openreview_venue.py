@@ -27,6 +27,8 @@ from goldless.gre_bench.openreview_venue import OpenReviewVenue
 from goldless.gre_bench.papers import LeftOut, Paper, PaperSource
 from goldless.gre_bench.polite_session import Patience, UnansweredError
 
+pytestmark = pytest.mark.slow
+
 VENUE = "Loopback.cc/2023/Conference"
 BRISK = Patience(attempts=3, timeout_seconds=20.0, wait_initial_seconds=0.01, wait_jitter_seconds=0.01)
 

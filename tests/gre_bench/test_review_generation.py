@@ -393,6 +393,7 @@ async def test_a_paper_that_was_corrected_is_asked_about_again_and_the_others_ar
     assert f"{PAPERS['p1']} And more." in contents
 
 
+@pytest.mark.slow
 async def test_of_a_model_that_is_away_only_what_was_open_stays_open(folder, generate):
     """Of three papers one is too long, which is known, and one was not answered."""
     path = folder({"p1": "short", "p2": "long " * 20_000, "p3": "busy"})

@@ -19,7 +19,7 @@ from goldless.jury.server import Limits, serve, token_from
 from goldless.models.interface import ChatReply, Usage
 from goldless.models.scripted import ScriptedModel
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 # --- verdicts --------------------------------------------------------------------------------------------------
 

@@ -534,7 +534,9 @@ NOT_OF_TEXT = {"shuffled-task", "prompt-copy", "near-copy"}
 @pytest.mark.parametrize(
     "name", [n for n in (*MODEL_FREE, "deletion[paper]", "elongation[peer-review]") if n not in NOT_OF_TEXT]
 )
-@pytest.mark.parametrize("what", HOSTILE)
+@pytest.mark.parametrize(
+    "what", [pytest.param(what, marks=[pytest.mark.slow] if "megabyte" in what else []) for what in HOSTILE]
+)
 def test_no_text_breaks_a_perturbation(name, what):
     text = HOSTILE[what]
     made = perturb_text(text, find_perturbation(name))

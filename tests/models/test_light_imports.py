@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 HEAVY = {"aiohttp", "genai_prices", "gguf", "onnx", "onnxruntime", "tokenizers", "torch", "transformers"}
 NAMED = "from goldless.models.catalogue import forms, is_server, open_model; forms(); is_server('openai:m')"
 

@@ -237,6 +237,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(name=st.sampled_from(list(RESULTS)), data=st.data())
 def test_no_change_to_a_document_breaks_the_report(name, data, tmp_path_factory):

@@ -18,6 +18,8 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
 
 from loopback import Behaviour, LoopbackServer, chat_reply
 
+pytestmark = pytest.mark.slow
+
 LN4 = math.log(4)
 TASKS = 40
 ROWS = [

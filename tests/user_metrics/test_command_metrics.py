@@ -19,6 +19,8 @@ from goldless.user_metrics.catalogue import find_user_metric
 from goldless.user_metrics.child_process import watchdog
 from goldless.user_metrics.commands import most_output
 
+pytestmark = pytest.mark.slow
+
 READ = "import json, sys\nrows = [json.loads(line) for line in sys.stdin]\n"
 
 

@@ -20,7 +20,7 @@ from goldless.studies import study_from_frame
 from goldless.viewer.library import Library
 from goldless.viewer.server import listening
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 TEXTS = {"t1": {"ann": "zarn bluk", "bob": "zarn mipo"}, "t2": {"ann": "vond rask", "bob": "rask ebbo"}}
 

@@ -22,6 +22,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, Literal
 
+from goldless.errors import PrerequisiteError
+
 WATCHDOG = """
 import os, signal, sys
 group = sys.stdin.buffer.read()
@@ -64,6 +66,11 @@ def run_child(
     stop: threading.Event,
 ) -> Finished:
     """Run the command on the lines; stops early if ``stop`` is set or the output exceeds ``most_output`` bytes."""
+    if sys.platform == "win32":
+        raise PrerequisiteError(
+            "a metric that is another program needs process groups, which Windows does not have. Use WSL, or a "
+            "python: metric"
+        )
     with watchdog() as watching:
         child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell
             words,

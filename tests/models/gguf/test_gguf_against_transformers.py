@@ -19,7 +19,7 @@ pytestmark = [
 ]
 
 TOLERANCE_NATS = 5e-4
-"""Of sums up to 200 nats. Both compute in float32, each in an order of its own; measured differences were below 2e-4."""
+"""Of sums up to 200 nats: both compute in float32, each in an order of its own. Differences were below 2e-4."""
 TEXTS = (
     "The paper proposes a sampler; experiments on 3 datasets (2,048 samples) show gains.\n\nIt's well-written.",
     "Brot wird im Kühlschrank schneller altbacken — weil Stärke rekristallisiert. 12345  67",

@@ -19,6 +19,8 @@ from goldless.models.gguf.graph import GraphBuilder, log_sum_exp
 from goldless.models.gguf.model import GgufModel, build_model
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
 
+pytestmark = pytest.mark.slow
+
 SHAPES = {
     "llama": {},
     "qwen2": {"base": 1_000_000.0},

@@ -1,0 +1,213 @@
+"""Laws that every metric of the catalogue obeys, with models whose answers depend on the texts alone."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from tokenizers import Tokenizer, models, pre_tokenizers
+
+import goldless
+from goldless.metrics.catalogue import BASELINES, EMBEDDED, OURS, find_metric
+from goldless.metrics.embedding_similarity import SentenceSimilarity
+from goldless.models.scripted import ScriptedModel
+from goldless.models.sentence_embedding import SentenceEmbedder
+from goldless.records import CallFailure
+
+NAMES_OF = {
+    "gem-s": ("gem-s[abstract]",),
+    "judge": ("judge[words]",),
+    "judge-first": ("judge-first[words]",),
+    "tvd-mi": ("tvd-mi", "tvd-mi[given]", "tvd-mi[about]"),
+    "rouge-l": ("rouge-l", "rouge-l[reference]"),
+}
+"""Metrics whose name takes something in brackets; of the others the name is all. tvd-mi[labels] ranks raters."""
+METRICS = [name for base in OURS for name in NAMES_OF.get(base, (base,))]
+
+Texts = Mapping[str, Mapping[str, str]]
+TEXTS: Texts = {
+    "t1": {"ann": "the zarn bluk mipo tolu", "bob": "the zarn bluk mipo", "cy": "a quex zarn"},
+    "t2": {"ann": "vond rask ebbo the", "bob": "rask vond ebbo hoft", "cy": "a quex hoft"},
+    "t3": {"ann": "lirp hoft gam the", "bob": "the lirp hoft", "cy": "hoft a quex"},
+    "t4": {"ann": "sorn palu tavi", "bob": "sorn palu the quex", "cy": "quex"},
+}
+
+
+# --- models that know nothing but the texts ----------------------------------------------------------------------
+
+
+def words(text: str) -> list[str]:
+    return re.findall(r"\w+", text)
+
+
+def likelihood(context: str, target: str) -> list[float]:
+    known = set(words(context))
+    return [-0.5 if word in known else -2.0 - len(word) / 10 for word in words(target)]
+
+
+def refusing(secret: str | None, answer: Callable[..., object]) -> Callable[..., object]:
+    """The answer, or a refusal where the secret text is part of the question."""
+
+    def reply(*question):
+        said = "\n".join(q if isinstance(q, str) else "\n".join(m.content for m in q.messages) for q in question)
+        return CallFailure("refused", "no") if secret and secret in said else answer(*question)
+
+    return reply
+
+
+def share_a_word(request) -> str:
+    found = re.findall(r"^(#{12,})\n(.*?)\n\1$", request.messages[1].content, flags=re.DOTALL | re.MULTILINE)
+    first, second = (set(words(text)) - {"the", "a"} for _, text in found)
+    return "Yes" if first & second else "No"
+
+
+class LetterCounts:
+    """Embeds a text as how often it has each letter."""
+
+    limit = 64
+
+    def __init__(self) -> None:
+        self.tokenizer = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+        self.tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+
+    def encode(self, texts):
+        counts = np.array([[text.count(c) for c in "abcdefghijklmnopqrstuvwxyz"] for text in texts], dtype=np.float32)
+        return counts / np.linalg.norm(counts, axis=1, keepdims=True)
+
+
+@pytest.fixture(autouse=True)
+def _embedder(monkeypatch):
+    made = SentenceEmbedder(LetterCounts, name="letters", settings={"model": "letters"})
+    letters = {name: partial(SentenceSimilarity, name, measure, lambda: made) for name, measure in EMBEDDED.items()}
+    monkeypatch.setattr("goldless.metrics.catalogue.BASELINES", {**BASELINES, **letters})
+
+
+# --- studies and results -----------------------------------------------------------------------------------------
+
+
+def write(folder: Path, texts: Texts) -> Path:
+    """A study with references, synopses and recorded comparisons, in the order of the texts."""
+    folder.mkdir(parents=True)
+    common = [
+        {"task": t, "prompt": f"Say {t}.", "reference": f"{TEXTS[t]['bob']} indeed", "synopsis_abstract": f"quex {t}"}
+        for t in texts
+    ]
+    given = [(t, agent, text) for t, by in texts.items() for agent, text in by.items()]
+    wins = [
+        # the longer response wins by its share of the letters, and the first place counts a little more
+        {"task": t, "first": a, "second": b, "first_wins": min(1.0, len(x) / (len(x) + len(y)) + 0.05)}
+        for t, by in texts.items()
+        for a, x in by.items()
+        for b, y in by.items()
+        if a != b
+    ]
+    tables = {
+        "tasks": common,
+        "responses": [dict(zip(("task", "agent", "text"), row, strict=True)) for row in given],
+        "judge_words": wins,
+    }
+    for name, rows in tables.items():
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def evaluated(tmp_path: Path, metric: str, texts: Texts = TEXTS, secret: str | None = None, **options):
+    """The result of one metric."""
+    folder = write(tmp_path / f"study{len(list(tmp_path.iterdir()))}", texts)
+    needs = find_metric(metric).needs
+    asked = {}
+    if needs.logprobs:
+        asked["scorer"] = ScriptedModel(logprobs=refusing(secret, likelihood), name="scorer")
+        if needs.logprobs.text != "responses":
+            plain = refusing(secret, lambda request: request.messages[-1].content.replace("the ", ""))
+            asked["rewriter"] = ScriptedModel(answers=plain, name="rewriter")
+    if needs.verdicts:
+        critic = ScriptedModel(answers=refusing(secret, share_a_word), name="critic")
+        # all the shuffles there are, so that none is drawn
+        asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}
+    return goldless.evaluate(folder, metrics=metric, resamples=100, journal=folder / ".journal", **asked, **options)
+
+
+def responses(result) -> dict[tuple[str, str], float | None]:
+    frame: pl.DataFrame = result.to_polars()
+    return {(row["task"], row["agent"]): row["score"] for row in frame.iter_rows(named=True)}
+
+
+def approximately(expected: Mapping) -> dict:
+    return {key: value if value is None else pytest.approx(value, abs=1e-9) for key, value in expected.items()}
+
+
+# --- the laws ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_response_has_a_score_and_agents_differ(tmp_path, metric):
+    """Else the laws below would be true of nothing."""
+    found = responses(evaluated(tmp_path, metric))
+    assert set(found) == {(task, agent) for task, by in TEXTS.items() for agent in by}
+    assert len({round(value, 6) for value in found.values()}) > 1
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_permuting_agents_permutes_scores(tmp_path, metric):
+    new = {"ann": "cy", "bob": "ann", "cy": "bob"}
+    turned = {task: {new[agent]: by[agent] for agent in reversed(by)} for task, by in TEXTS.items()}
+    before, after = responses(evaluated(tmp_path, metric)), responses(evaluated(tmp_path, metric, turned))
+    assert after == approximately({(task, new[agent]): score for (task, agent), score in before.items()})
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_permuting_tasks_changes_nothing(tmp_path, metric):
+    first, second = evaluated(tmp_path, metric), evaluated(tmp_path, metric, dict(reversed(TEXTS.items())))
+    assert responses(second) == approximately(responses(first))
+    boards = [{row.agent: row.score for row in result.leaderboard().rows} for result in (first, second)]
+    assert boards[1] == approximately(boards[0])
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_copy_scores_as_its_original_against_the_same_peers(tmp_path, metric):
+    copied = {task: {**by, "zoe": by["ann"]} for task, by in TEXTS.items()}
+    found = responses(evaluated(tmp_path, metric, copied, peers=["bob", "cy"]))
+    alone = responses(evaluated(tmp_path, metric, peers=["bob", "cy"]))
+    for task in TEXTS:
+        assert found[task, "zoe"] == pytest.approx(found[task, "ann"], abs=1e-9)
+        assert found[task, "ann"] == pytest.approx(alone[task, "ann"], abs=1e-9)
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_response_that_is_not_there_has_no_score_and_its_agent_is_averaged_over_the_others(tmp_path, metric):
+    less = {task: {a: x for a, x in by.items() if (task, a) != ("t1", "ann")} for task, by in TEXTS.items()}
+    result = evaluated(tmp_path, metric, less)
+    found = responses(result)
+    assert found.get(("t1", "ann")) is None
+    (row,) = [row for row in result.leaderboard().rows if row.agent == "ann"]
+    others = [found[task, "ann"] for task in ("t2", "t3", "t4")]
+    assert row.n == 3
+    assert row.score == pytest.approx(sum(others) / 3)
+
+
+@pytest.mark.parametrize("metric", [name for name in METRICS if find_metric(name).needs.model])
+def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(tmp_path, metric):
+    result = evaluated(tmp_path, metric, secret="sorn palu")  # part of what ann and bob say to t4, and of no other text
+    found = responses(result)
+    assert found["t4", "ann"] is None
+    assert found["t4", "bob"] is None
+    for row in result.leaderboard().rows:
+        scored = [score for (_, agent), score in found.items() if agent == row.agent and score is not None]
+        assert row.n == len(scored)
+        assert row.missing > 0
+        assert row.score == pytest.approx(sum(scored) / len(scored))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_the_unit_is_declared_and_is_that_of_every_leaderboard(tmp_path, metric):
+    unit = find_metric(metric).unit
+    assert unit.strip()
+    fewer = {task: by for task, by in TEXTS.items() if task != "t4"}
+    assert evaluated(tmp_path, metric, fewer).leaderboard().unit == unit

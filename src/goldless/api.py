@@ -60,7 +60,7 @@ class Scoring(Arguments, total=False):
     synopsis_writer: Model | None
     template: str | Sequence[str]
     peers: str | Sequence[str] | None
-    panel: int | None
+    peer_sample: int | None
     control_tasks: int
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None

@@ -155,7 +155,7 @@ def test_a_model_that_gives_no_log_probabilities(refuses, study_file, script_fil
 
 
 def test_pulling_a_model_that_cannot_be_pulled(refuses):
-    assert "only 'embedded' can be pulled" in refuses("models", "pull", "gpt-4o")
+    assert "MODEL must be embedded, got 'gpt-4o'" in refuses("models", "pull", "gpt-4o")
 
 
 # --- money: nothing may be sent, so there is nothing to reach -------------------------------------------------------

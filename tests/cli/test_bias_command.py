@@ -36,7 +36,7 @@ def study(tmp_path):
 
 
 def test_the_tables_show_position_length_and_family_with_intervals_and_what_is_not_measured(goldless, study):
-    ended = goldless("bias", study, "--recorded", "--resamples", "200")
+    ended = goldless("bias", study, "--recorded", "--resamples", "200", "-v")
     assert ended.code == 0, ended.err
     for words in (
         "Position: flips when the order is swapped",

@@ -60,7 +60,7 @@ def test_a_study_is_scored_with_each_scorer_that_is_named(goldless, study_file, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "name at least two scorers"),
+        ((), "needs two scorers"),
         (("--scorer", "embedded"), "at least two"),
         (("other", "--scorer", "embedded", "--scorer", "gguf:x"), "one study"),
         (("other",), "no run folder"),

@@ -155,7 +155,7 @@ def test_csv_and_markdown_hold_every_table(goldless, recorded):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--recorded", "--ask", "--reviewers", "x"), "one of the two"),
+        (("--recorded", "--ask", "--reviewers", "x"), "--recorded and --ask exclude each other"),
         (("--ask",), "--reviewers"),
         (("--tasks", "0"), "at least 1"),
         (("--reviewers", "far=embedded", "--reviewer-price", "far=cheap"), "NAME=USD"),

@@ -58,7 +58,7 @@ def test_json_is_one_object_on_standard_output(goldless, pair):
 def test_without_colour_the_sentences_have_their_numbers_in_80_columns(goldless, pair):
     ended = goldless(*pair())
     assert ended.code == 0
-    assert f"t1: the response of ann tells {3 * LN4:+.2f} nats about that of bob" in ended.out
+    assert f"t1: the response of ann gives {3 * LN4:+.2f} nats about that of bob" in ended.out
     lines = ended.out.splitlines()
     for start, value, text in [
         ("P1", 2 * LN4, "zarn mipo."),
@@ -129,7 +129,7 @@ def test_the_sentences_are_a_table_in_every_other_format(goldless, pair):
     assert rows[3]["helps"] == "P1"
     (table,) = read_latex(goldless(*asked, "--format", "latex").out)
     assert [line[1] for line in table.rows[1:]] == [f"{float(row['nats']):+.2f}" for row in rows]
-    assert f"tells {3 * LN4:+.2f} nats about that of bob" in table.caption
+    assert f"gives {3 * LN4:+.2f} nats about that of bob" in table.caption
     shown = goldless(*asked, "--format", "markdown").out
     assert f"| candidate | ann | C2 | {LN4:+.2f} | P1 | {LN4:+.2f} | mipo hoft. |" in shown
 

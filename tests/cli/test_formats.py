@@ -151,7 +151,7 @@ def test_a_format_that_there_is_not_is_refused_with_those_there_are(goldless, co
     assert ended.code == 2
     assert ended.out == ""
     said = re.sub(r"[│\s]+", " ", ended.err)
-    assert "'html' is not one of 'rich', 'markdown', 'csv', 'json', 'latex'" in said
+    assert "--format must be one of rich, markdown, csv, json, latex, got 'html'" in said
 
 
 def test_the_leaderboard_has_the_same_numbers_in_latex_and_csv(goldless, command):

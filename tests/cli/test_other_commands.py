@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import warnings
 
 import pytest
@@ -111,15 +112,22 @@ def test_doctor_takes_nothing_from_the_journal(goldless, scorer_file, monkeypatc
     assert len(asked) == 2 * first > 0
 
 
-def test_a_run_that_nobody_watches_says_a_line_now_and_then(capsys):
-    times = iter([0.0, 1.0, 29.0, 31.0, 45.0, 61.0])
+def test_a_line_on_the_progress_has_stage_counts_rate_and_cost():
+    times = iter([0.0, 5.0, 10.0, 41.0])
     bars = ProgressBars(clock=lambda: next(times))
-    for done in (0, 28, 30, 44, 60):
-        bars(Progress("scoring", done, 100, 10 * done, None))
-    assert capsys.readouterr().err.splitlines() == [
-        "scoring: 30 of 100, 1.0/s 10 tok/s, price unknown",
-        "scoring: 60 of 100, 1.0/s 10 tok/s, price unknown",
-    ]
+    assert bars.line() == "preparing for 5 seconds"
+    bars(Progress("scoring", 31, 1000, 310, None))
+    assert bars.line() == "scoring: 31 of 1,000, 1.0/s 10 tok/s, price unknown"
+
+
+def test_where_there_is_no_terminal_lines_come_even_while_a_batch_is_running(monkeypatch, capsys):
+    monkeypatch.setattr("goldless.cli.console.LINE_SECONDS", 0.01)
+    said = threading.Event()
+    monkeypatch.setattr("goldless.cli.console.say", lambda line: said.set() if line.startswith("scoring: 0") else None)
+    with ProgressBars() as bars:
+        bars(Progress("scoring", 0, 10, 0, 0.0))
+        assert said.wait(30)
+    assert capsys.readouterr().err == ""
 
 
 def test_a_warning_that_comes_again_is_shown_once(capsys):

@@ -61,7 +61,7 @@ def test_json_has_reviewers_panel_and_ranking_under_the_stated_names(goldless, s
 def test_nobody_passing_has_an_exit_code_of_its_own(goldless, study_file, scripted):
     ended = goldless("review", study_file(TEXTS), "--reviewers", scripted("lazy"), "--exam", "consistency")
     assert ended.code == 4
-    assert "nobody may vote" in ended.err
+    assert "no reviewer passed" in ended.err
     assert "Exam report" in ended.out
 
 
@@ -151,7 +151,7 @@ def test_a_licence_that_cannot_tell_how_to_reach_its_model_asks_for_that(goldles
     (licence,) = (tmp_path / "l").glob("*.json")
     ended = goldless("serve-jury", licence)
     assert ended.code == 2
-    assert "give LICENCE=SPEC" in ended.err
+    assert "Try FILE.json=gguf:PATH" in ended.err
 
 
 def test_a_licence_that_is_not_there_is_named(goldless, tmp_path):

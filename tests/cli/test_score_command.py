@@ -36,19 +36,22 @@ def script(toy_scorer, study_file, script_file, tmp_path) -> str:
     return f"scripted:{script_file(rows)}"
 
 
-def test_the_table_comes_on_standard_output_in_80_columns_with_the_signature(goldless, study_file, script):
-    ended = goldless("score", study_file(), "--scorer", script)
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_table_comes_on_standard_output_in_80_columns_verbose_with_the_signature(
+    goldless, study_file, script, verbose
+):
+    ended = goldless("score", study_file(), "--scorer", script, *["-v"] * verbose)
     assert ended.code == 0
     lines = ended.out.splitlines()
     for rank, (agent, score) in enumerate(EXPECTED, 1):
         assert any(re.match(rf"\s*{rank}\s+{agent}\s+{score:.2f}\s", line) for line in lines), ended.out
-    (signature,) = [line for line in lines if line.startswith("gem-raw|scorer:scripted:")]
-    assert signature.endswith(f"|goldless:{library.__version__}")
-    assert max(len(line) for line in lines if line != signature) <= 80
+    signatures = [line for line in lines if line.startswith("gem-raw|scorer:scripted:")]
+    assert [line.endswith(f"|goldless:{library.__version__}") for line in signatures] == [True] * verbose
+    assert max(len(line) for line in lines if line not in signatures) <= 80
 
 
 def test_what_it_cost_and_the_noise_are_told_on_standard_error(goldless, study_file, script):
-    first = goldless("score", study_file(), "--scorer", script)
+    first = goldless("score", study_file(), "--scorer", script, "-v")
     # 27 questions, but "quex" alone is asked about in t1 and in t2
     assert re.search(r"26 calls now \(1,\d\d\d tokens, 0.0000 USD\), 1 from the journal", first.err)
     assert "numeric noise of a sum: 0.0e+00 nats" in first.err
@@ -89,7 +92,7 @@ def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, sc
 
 def test_options_reach_the_signature(goldless, study_file, script):
     arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
-    out = goldless("score", study_file(), "--scorer", script, *arguments).out
+    out = goldless("score", study_file(), "--scorer", script, *arguments, "-v").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
@@ -114,7 +117,7 @@ def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_com
         patch.setattr(ScriptedModel, "_score_one", lambda s, c, t: down if t == "lirp" else answer(s, c, t))
         first = goldless("score", study_file(), "--scorer", script, "--json")
     assert first.code == 3
-    assert "incomplete: 24 of 27; run the same command again to go on" in first.err
+    assert "incomplete: 24 of 27. Run the same command again to resume" in first.err
     assert "missing: 3 of 27 (3 server_error)" in first.err
     assert json.loads(first.out)["complete"] is False
     second = goldless("score", study_file(), "--scorer", script, "--json")
@@ -126,7 +129,7 @@ def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_com
 def test_tasks_without_peers_are_named(goldless, study_file, three_agents, script):
     ended = goldless("score", study_file({**three_agents, "t4": {"ann": "solo"}}), "--scorer", script)
     assert ended.code == 0
-    assert "1 task answered by fewer than two agents, not scored: t4" in ended.err
+    assert "1 task with fewer than two responses, not scored: t4" in ended.err
 
 
 def test_a_scorer_that_cannot_be_trusted_ends_with_1(goldless, study_file, script_file):
@@ -220,7 +223,7 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
         out, err = _interrupted(process)
     assert process.returncode == 130
     assert out == ""
-    assert err.strip() == "interrupted; what was finished is kept, and the same command goes on from there"
+    assert err.strip() == "interrupted; finished work is kept, and the same command resumes from there"
     kept = Journal(journal)
     assert kept.counts()["calls"] == 26
     kept.close()

@@ -86,7 +86,7 @@ async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
 
 
 async def test_chosen_peers_take_the_square_out(study):
-    report = await find_costs(study, Options(scorer=SERVER, panel=1))
+    report = await find_costs(study, Options(scorer=SERVER, peer_sample=1))
     assert "agents²" not in report.rows[0].growth
 
 

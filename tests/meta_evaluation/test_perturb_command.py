@@ -53,7 +53,7 @@ def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, stud
     assert counted.pop("prompt-copy") == (4, 0, 4)  # the tasks have no prompts
     assert set(counted.values()) == {(4, 4, 0)}
     assert len(library.read_study(tmp_path / "new").agents) == 2 + 2 * len(MODEL_FREE)
-    assert "copies would be held against their own originals" in ended.err
+    assert "copies would be compared with their own originals" in ended.err
 
 
 def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):

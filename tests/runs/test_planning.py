@@ -142,5 +142,5 @@ def test_labels_need_no_model(tmp_path):
 
 
 def test_an_argument_that_evaluate_does_not_take_is_an_error():
-    with pytest.raises(UserError, match=r"'metrix' is none of them. Did you mean 'metrics'"):
+    with pytest.raises(UserError, match=r"unknown argument 'metrix'\. Did you mean 'metrics'"):
         goldless.plan(FRAME, metrix="gem")

@@ -151,11 +151,11 @@ def test_named_peers_bound_what_is_asked(toy_scorer):
 
 
 def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
-    first = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
-    again = evaluate("gem-raw", toy_scorer(), panel=1, seed=3)
+    first = evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=3)
+    again = evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=3)
     assert first.leaderboard().rows == again.leaderboard().rows
     assert first.outcomes["gem-raw"].pairs["peer"].n_unique() == 1
-    drawn = {evaluate("gem-raw", toy_scorer(), panel=1, seed=seed).leaderboard().signature for seed in range(12)}
+    drawn = {evaluate("gem-raw", toy_scorer(), peer_sample=1, seed=seed).leaderboard().signature for seed in range(12)}
     assert len({signature.split("|peers:")[1].split("|")[0] for signature in drawn}) > 1
 
 

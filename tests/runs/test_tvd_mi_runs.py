@@ -148,7 +148,7 @@ def test_agents_that_answered_nothing_take_no_part_in_a_budget_or_a_panel():
     budget = evaluate(study=with_silent, budget_calls=40)
     assert {row.agent for row in budget.leaderboard().rows if row.n} == {"ann", "bob", "null"}
     for seed in range(6):
-        panel = evaluate(study=with_silent, panel=2, seed=seed)
+        panel = evaluate(study=with_silent, peer_sample=2, seed=seed)
         assert not {"ghost", "wraith"} & set(panel.leaderboard().signature.split("|peers:")[1].split("|")[0].split("+"))
 
 

@@ -1,4 +1,4 @@
-"""``goldless agree``: how far metrics say what people say."""
+"""``goldless agree``: how far metrics and reviewers agree with people."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ Measured = Literal["auto", "nominal", "ordinal", "interval"]
     first=("metrics", "reviewers", "scores", "recorded", "out_folder"),
     usual={"metrics": ()},
     helps={
-        "reviewers": "Recorded reviewers, comma-separated, or all: each alone, and their equal vote.",
-        "criterion": "Which label criterion to use; by default each in turn.",
+        "reviewers": "Comma-separated recorded reviewers, or all: each alone, and their equal vote.",
+        "criterion": "Label criterion to use (default: each in turn).",
     },
     out=RESULT_FOLDER,
 )
@@ -33,21 +33,27 @@ def agree(
     scores: Annotated[
         list[Path] | None,
         own(
-            "Scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.", METRICS, "FILE"
+            "File with scores computed elsewhere: metric (optional), task, agent, score. Repeat it for several.",
+            METRICS,
+            "FILE",
         ),
     ] = None,
     scale: Annotated[
         str | None,
-        like("scale", "Of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."),
+        like("scale", "Scale of the reviewers' judgements: pairwise, pairwise-tie, 5-level, 100-level."),
     ] = None,
-    alpha: Annotated[Measured, own("Measurement of Krippendorff's alpha.", LABELS)] = "auto",
+    alpha: Annotated[Measured, own("Level of measurement for Krippendorff's alpha.", LABELS)] = "auto",
     options: Options,
     output: Output,
 ) -> None:
-    """Compare metrics, recorded reviewers or anybody's scores with the study's human labels.
+    """Compare metrics, recorded reviewers or external scores with the study's human labels.
 
     Prints pairwise accuracy and rank correlations with intervals, how far people agree with each other, and which
-    metric agrees more than which. Example: goldless agree study/ --metric gem-raw,rouge-l --scores mine.csv
+    metric agrees more with people than which other.
+
+    Examples:
+      goldless agree sample --metric rouge-l,length
+      goldless agree study/ --metric gem-raw --scores mine.csv --out runs/first
     """
     from goldless.meta_evaluation.agreement import agree as agree_with_people
     from goldless.studies import as_study
@@ -71,7 +77,7 @@ def agree(
 
 
 def _tell(found: Agreement, output: Output) -> None:
-    """Say the rest on standard error; exit with 3 where metrics are incomplete, with 1 where nothing could be held."""
+    """Report the rest on standard error; exit with 3 where metrics are incomplete, with 1 without a comparison."""
     for one in found.criteria:
         where = "" if one.criterion is None else f"{one.criterion}: "
         for note in [*one.notes, *([one.ceiling.note] if one.ceiling.note else [])]:
@@ -86,4 +92,4 @@ def _tell(found: Agreement, output: Output) -> None:
         for number in (judge.accuracy.accuracy, *(c.value for c in judge.correlations))
     ]
     if all(number is None for number in numbers):
-        end(NOTHING, "no label and no score are for the same responses")
+        end(NOTHING, "no response has both a label and a score")

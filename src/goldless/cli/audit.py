@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 def audit(study: StudyArgument, *, output: Output) -> None:
     """Look for shared texts, copied prompts, colluding agents and metrics that contradict each other.
 
-    Asks no model. Of a folder that goldless score --out wrote, the scores are audited too, with the peer graph.
+    Calls no model. In a folder written by goldless score --out, the scores are audited too, with the peer graph.
 
-    Example: goldless audit runs/first
+    Examples:
+      goldless audit answers.csv
+      goldless audit runs/first
     """
     from goldless.audit.texts import text_findings
     from goldless.studies import as_study

@@ -24,9 +24,9 @@ JUDGED = ("reviewers", "scale", "task_description", "families", "convention", "c
     first=("reviewers", "metrics", "favours", "recorded", "out_folder"),
     usual={"metrics": ()},
     helps={
-        "reviewers": "By commas or repeated: names whose judgements the study carries, or chat models to ask, SPEC or "
-        "NAME=SPEC; by default all the study carries.",
-        "families": "Family of an agent or reviewer, before that of the agents table; by default its own name.",
+        "reviewers": "Comma-separated recorded reviewers, or chat models to call, MODEL or NAME=MODEL (default: all "
+        "recorded ones).",
+        "families": "Model family of an agent or reviewer (default: as in the agents table, else its own name).",
     },
     out=RESULT_FOLDER,
 )
@@ -35,23 +35,30 @@ def bias(
     *,
     weights: Annotated[
         list[str] | None,
-        own("Weights of the panel's vote, which choose who votes; by default all, equally.", REVIEWERS, "NAME=WEIGHT"),
+        own(
+            "Weight of a reviewer in the panel's vote; others do not vote (default: all equal).",
+            REVIEWERS,
+            "NAME=WEIGHT",
+        ),
     ] = None,
     favours: Annotated[
         list[str] | None,
-        own("How often is the first favoured where people tie or prefer the second?", REVIEWERS, "FIRST:SECOND"),
+        own("Two agents: how often is FIRST favoured where people tie or prefer SECOND?", REVIEWERS, "FIRST:SECOND"),
     ] = None,
     orders: Annotated[
         Literal["each", "together"],
-        own("Of --favours: each order of a pair on its own, or one vote on both.", REVIEWERS),
+        own("For --favours: count each order of a pair alone, or one vote on both.", REVIEWERS),
     ] = "each",
     options: Options,
     output: Output,
 ) -> None:
-    """Look for what reviewers and metrics favour besides quality: place, length, markup, their own kind, an agent.
+    """Measure what reviewers and metrics favour besides quality: position, length, markup, their own family, an agent.
 
-    Only what the study has data for is shown; the rest is listed with the reason.
-    Example: goldless bias study/ --recorded --favours chatgpt:ChatGLM2-6B --metric length
+    Only biases that the study has data for are shown; the others are listed with the reason.
+
+    Examples:
+      goldless bias sample --metric rouge-l,length
+      goldless bias study/ --recorded --favours alpha:beta --out runs/first
     """
     from goldless.meta_evaluation.bias import find_bias
     from goldless.studies import as_study
@@ -99,7 +106,7 @@ def _weights(given: tuple[str, ...]) -> dict[str, float] | None:
 
 
 def _tell(report: BiasReport, output: Output) -> None:
-    """Say the rest on standard error; exit with 3 where it is incomplete, with 1 where nothing could be measured."""
+    """Report the rest on standard error; exit with 3 where it is incomplete, with 1 where nothing could be measured."""
     tell_spending(report.spending)
     for note in report.notes:
         say(note, style="yellow")

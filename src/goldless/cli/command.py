@@ -1,4 +1,4 @@
-"""What a verb is made of: arguments of its own, options of runs that it takes by name, and its output."""
+"""How verbs are declared: their own arguments, the run options they take by name, and their output."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from types import UnionType
+from typing import Annotated, Any, get_args, get_origin
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
 from goldless.cli.output import Format, Output
@@ -18,19 +20,67 @@ from goldless.runs.option_forms import declared, defaults, flag_names, taken
 from goldless.runs.options import Options
 
 OUTPUT = "Output"
-RUN_FOLDER = "Write results and evidence into this folder."
-RESULT_FOLDER = "Write the result into this folder; it may hold other results of the study."
+RUN_FOLDER = "Write results and evidence to this folder."
+RESULT_FOLDER = "Write the result to this folder, beside other results of the study."
 
 StudyArgument = Annotated[
-    str, typer.Argument(metavar="STUDY", help="A study folder, or one file with task, agent, text; or sample.")
+    str,
+    typer.Argument(
+        metavar="STUDY", help="A file with columns task, agent and text, a study folder, a run folder, or sample."
+    ),
 ]
+METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
+"""What the help shows for a type, where the option itself does not say it."""
+OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose")
+
+
+class Command(TyperCommand):
+    """A verb; its help shows no types for arguments and for ``--help``."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option that shows the help."""
+        return _untyped(super().get_help_option(ctx))
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help."""
+        for parameter in self.params:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda **_: None  # type: ignore[attr-defined]
+        super().format_help(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """Verbs under one name; the help shows no type for ``--help``."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """The option that shows the help."""
+        return _untyped(super().get_help_option(ctx))
+
+
+def _untyped(option: Any) -> Any:
+    if option is not None:
+        option.metavar = ""
+    return option
+
+
+def verbs_app(help: str, **more: Any) -> typer.Typer:  # noqa: A002
+    """An application of several verbs."""
+    settings: dict[str, Any] = {"cls": Group, "no_args_is_help": True} | more
+    return typer.Typer(
+        help=help,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["--help", "-h"]},
+        **settings,
+    )
 
 
 def own(help: str, panel: str | None = None, flags: str = "", *, default: str = "", **more: Any) -> Any:  # noqa: A002
     """An option of one verb alone.
 
-    ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``, where that is not as the parameter says; ``default``: what the help
-    says of the default where its value does not say it.
+    ``flags``: ``--long -s METAVAR``, where that is not as the parameter says; ``default``: the default as the help
+    shows it, where that is not the value.
     """
     names, metavar = flag_names(flags)
     said = _markup(help) + (f"  [dim]\\[default: {_markup(default)}][/dim]" if default else "")
@@ -39,14 +89,14 @@ def own(help: str, panel: str | None = None, flags: str = "", *, default: str = 
 
 
 def like(name: str, help: str = "", *, default: str = "") -> Any:  # noqa: A002
-    """The option of runs of that name, for a verb whose value of it is no value of a run's option."""
+    """The run option of that name, for a verb that passes its words on in another way."""
     option = declared(Options)[name]
     flags = " ".join((*option.flags, option.metavar or ""))
     return own(help or option.help, option.group, flags, default=default or option.default_text)
 
 
 def _markup(text: str) -> str:
-    """Text for a help in rich's markup, taken literally."""
+    """Text with rich's markup escaped."""
     return re.sub(r"(\[[a-z#/@])", r"\\\1", text)
 
 
@@ -60,10 +110,11 @@ def verb(
 ) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Make a function the command of a verb.
 
-    ``takes``: groups of options of runs, or single ones, which come as the function's ``options``; ``without``: those
-    of the groups that it has no use for; ``usual``: their values where nothing is said; ``helps``: what is said of
-    them here. ``first``: the options that matter, by parameter, which stand before all others. A function with a
-    parameter ``output`` gets ``--format`` and ``--json``, and ``--out`` where ``out`` says what is written there.
+    ``takes``: groups of run options, or single ones, passed as the function's ``options``; ``without``: those it has no
+    use for; ``usual``: defaults of its own; ``helps``: help texts of its own. ``first``: the parameters of the options
+    that matter, shown before all others. A function with a parameter ``output`` gets ``--format``, ``--json`` and
+    ``--verbose``, and ``--out`` where ``out`` says what is written there. The docstring is the help; lines of its last
+    paragraph that start with ``goldless`` are examples.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -74,6 +125,8 @@ def verb(
             if name not in {*parameters, *without} and declared(Options)[name].flags
         ]
         shared = [_parameter(name, (helps or {}).get(name, "")) for name in names]
+        former = {old: name for name in names if (old := declared(Options)[name].old)}
+        shared += [_former(old, name) for old, name in former.items()]
         shown = list(_output_parameters(out)) if "output" in parameters else []
         given_whole = {"options", "output"}
         arranged = _arranged([p for p in parameters.values() if p.name not in given_whole], shared, shown, first)
@@ -82,21 +135,42 @@ def verb(
         def run(**given: Any) -> None:
             if "options" in parameters:
                 words = {name: given.pop(name) for name in names}
+                words |= {name: word for old, name in former.items() if (word := given.pop(old)) is not None}
                 given["options"] = _options(words, usual or {})
             if "output" in parameters:
-                folder, shown_as, json_only = (given.pop(p, None) for p in ("out_folder", "table", "json_only"))
-                given["output"] = Output("json" if json_only else shown_as, folder)
+                folder, shown_as, as_json, verbose = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
+                given["output"] = Output("json" if as_json else shown_as, folder, verbose=bool(verbose))
             command(**given)
 
         run.__signature__ = inspect.Signature(arranged)  # type: ignore[attr-defined]
         run.__annotations__ = {parameter.name: parameter.annotation for parameter in arranged}
+        run.__doc__ = _help_text(command.__doc__ or "")
         return run
 
     return decorate
 
 
+def _help_text(doc: str) -> str:
+    """The docstring with paragraphs as one line each and examples as lines of their own."""
+    *paragraphs, last = inspect.cleandoc(doc).split("\n\n")
+    examples = [line.strip() for line in last.splitlines() if line.strip().startswith("goldless ")]
+    if not examples:
+        paragraphs.append(last)
+    written = [_markup(" ".join(paragraph.split())) for paragraph in paragraphs]
+    if examples:
+        title = "[bold]Examples:[/]" if len(examples) > 1 else "[bold]Example:[/]"
+        written.append("\n".join((title, *(f"[dim]$[/] {_markup(line)}" for line in examples))))
+    return "\n\n".join(written)
+
+
+def _former(old: str, name: str) -> inspect.Parameter:
+    """A former name of a run option, which the help does not show."""
+    option = declared(Options)[name]
+    return _keyword(old, option.form.typed | None, None, typer.Option(f"--{old.replace('_', '-')}", hidden=True))
+
+
 def _parameter(name: str, said: str) -> inspect.Parameter:
-    """An option of runs as a parameter of a command; None where it is not given and its value is no single word."""
+    """A run option as a parameter of a command; None where it is not given and its value is not a single word."""
     default = defaults(Options)[name]
     typed = declared(Options)[name].form.typed
     if not isinstance(default, str | int | float):
@@ -117,9 +191,11 @@ def _options(words: Mapping[str, Any], usual: Mapping[str, Any]) -> Options:
 def _output_parameters(out: str) -> Iterable[inspect.Parameter]:
     if out:
         yield _keyword("out_folder", Path | None, None, own(out, OUTPUT, "--out FOLDER"))
-    yield _keyword("table", Format, "rich", own("How to print tables.", OUTPUT, "--format"))
-    said = "Short for --format json: one object on standard output."
+    yield _keyword("table", Format, "rich", own("Format of the tables on standard output.", OUTPUT, "--format"))
+    said = "Print one JSON object on standard output (same as --format json)."
     yield _keyword("json_only", bool, False, own(said, OUTPUT, "--json"))
+    said = "Also print signatures and numeric details."
+    yield _keyword("verbose", bool, False, own(said, OUTPUT, "--verbose -v"))
 
 
 def _arranged(
@@ -129,7 +205,7 @@ def _arranged(
     first: Sequence[str],
 ) -> list[inspect.Parameter]:
     """Arguments, then the options that matter, then the others."""
-    found = {parameter.name: parameter for parameter in (*own_ones, *shared, *shown)}
+    found = {parameter.name: _with_metavar(parameter) for parameter in (*own_ones, *shared, *shown)}
     arguments = [p for p in found.values() if isinstance(_info(p), ArgumentInfo)]
     return [
         *arguments,
@@ -142,8 +218,20 @@ def _info(parameter: inspect.Parameter) -> Any:
     return get_args(parameter.annotation)[1]
 
 
+def _with_metavar(parameter: inspect.Parameter) -> inspect.Parameter:
+    """The parameter with a word for its value, where it is neither named nor one of several words."""
+    typed, info = get_args(parameter.annotation)[:2]
+    kinds = [kind for kind in get_args(typed) if kind is not type(None)] if isinstance(typed, UnionType) else [typed]
+    kind = get_args(kinds[0])[0] if get_origin(kinds[0]) is list else kinds[0]
+    if info.metavar is not None or kind not in METAVARS:
+        return parameter
+    info = copy.copy(info)
+    info.metavar = METAVARS[kind]
+    return parameter.replace(annotation=Annotated[typed, info])
+
+
 def _before_others(parameter: inspect.Parameter) -> inspect.Parameter:
-    """The parameter outside of all panels, which stand below."""
+    """The parameter outside of all panels."""
     info = copy.copy(_info(parameter))
     info.rich_help_panel = None
     return _keyword(parameter.name, get_args(parameter.annotation)[0], parameter.default, info)

@@ -1,4 +1,4 @@
-"""``goldless consistency``: whether agents come out in the same order under different scorers."""
+"""``goldless consistency``: whether agents are ranked alike under different scorers."""
 
 from __future__ import annotations
 
@@ -29,18 +29,20 @@ if TYPE_CHECKING:
 def consistency(
     paths: Annotated[
         list[str],
-        typer.Argument(metavar="RUN_DIR RUN_DIR … | STUDY", help="Folders of runs of one study; or a study."),
+        typer.Argument(metavar="RUNS… | STUDY", help="Two or more run folders of one study, or a study."),
     ],
     *,
     scorer: Annotated[
-        list[str] | None, like("scorer", "With a study: score it with each of these; name at least two.")
+        list[str] | None, like("scorer", "With a study: scorer to use. Repeat it; at least two are needed.")
     ] = None,
     options: Options,
     output: Output,
 ) -> None:
-    """Print Pearson, Spearman and Kendall's tau-b of agents' scores under two or more scorers, with intervals.
+    """Compare agents' scores under two or more scorers: Pearson, Spearman and Kendall's tau-b, with intervals.
 
-    Example: goldless consistency runs/8b runs/70b, or goldless consistency study/ --scorer embedded --scorer hf:NAME
+    Examples:
+      goldless consistency runs/8b runs/70b
+      goldless consistency answers.csv --scorer embedded --scorer hf:NAME
     """
     source, found = _under_scorers(paths, scorer, options, output) if scorer else _of_runs(paths, options)
     report = found.table()
@@ -63,7 +65,7 @@ def _under_scorers(
     from goldless.studies import as_study
 
     if len(paths) != 1:
-        raise UserError(f"with --scorer one study is scored, and {len(paths)} paths came; name the study alone")
+        raise UserError(f"with --scorer, give one study, got {len(paths)} paths")
     study = as_study(paths[0])
     asked = replace(options, metrics=options.metrics or ("gem-raw",))
     # a specification may hold a comma, so scorers are named one by one
@@ -71,13 +73,13 @@ def _under_scorers(
 
 
 def _of_runs(paths: list[str], options: Options) -> tuple[Study | None, Consistency]:
-    """Runs that are there, and their study where the first holds its texts."""
+    """Existing runs, and their study if the first has its texts."""
     from goldless.meta_evaluation.consistency import compare_scorers
     from goldless.meta_evaluation.score_files import read_run_scores
     from goldless.studies import read_study
 
     if len(paths) == 1 and not (Path(paths[0]) / "response_scores.csv").is_file():
-        raise UserError(f"{paths[0]}: name at least two scorers with --scorer A --scorer B, or two run folders")
+        raise UserError(f"{paths[0]}: one study needs two scorers. Try --scorer A --scorer B, or give two run folders")
     scored = read_run_scores(paths, metrics=tuple(map(str, options.metrics)))
     study = read_study(paths[0]) if any(Path(paths[0]).glob("responses.*")) else None
     return study, compare_scorers(scored, seed=options.seed, resamples=options.resamples, level=options.level)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,13 +22,13 @@ NOTHING = 1
 """A model cannot be used, or nothing could be scored or measured."""
 WRONG_INPUT = 2
 INCOMPLETE = 3
-"""The same command goes on where this one stopped."""
+"""The same command resumes where this one stopped."""
 NOBODY_PASSED = 4
 METRIC_FAILED = 5
 INTERRUPTED = 130
 
-LINE_SECONDS = 30.0
-"""Between two lines on how far a run is, where standard error is no terminal."""
+LINE_SECONDS = 10.0
+"""Between two progress lines of a stage, where standard error is not a terminal."""
 
 
 @cache
@@ -47,20 +48,20 @@ def err() -> Console:
 
 
 def say(message: str, *, style: str = "") -> None:
-    """Print a message of ours on standard error, its text taken literally."""
+    """Print a message on standard error, without markup."""
     printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
     err().print(printable, style=style, soft_wrap=True, markup=False)
 
 
 def end(code: int, message: str, *, style: str = "red") -> NoReturn:
-    """Say why the command ends with a code other than 0, and end it."""
+    """Report why the command ends with a code other than 0, and end it."""
     say(message, style=style)
     raise typer.Exit(code)
 
 
 def incomplete(how_far: str) -> NoReturn:
-    """End a command that the same words take up again."""
-    end(INCOMPLETE, f"incomplete: {how_far}; run the same command again to go on", style="yellow")
+    """End a command that can be resumed by running it again."""
+    end(INCOMPLETE, f"incomplete: {how_far}. Run the same command again to resume", style="yellow")
 
 
 @contextmanager
@@ -80,7 +81,7 @@ def warnings_as_messages() -> Iterator[None]:
 
 
 class ProgressBars:
-    """One bar a stage, with rate, cost so far and time left; where nobody watches, a line now and then."""
+    """A bar per stage, with rate, cost so far and time left; a plain line now and then where there is no terminal."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         from rich import progress
@@ -100,30 +101,49 @@ class ProgressBars:
         )
         self._tasks: dict[str, int] = {}
         self._clock = clock
+        self._start = clock()
         self._began: dict[str, float] = {}
-        self._told = clock()
+        self._last: Progress | None = None
+        self._ended = threading.Event()
 
     def __enter__(self) -> Self:
-        """Nothing is drawn before there is something to show."""
+        """Start the lines; a bar is drawn as soon as there is something to show."""
+        if not err().is_terminal:
+            threading.Thread(target=self._say_lines, name="progress", daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         """Stop drawing."""
+        self._ended.set()
         self._bars.stop()
 
     def __call__(self, progress: Progress) -> None:
-        """Show how far a stage is."""
-        now = self._clock()
-        seconds = now - self._began.setdefault(progress.stage, now)
-        rate = f"{progress.done / seconds:.1f}/s" if seconds > 0.5 else ""
+        """Show the progress of a stage."""
+        self._began.setdefault(progress.stage, self._clock())
+        self._last = progress
+        if err().is_terminal:
+            self._draw(progress, *self._rate_and_cost(progress))
+
+    def line(self) -> str:
+        """The progress so far in one line."""
+        progress = self._last
+        if progress is None:
+            return f"preparing for {self._clock() - self._start:.0f} seconds"
+        done = f"{progress.stage}: {progress.done:,} of {progress.total:,}"
+        return ", ".join(filter(None, (done, *self._rate_and_cost(progress))))
+
+    def _say_lines(self) -> None:
+        # a batch on this machine may take minutes, so lines do not wait for the next one
+        while not self._ended.wait(LINE_SECONDS):
+            say(self.line())
+
+    def _rate_and_cost(self, progress: Progress) -> tuple[str, str]:
+        seconds = self._clock() - self._began[progress.stage]
+        rate = f"{progress.done / seconds:.1f}/s" if seconds > 0.5 and progress.done else ""
         if rate and progress.tokens:
             rate += f" {progress.tokens / seconds:,.0f} tok/s"
         cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
-        if err().is_terminal:
-            self._draw(progress, rate, cost)
-        elif rate and now - self._told >= LINE_SECONDS:
-            self._told = now
-            say(", ".join(filter(None, (f"{progress.stage}: {progress.done} of {progress.total}", rate, cost))))
+        return rate, cost
 
     def _draw(self, progress: Progress, rate: str, cost: str) -> None:
         self._bars.start()

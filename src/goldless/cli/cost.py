@@ -30,46 +30,52 @@ PANELS = "Panels of reviewers"
     first=("metrics", "reviewers", "tasks", "recorded", "out_folder"),
     usual={"metrics": ()},
     helps={
-        "reviewers": "Chat models, by commas or repeated: SPEC or NAME=SPEC; with --recorded names. Their cost is "
-        "planned; with --recorded or --ask all their panels are compared with people's labels.",
-        "recorded": "Compare panels by judgements that the study carries.",
+        "reviewers": "Comma-separated chat models, MODEL or NAME=MODEL; with --recorded, names. Their cost is "
+        "estimated; with --recorded or --ask all their panels are compared with human labels.",
+        "recorded": "Compare panels by judgements recorded in the study.",
     },
     out=RESULT_FOLDER,
 )
 def cost(
     study: StudyArgument,
     *,
-    tasks: Annotated[int, own("What would it cost on so many tasks like these?")] = 10_000,
+    tasks: Annotated[int, own("Also estimate the cost on N tasks like these.")] = 10_000,
     ask: Annotated[
-        bool, own("Ask the reviewers now, as goldless review does, and compare panels.", PANELS, "--ask")
+        bool, own("Call the reviewers now, as goldless review does, and compare panels.", PANELS, "--ask")
     ] = False,
     reviewer_price: Annotated[
         list[str] | None,
-        own("USD per million tokens of a reviewer, or NAME=IN,OUT; 0 for an open model.", PANELS, "NAME=USD"),
+        own("Price of a reviewer in USD per million tokens, or NAME=IN,OUT.", PANELS, "NAME=USD"),
     ] = None,
     tokens_per_judgement: Annotated[
         float | None,
-        own("Tokens of one judgement; by default those counted, or a quarter of the question's characters.", PANELS),
+        own("Tokens per judgement (default: as counted, or a quarter of the question's characters).", PANELS),
     ] = None,
-    splits: Annotated[int, own("How often tasks are halved to choose on one and measure on the other.", PANELS)] = 200,
+    splits: Annotated[
+        int, own("Random halvings of the tasks: one half to choose a panel, the other to measure it.", PANELS)
+    ] = 200,
     run: Annotated[
         list[Path] | None,
-        own("Run or review of this study whose spending is used instead of a plan; repeat it.", MODELS, "RUN_DIR"),
+        own("Run folder whose actual spending is used instead of an estimate. Repeat it.", MODELS, "FOLDER"),
     ] = None,
     options: Options,
     output: Output,
 ) -> None:
-    """Print calls, tokens, USD and time of metrics and reviewers, here and on more tasks; compare panels of every size.
+    """Estimate calls, tokens, USD and time of metrics and reviewers, here and on more tasks; compare panels.
 
-    Asks no model but with --ask. Example: goldless cost study/ --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
+    Calls no model unless --ask is given.
+
+    Examples:
+      goldless cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
+      goldless cost study/ --recorded --reviewers all
     """
     from goldless.meta_evaluation.cost.judgement_costs import parse_reviewer_prices
     from goldless.studies import as_study
 
     if options.recorded and ask:
-        raise UserError("--recorded uses the judgements that are there and --ask asks for them: give one of the two")
+        raise UserError("--recorded and --ask exclude each other: use recorded judgements, or call the reviewers")
     if ask and not options.reviewers:
-        raise UserError("--ask asks reviewers: name them with --reviewers")
+        raise UserError("--ask needs reviewers. Name them with --reviewers")
     if not (options.metrics or options.reviewers or options.recorded or run):
         options = replace(options, metrics=("gem-raw",))
     given = {"prices": parse_reviewer_prices(reviewer_price or []), "tokens_a_judgement": tokens_per_judgement}
@@ -92,7 +98,7 @@ def cost(
 async def _find(
     study: Study, options: Options, *, panels_too: bool, given: dict[str, Any], splits: int, **more: Any
 ) -> tuple[CostReport, dict[str, ReviewerCost], PanelCosts | None]:
-    """The costs of metrics and reviewers, and panels where judgements are there or asked for."""
+    """The costs of metrics and reviewers, and panels where judgements are recorded or requested."""
     from goldless.meta_evaluation.cost.judgement_costs import planned_reviewer_costs
     from goldless.meta_evaluation.cost.panels import find_panels
     from goldless.meta_evaluation.cost.spending import find_costs
@@ -103,7 +109,7 @@ async def _find(
         known = dict(panels.reviewers)
     elif options.reviewers:
         known = planned_reviewer_costs(study, options, **given)
-    metrics = replace(options, recorded=False)  # of these a plan is made: only judgements are recorded here
+    metrics = replace(options, recorded=False)  # metrics are estimated: only judgements are recorded here
     return await find_costs(study, metrics, reviewers=known, scale=options.scale, **more), known, panels
 
 
@@ -121,7 +127,7 @@ def _tables(report: CostReport, reviewers: Mapping[str, ReviewerCost], panels: P
 
 
 def _tell(report: CostReport, panels: PanelCosts | None, output: Output) -> None:
-    """Say the rest on standard error; exit with 3 where judgements are missing that could be asked for again."""
+    """Report the rest on standard error; exit with 3 where judgements are missing that can still be requested."""
     from goldless.reports.report_table import seconds_text, usd_text
 
     total = report.total
@@ -149,11 +155,11 @@ def _tell_panels(panels: PanelCosts) -> None:
     if held is not None and held.accuracy is not None and held.on_choosing_half is not None:
         say(
             f"choosing the most accurate of all panels: {held.on_choosing_half:.4f} on the tasks it was chosen on, "
-            f"{held.accuracy:.4f} on those held out ({held.splits} splits of {held.n_tasks} tasks)"
+            f"{held.accuracy:.4f} on the others ({held.splits} splits of {held.n_tasks} tasks)"
         )
     if frontier.unpriced:
         say(
-            f"price unknown: {', '.join(frontier.unpriced)}; panels with them are on no frontier. Give prices with "
-            "--reviewer-price NAME=USD_PER_MILLION, 0 for an open model.",
+            f"price unknown: {', '.join(frontier.unpriced)}; panels with them are not on the frontier. Try "
+            "--reviewer-price NAME=USD_PER_MILLION, 0 for an open model",
             style="yellow",
         )

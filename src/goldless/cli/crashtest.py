@@ -1,4 +1,4 @@
-"""``goldless crashtest``: whether a metric falls when content is lost, and stays when responses are dressed up."""
+"""``goldless crashtest``: whether a metric falls when content is lost, and does not rise with superficial changes."""
 
 from __future__ import annotations
 
@@ -23,38 +23,40 @@ FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 
 @verb(
     *(METRICS, CRITIC, STATISTICS, MODELS),
-    without=("peers", "panel", "budget_calls", "recorded"),
+    without=("peers", "peer_sample", "budget_calls", "recorded"),
     first=("metrics", "scorer", "perturbation", "fail_on", "out_folder"),
-    out="Write card, badges and changed texts here.",
+    out="Write the rating card, badges and changed texts to this folder.",
 )
 def crashtest(
     study: StudyArgument,
     *,
     perturbation: Annotated[
         list[str] | None,
-        own(f"Repeat it or separate by commas: {PERTURBATIONS}.", PERTURB, default="all that need no model"),
+        own(f"Comma-separated: {PERTURBATIONS}.", PERTURB, "NAMES", default="all that need no model"),
     ] = None,
-    writer: Annotated[str | None, own(f"{WRITER}, for completion, synopsis-only, rephrase.", PERTURB)] = None,
+    writer: Annotated[str | None, own(f"{WRITER}, for those that need one.", PERTURB)] = None,
     candidates: Annotated[
-        str | None, own("Whose responses are perturbed; everybody's by default.", PERTURB, "AGENTS")
+        str | None, own("Comma-separated agents whose responses are perturbed (default: all).", PERTURB, "AGENTS")
     ] = None,
     references: Annotated[
-        str, own("How many peers a response is held against, or which agents.", PERTURB, "N|AGENTS")
+        str, own("Number of peers a response is compared with, or which agents.", PERTURB, "N|AGENTS")
     ] = "2",
-    responses: Annotated[int, own("Most responses that are perturbed, drawn by the seed.", PERTURB)] = 300,
-    margin: Annotated[float, own("An effect that is shown not to exceed this counts as none.", PERTURB)] = 0.2,
+    responses: Annotated[int, own("Maximum number of responses to perturb, drawn by the seed.", PERTURB)] = 300,
+    margin: Annotated[float, own("Effects shown to be smaller than this count as none.", PERTURB)] = 0.2,
     fail_on: Annotated[
         Literal["fail", "not-shown", "never"],
-        own("End with exit code 5 where a metric fails; where a result is not shown, too; or never.", OUTPUT),
+        own("Exit with code 5 if a metric fails; also if a result is not shown; or never.", OUTPUT),
     ] = "fail",
     options: Options,
     output: Output,
 ) -> None:
-    """Rate metrics: degraded responses must score lower, dressed-up ones must not score higher.
+    """Stress-test metrics: degraded responses should score lower, superficially altered ones no higher.
 
-    Any metric can be tested, yours too: --metric python:FILE.py:FUNCTION or --metric 'command:WORDS'.
+    Custom metrics can be tested too: --metric python:FILE.py:FUNCTION or --metric 'command:WORDS'.
 
-    Example: goldless crashtest answers.jsonl --metric gem-raw,rouge-l,length --scorer embedded
+    Examples:
+      goldless crashtest answers.csv --metric rouge-l,length
+      goldless crashtest answers.csv --metric gem-raw --perturbation deletion,padding
     """
     from goldless.meta_evaluation.crash_test import CrashOptions, crash_test
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, split_names
@@ -96,7 +98,7 @@ def _print(test: CrashTest, output: Output) -> None:
 def _tell(test: CrashTest, output: Output) -> None:
     tell_spending(test.spending)
     if test.candidates.of > len(test.candidates.peers):
-        say(f"{len(test.candidates.peers)} of {test.candidates.of} responses were drawn; --responses takes more")
+        say(f"{len(test.candidates.peers)} of {test.candidates.of} responses were drawn (--responses)")
     for problem, count in test.problems.items():
         say(f"missing: {count} × {problem}", style="yellow")  # noqa: RUF001 - times
     output.tell_folder("card, badges and changed texts")

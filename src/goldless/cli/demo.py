@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 READING = """\
 An agent's score is how many nats, on average, its response makes another agent's response to the same task \
 more predictable. Intervals come from resampling tasks. "beats #" lists the ranks an agent is better than on the \
-same tasks, corrected for many comparisons. The always-same answer (null) and the answers to another task (off-task) \
-should stand at the bottom: nobody told the metric which they are.
+same tasks, corrected for many comparisons. The constant answer (null) and the answers to another task (off-task) \
+should be last, although the metric does not know which they are.
 
 Next:
-  goldless demo --review            # the embedded model sits a reviewer's exam
-  goldless score YOUR_FILE.jsonl    # one row a response: task, agent, text
-  goldless score --help
+  goldless quickstart               # writes answers.csv, a small study to try everything on
+  goldless score answers.csv        # or your own file, one row per response: task, agent, text
+  goldless score -h
 """
 
 
@@ -32,12 +32,17 @@ Next:
 def demo(
     *,
     with_review: Annotated[
-        bool, own("Let the embedded model sit a reviewer's exam on the sample study instead.", flags="--review")
+        bool, own("Have the embedded model take a reviewer's exam instead.", flags="--review")
     ] = False,
     options: Options,
     output: Output,
 ) -> None:
-    """Score the sample study with GEM-raw on the embedded model: no account, key, GPU or model hub."""
+    """Score a sample study with GEM-raw on the embedded model: no account, key, GPU or model hub.
+
+    Examples:
+      goldless demo
+      goldless demo --out runs/demo
+    """
     from goldless.runs.pipeline import evaluate_study
     from goldless.runs.store import save_run
     from goldless.studies import read_study, sample_study
@@ -60,16 +65,16 @@ def demo(
 
 
 def _review(study: Study, options: Options, output: Output) -> None:
-    """The exam of the embedded model, which is too small to be a reviewer."""
+    """The exam of the embedded model, which is too small to pass it."""
     from goldless.runs.pipeline import review_study
     from goldless.runs.store import save_review
 
-    say("The embedded model sits the automatic exam: consistency, pertinence and self-confidence.")
+    say("The embedded model takes the automatic exam: consistency, pertinence and self-confidence. This takes minutes.")
     asked = replace(options, reviewers=("embedded",), exams=("auto",))
     review = output.run(review_study, study, asked)
     if output.folder is not None:
         save_review(review, output.folder)
     print_review(review, output, options.level)
     if output.shown_as == "rich":
-        out().print("That it may not vote is the right result: a 135M model follows the position, not the content.")
+        out().print("It should fail: a model of 135M parameters follows the position of an answer, not its content.")
     tell_review(review, output)

@@ -40,13 +40,19 @@ class Diagnosis:
 
 @verb()
 def doctor(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model, as in goldless models list.")] = "embedded",
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A model; goldless models list shows the forms.")
+    ] = "embedded",
     *,
     output: Output,
 ) -> None:
-    """Say what a model can do (chat, choice, token log-probabilities, scoring), how exact, how fast, at what price.
+    """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
 
-    Nothing is taken from the journal: every call is made.
+    Every call is made: nothing is taken from the journal.
+
+    Examples:
+      goldless doctor
+      goldless doctor http://127.0.0.1:8000/v1#llama
     """
     import anyio
 
@@ -90,7 +96,7 @@ async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
 
 
 async def _scoring_speed(model: Model) -> float:
-    """Tokens that the requests hold, counted as if nothing were shared, by the time all of them take."""
+    """Tokens of all requests, counted as if nothing were shared, per second."""
     from goldless.models.canaries import INSTRUCTION, TEXTS
     from goldless.models.interface import Message
 

@@ -1,4 +1,4 @@
-"""``goldless explain``: which sentence of one response tells which sentence of another."""
+"""``goldless explain``: which sentence of one response makes which sentence of another predictable."""
 
 from __future__ import annotations
 
@@ -34,28 +34,29 @@ BAR = 8
 """Characters of the longest bar."""
 
 
-@verb("scorer", "journal", first=("task", "agent", "peer", "scorer"))
+@verb("scorer", "journal", first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
 def explain(
     study: StudyArgument,
     *,
-    task: Annotated[str, own("The task both answered.")],
-    agent: Annotated[str, own("Whose response is known: what does it tell?")],
-    peer: Annotated[str, own("Whose response is to be told.")],
+    task: Annotated[str, own("Task that both agents answered.", flags="NAME")],
+    agent: Annotated[str, own("Agent whose response is given.", flags="NAME")],
+    peer: Annotated[str, own("Agent whose response is predicted.", flags="NAME")],
     template: Annotated[
         str, like("templates", "Prompt wording: general, plain, peer-review, or FILE.toml.")
     ] = "general",
     synopsis: Annotated[
-        str | None, own("A synopsis of the task that is known anyway, e.g. abstract.", flags="COLUMN")
+        str | None, own("Synopsis of the task that is given as well, such as abstract.", flags="COLUMN")
     ] = None,
     text: Annotated[
-        Literal["responses", "rewrites"], own("Explain responses as they are, or the rewrites the study carries.")
+        Literal["responses", "rewrites"], own("Explain the responses, or their recorded rewrites.")
     ] = "responses",
     options: Options,
     output: Output,
 ) -> None:
-    """Show which sentence of one response tells which sentence of another.
+    """Show which sentence of one response makes which sentence of another more predictable.
 
-    Example: goldless explain answers.jsonl --task t1 --agent ann --peer bob
+    Example:
+      goldless explain answers.csv --task refund --agent careful --peer brief
     """
     import anyio
 
@@ -74,7 +75,9 @@ def explain(
         say=say,
     )
     found = anyio.run(explain_pair, as_study(study), asked)
-    output.print_tables([sentence_table(found)], lambda: asdict(found), rich=lambda: print_map(found))
+    output.print_tables(
+        [sentence_table(found)], lambda: asdict(found), rich=lambda: print_map(found, details=output.with_details)
+    )
 
 
 def sentence_table(found: InformationMap) -> ReportTable:
@@ -99,17 +102,17 @@ def sentence_table(found: InformationMap) -> ReportTable:
             row |= {"helps": f"P{best + 1}", "helps_nats": found.matrix_nats[number][best]}
         rows.append(row | {"nats": telling.contribution_nats})
     told_nats = (
-        f"{found.task}: the response of {found.agent} tells {found.total_nats:+.2f} nats about that of {found.peer}"
+        f"{found.task}: the response of {found.agent} gives {found.total_nats:+.2f} nats about that of {found.peer}"
     )
     notes = ("P: how much likelier a sentence of the peer became. C: what is lost without a sentence of the agent.",)
     return ReportTable(told_nats, columns, tuple(rows), found.signature, notes)
 
 
-def print_map(found: InformationMap) -> None:
+def print_map(found: InformationMap, *, details: bool = False) -> None:
     """Print the map on standard output: the peer's sentences, then the candidate's."""
     agent, peer, task = map(printable, (found.agent, found.peer, found.task))
     out().print(
-        Text(f"{task}: the response of {agent} tells {found.total_nats:+.2f} nats about that of {peer}", "bold")
+        Text(f"{task}: the response of {agent} gives {found.total_nats:+.2f} nats about that of {peer}", "bold")
     )
     out().print()
     out().print(_peer_table(found, f"{peer} (P): how much likelier each sentence became"))
@@ -120,9 +123,12 @@ def print_map(found: InformationMap) -> None:
         )
     out().print()
     out().print(_candidate_table(found, f"{agent} (C): what is lost without each sentence"))
-    out().print(Text("Losses need not sum to the total: what two sentences both say is lost by neither alone.", "dim"))
-    out().print()
-    out().print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
+    out().print(
+        Text("Losses need not sum to the total: what two sentences both say is not lost with either alone.", "dim")
+    )
+    if details:
+        out().print()
+        out().print(printable(found.signature), markup=False, soft_wrap=True, style="dim")
 
 
 def _peer_table(found: InformationMap, title: str) -> Table:

@@ -16,54 +16,58 @@ from goldless.runs.options import METRICS, STATISTICS, Options
 if TYPE_CHECKING:
     from goldless.finetuning.result import Finetuned
 
-RECIPE = "Recipe (the paper's by default)"
+RECIPE = "Training"
 DEFAULTS = Recipe()
 
 
-@verb("resamples", "level", "journal")
+@verb("resamples", "level", "journal", first=("base", "folder", "template", "raw", "agents"))
 def finetune(
     study: StudyArgument,
     *,
-    base: Annotated[str, own("Model to train on: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", METRICS, "hf:NAME")],
+    base: Annotated[str, own("Model to train: hf:NAME_OR_PATH, or hf:NAME?weights=4bit.", METRICS, "hf:NAME")],
     folder: Annotated[
         Path,
-        own("Folder of the adapter; the same command goes on there with what was begun.", OUTPUT, "--out FOLDER"),
+        own("Write the adapter to this folder; the same command resumes there.", OUTPUT, "--out FOLDER"),
     ],
     untested_base: Annotated[
-        bool, own("Train even on a base that the canaries would refuse as a scorer.", METRICS, "--untested-base")
+        bool, own("Train even if the base model fails the tests of a scorer.", METRICS, "--untested-base")
     ] = False,
     template: Annotated[
-        str, like("templates", "Wording that the adapter will score with: general, plain, peer-review, or FILE.toml.")
+        str, like("templates", "Prompt wording to train for: general, plain, peer-review, or FILE.toml.")
     ] = "general",
-    raw: Annotated[bool, own("Train on responses as they are, not on rewrites.", METRICS, "--raw")] = False,
+    raw: Annotated[bool, own("Train on the responses themselves, not on rewrites.", METRICS, "--raw")] = False,
     rewriter: Annotated[
-        str | None, own("Whose recorded rewrites, where the study carries several.", METRICS, "NAME")
+        str | None, own("Rewriter whose recorded rewrites are used, if there are several.", METRICS, "NAME")
     ] = None,
     synopsis: Annotated[
         str | None,
-        own("Synopsis that gem-s will show; the abstract by default, where tasks have one.", METRICS, "NAME"),
+        own("Synopsis to train with, for gem-s (default: the abstract, if tasks have one).", METRICS, "NAME"),
     ] = None,
     agents: Annotated[
-        list[str] | None, own("Agents whose responses are trained on; all by default.", METRICS, "NAMES")
+        list[str] | None,
+        own("Comma-separated agents whose responses are trained on (default: all).", METRICS, "AGENTS"),
     ] = None,
-    held_out: Annotated[float, own("Share of tasks never trained on.", STATISTICS, "SHARE")] = 0.1,
-    epochs: Annotated[int, own("Times through all examples.", RECIPE)] = DEFAULTS.epochs,
-    rank: Annotated[int, own("Rank of the adapter.", RECIPE)] = DEFAULTS.rank,
-    alpha: Annotated[int, own("Scale of the adapter.", RECIPE)] = DEFAULTS.alpha,
+    held_out: Annotated[float, own("Share of tasks kept for testing.", STATISTICS, "SHARE")] = 0.1,
+    epochs: Annotated[int, own("Passes over all examples.", RECIPE)] = DEFAULTS.epochs,
+    rank: Annotated[int, own("Rank of the adapter (LoRA r).", RECIPE)] = DEFAULTS.rank,
+    alpha: Annotated[int, own("Scale of the adapter (LoRA alpha).", RECIPE)] = DEFAULTS.alpha,
     learning_rate: Annotated[float, own("Highest learning rate.", RECIPE)] = DEFAULTS.learning_rate,
-    batch_size: Annotated[int, own("Examples computed at once.", RECIPE)] = DEFAULTS.batch_size,
-    accumulation: Annotated[int, own("Batches that make one step.", RECIPE)] = DEFAULTS.accumulation,
+    batch_size: Annotated[int, own("Examples per batch.", RECIPE)] = DEFAULTS.batch_size,
+    accumulation: Annotated[int, own("Batches per step.", RECIPE)] = DEFAULTS.accumulation,
     max_length: Annotated[
-        int, own("Most tokens of an example; longer ones are left out.", RECIPE)
+        int, own("Maximum tokens of an example; longer ones are left out.", RECIPE)
     ] = DEFAULTS.max_length,
-    seed: Annotated[int, own("Seed of draws, training and resampling.", RECIPE)] = DEFAULTS.seed,
-    save_every: Annotated[int, own("Steps from one checkpoint to the next.", OUTPUT, "STEPS")] = 50,
+    seed: Annotated[int, own("Seed for draws, training and resampling.", RECIPE)] = DEFAULTS.seed,
+    save_every: Annotated[int, own("Steps between checkpoints.", OUTPUT, "STEPS")] = 50,
     options: Options,
     output: Output,
 ) -> None:
     """Train an adapter on part of a study and print the log-likelihood of the rest, before and after.
 
-    Example: goldless finetune study/ --base hf:meta-llama/Llama-3.1-8B-Instruct --template peer-review --out tuned
+    The defaults are those of the GEM paper.
+
+    Example:
+      goldless finetune study/ --base hf:meta-llama/Llama-3.1-8B-Instruct --out tuned
     """
     import anyio
 
@@ -105,14 +109,14 @@ def finetune(
 
 
 def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
-    """Say on standard error what a reader of the table must know, and how the adapter is used."""
+    """Report on standard error what a reader of the table must know, and how the adapter is used."""
     counts = found.counts
     say(
         f"trained on {counts.tasks_trained} tasks ({counts.examples} examples, {counts.tokens:,} tokens predicted) in "
         f"{found.steps} steps; {counts.tasks_held_out} held out"
     )
     if found.resumed_at:
-        say(f"went on from the checkpoint at step {found.resumed_at}")
+        say(f"resumed from the checkpoint at step {found.resumed_at}")
     if counts.tasks_too_few:
         say(f"tasks with fewer than 3 usable responses, left out: {counts.tasks_too_few}", style="yellow")
     if counts.texts_missing:
@@ -121,14 +125,14 @@ def _tell_rest(found: Finetuned, template: str, folder: Path) -> None:
         say(f"questions that gave no example: {count} {kind}", style="yellow")
     if counts.held_out_texts_seen:
         say(
-            f"held-out texts that stand word for word among those trained on: {counts.held_out_texts_seen}; they make "
-            "the change look larger",
+            f"{counts.held_out_texts_seen} test texts also occur word for word in training; they make the change look "
+            "larger",
             style="yellow",
         )
     if counts.held_out_synopses_seen:
         say(
-            f"held-out tasks whose synopsis stands word for word among those trained on: "
-            f"{counts.held_out_synopses_seen}; they make the change look larger",
+            f"the synopses of {counts.held_out_synopses_seen} test tasks also occur word for word in training; they "
+            "make the change look larger",
             style="yellow",
         )
     missing = sum(row.missing for row in found.held_out if row.term != "difference")
@@ -146,11 +150,11 @@ def _tell_use(found: Finetuned, template: str) -> None:
     from goldless.finetuning.material import RESPONSES
 
     if found.canaries.refused is not None:
-        say("goldless score will refuse this adapter: its canaries fail", style="yellow")
+        say("goldless score will refuse this adapter: it fails the tests of a scorer", style="yellow")
         return
     metric = "gem-raw" if found.plan.texts == RESPONSES else "gem"
     say(
         f"score with it: goldless score STUDY --metric {metric} --template {quote(template)} "
         f"--scorer {quote(found.specification)}"
     )
-    say("score other tasks than those it was trained on: it has seen their responses")
+    say("do not score the tasks it was trained on: it has seen their responses")

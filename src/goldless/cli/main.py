@@ -13,18 +13,50 @@ from typing import Annotated, Any, cast
 
 import typer
 import typer.main
-from typer.core import TyperGroup
 
 from goldless._version import __version__
+from goldless.cli.command import Command, Group, verbs_app
 from goldless.cli.console import INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
+from goldless.cli.usage_errors import UsageError, usage_message
 from goldless.errors import GoldlessError, UserError
 
-VERBS = (
-    *("demo", "score", "plan", "explain", "audit", "review", "crashtest", "agree", "bias", "cost", "consistency"),
-    *("perturb", "finetune", "gre", "view", "serve-jury", "doctor", "study", "models", "plugins"),
-)
-"""Names on the command line, in the order of the help; each is a module of that name."""
-LOOK: dict[str, Any] = {"rich_markup_mode": "rich", "pretty_exceptions_enable": False, "add_completion": False}
+PANELS: Mapping[str, Mapping[str, str]] = {
+    "Look": {
+        "demo": "Score a sample study on this machine: no account, key or GPU.",
+        "study": "Check a study, or show what is in it.",
+        "metrics": "List the metrics.",
+        "explain": "Show which sentences make two responses informative about each other.",
+    },
+    "Score": {
+        "score": "Score a study and print the leaderboard.",
+        "plan": "Estimate calls, tokens, cost and time before scoring.",
+        "cost": "Compare the cost of metrics and panels of reviewers.",
+    },
+    "Judge": {
+        "review": "Have models judge the responses after an exam, and rank the agents.",
+        "serve-jury": "Serve a panel of licensed reviewers as one OpenAI-compatible model.",
+    },
+    "Trust": {
+        "audit": "Look for shared texts, copied prompts and colluding agents.",
+        "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
+        "agree": "Compare metrics and reviewers with human labels.",
+        "bias": "Measure what reviewers and metrics favour besides quality.",
+        "consistency": "Compare the ranking under different scorers.",
+        "perturb": "Write a study with perturbed copies of its responses.",
+    },
+    "Share": {
+        "view": "Browse runs, down to the prompt and reply behind each number.",
+        "gre": "Run GRE-bench: which model writes the most informative paper reviews?",
+    },
+    "Set up": {
+        "doctor": "Test what a model can do, how exactly and how fast.",
+        "models": "List the ways to name a model, or fetch the embedded one.",
+        "finetune": "Train an adapter that makes a scorer predict responses better.",
+        "plugins": "List what installed packages add.",
+    },
+}
+"""Verbs by what one wants, as the help shows them; each is a module of that name."""
+VERBS = tuple(name for verbs in PANELS.values() for name in verbs)
 
 
 class _ByName(Mapping[str, Any]):
@@ -37,8 +69,8 @@ class _ByName(Mapping[str, Any]):
         module = importlib.import_module(f"goldless.cli.{word}")
         app = getattr(module, "app", None)
         if app is None:
-            app = typer.Typer(**LOOK)
-            app.command(name=name)(getattr(module, word))
+            app = typer.Typer(rich_markup_mode="rich", pretty_exceptions_enable=False, add_completion=False)
+            app.command(name=name, cls=Command)(getattr(module, word))
         found = typer.main.get_command(app)
         found.name = name
         return found
@@ -53,25 +85,29 @@ class _ByName(Mapping[str, Any]):
         return name in VERBS
 
 
-class Verbs(TyperGroup):
-    """All verbs; of a command line only the one it names is imported."""
+class Verbs(Group):
+    """All verbs; only the one that a command line names is imported, and for the help none."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
         self.commands = cast("dict[str, Any]", _ByName())
 
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Print the help from the verbs' names and lines alone."""
+        lines = [(panel, *item) for panel, verbs in PANELS.items() for item in verbs.items()]
+        self.commands = {name: Command(name, help=line, rich_help_panel=panel) for panel, name, line in lines}
+        super().format_help(ctx, formatter)
 
-app = typer.Typer(
+
+app = verbs_app(
+    "Evaluate language-model outputs without a gold standard.\n\n"
+    "Start with [bold]goldless demo[/]. Then put the responses of your models into one file with the columns task, "
+    "agent and text, and run [bold]goldless score FILE[/]. [bold]goldless VERB -h[/] explains a verb.\n\n"
+    "Replies of models are kept in a journal: nothing is computed or paid for twice, and an interrupted command "
+    "resumes where it stopped.",
     name="goldless",
     cls=Verbs,
-    help=(
-        "Evaluate language-model outputs where no gold standard exists.\n\n"
-        "Start with [bold]goldless demo[/]. Then put your models' answers into one file with columns task, agent, text "
-        "and run [bold]goldless score FILE[/]. Everything a model says is kept in a journal, so nothing is computed or "
-        "paid twice, and an interrupted command goes on where it stopped."
-    ),
-    no_args_is_help=True,
-    **LOOK,
+    subcommand_metavar="VERB …",
 )
 
 
@@ -85,7 +121,10 @@ def _version(*, wanted: bool) -> None:
 def _common(
     *,
     version: Annotated[
-        bool, typer.Option("--version", callback=lambda v: _version(wanted=v), is_eager=True, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", callback=lambda v: _version(wanted=v), is_eager=True, metavar="", help="Print the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -95,20 +134,18 @@ def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
     try:
         with warnings_as_messages():
-            app(prog_name="goldless")
+            code = app(prog_name="goldless", standalone_mode=False)
     except BaseExceptionGroup as group:
-        sys.exit(_end(_first(group)))
-    except (GoldlessError, KeyboardInterrupt) as error:
-        sys.exit(_end(error))
-    except SystemExit as end:
-        # typer catches Ctrl-C itself and ends without a word
-        if end.code == INTERRUPTED:
-            _end(KeyboardInterrupt())
-        raise
+        code = _end(_first(group))
+    except (GoldlessError, UsageError, KeyboardInterrupt, typer.Abort) as error:
+        code = _end(error)
+    if code == INTERRUPTED:  # typer catches Ctrl-C itself and ends without a word
+        code = _end(KeyboardInterrupt())
+    sys.exit(code if isinstance(code, int) else 0)
 
 
 def _first(group: BaseExceptionGroup) -> BaseException:
-    """The one error a person should see: tasks that ran side by side may all have failed for the same cause."""
+    """The one error to show: tasks that ran side by side may all have failed for the same cause."""
     error: BaseException = group
     while isinstance(error, BaseExceptionGroup):
         error = next((e for e in error.exceptions if isinstance(e, GoldlessError)), error.exceptions[0])
@@ -116,10 +153,14 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 
 
 def _end(error: BaseException) -> int:
-    """Say what happened; the exit code."""
-    if isinstance(error, KeyboardInterrupt):
-        say("interrupted; what was finished is kept, and the same command goes on from there")
+    """Report the error; the exit code."""
+    if isinstance(error, KeyboardInterrupt | typer.Abort):
+        say("interrupted; finished work is kept, and the same command resumes from there")
         return INTERRUPTED
+    if isinstance(error, UsageError):
+        if message := usage_message(error, VERBS):
+            say(message, style="red")
+        return WRONG_INPUT
     if not isinstance(error, GoldlessError):
         raise error
     say(f"error: {error}", style="red")

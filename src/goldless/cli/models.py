@@ -1,4 +1,4 @@
-"""``goldless models``: which models there are, and fetching the embedded one."""
+"""``goldless models``: the ways to name a model, and fetching the embedded one."""
 
 from __future__ import annotations
 
@@ -7,20 +7,22 @@ from typing import Annotated
 
 import typer
 
-from goldless.cli.command import verb
+from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output
 from goldless.errors import ModelSpecError
 
-app = typer.Typer(
-    help="List the models goldless can use, or fetch the embedded one.", no_args_is_help=True, rich_markup_mode="rich"
-)
+app = verbs_app("List the ways to name a model, or fetch the embedded one.")
 
 
-@app.command("list")
+@app.command("list", cls=Command)
 @verb()
 def list_models(*, output: Output) -> None:
-    """List the ways to name a model."""
+    """List the ways to name a model.
+
+    Example:
+      goldless models list
+    """
     from goldless.models.catalogue import forms
     from goldless.models.embedded import find_embedded
     from goldless.reports.report_table import Column, ReportTable
@@ -35,19 +37,24 @@ def list_models(*, output: Output) -> None:
     say(f"embedded: {'not fetched yet (goldless models pull embedded)' if path is None else path}")
 
 
-@app.command()
+@app.command(cls=Command)
+@verb()
 def pull(
-    model: Annotated[str, typer.Argument(help="Only the embedded model can be fetched ahead.")] = "embedded",
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="embedded; other models are loaded on use.")
+    ] = "embedded",
 ) -> None:
-    """Fetch the embedded model and convert it, so that it can be used without a connection."""
+    """Fetch and convert the embedded model, so that it can be used offline.
+
+    Example:
+      goldless models pull embedded
+    """
     import anyio
 
     from goldless.models.catalogue import open_model
 
     if model != "embedded":
-        raise ModelSpecError(
-            f"only 'embedded' can be pulled, not {model!r}; other models are loaded when they are used"
-        )
+        raise ModelSpecError(f"MODEL must be embedded, got {model!r}. Other models are loaded when they are used")
     loaded = open_model("embedded", say=say)
 
     async def load() -> None:

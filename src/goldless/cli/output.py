@@ -1,4 +1,4 @@
-"""What a verb gives: tables on standard output in the format asked for, results in a folder, and the rest said."""
+"""A verb's output: tables on standard output in the requested format, results in a folder, notes."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ class Output:
     shown_as: Format = "rich"
     folder: Path | None = None
     """For results and evidence; None: nothing is written."""
+    verbose: bool = False
+
+    @property
+    def with_details(self) -> bool:
+        """Whether signatures and numeric details are printed: where asked for, and where a run is kept."""
+        return self.verbose or self.folder is not None
 
     def run(
         self,
@@ -44,9 +50,9 @@ class Output:
         replaces_evidence: bool = False,
         **more: Any,
     ) -> Result:
-        """What the work gives for a study, with a bar for every stage on standard error.
+        """The result of the work on a study, with a bar for every stage on standard error.
 
-        Where results will go into a folder, that is checked first, and how far the work is stands there in a file.
+        A folder for results is checked first, and keeps the progress in a file.
         """
         import anyio
 
@@ -71,7 +77,7 @@ class Output:
         name: str | None = None,
         spending: Sequence[Spending] = (),
     ) -> None:
-        """Write a result beside others of the study, where there is a folder for it."""
+        """Write a result beside others of the study, if there is a folder for it."""
         if self.folder is not None:
             from goldless.runs.store import save_result
 
@@ -79,7 +85,7 @@ class Output:
             save_result(study, self.folder, verb=verb, name=name or verb, data=data, markdown=text, spending=spending)
 
     def tell_folder(self, holds: str = "result") -> None:
-        """Say where results were written, and where their report is; nothing where they were not."""
+        """Report where results were written, and where their report is."""
         if self.folder is not None:
             from goldless.runs.store import report_of
 
@@ -99,9 +105,9 @@ class Output:
     ) -> None:
         """Print tables.
 
-        ``as_json``: the plain data behind them. ``csv``, ``markdown``, ``rich``: what stands in a format instead of the
-        tables one after the other. ``signatures``: of what lies under the tables; without them each table's own is
-        printed below it. ``below``: what the terminal shows last.
+        ``as_json``: the plain data behind them. ``csv``, ``markdown``, ``rich``: replace the tables in a format.
+        ``signatures``: of the tables' evidence; without them each table's own is printed below it. ``below``: notes
+        under the tables on a terminal.
         """
         if self.shown_as == "json":
             typer.echo(json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False))
@@ -114,11 +120,11 @@ class Output:
         elif rich is not None:
             rich()
         else:
-            _print_rich(tables, signatures, below)
+            _print_rich(tables, signatures, below, details=self.with_details)
 
 
 def tell_spending(rows: Iterable[Spending]) -> None:
-    """Say what each model was asked, and what that cost."""
+    """Report the calls of each model, and what they cost."""
     for row in rows:
         cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
         tokens = row.usage.input_tokens + row.usage.output_tokens
@@ -126,7 +132,7 @@ def tell_spending(rows: Iterable[Spending]) -> None:
 
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:
-    """What they need and how they were made, then the tables."""
+    """Required packages and signatures, then the tables."""
     from goldless.reports.formats import NEEDS, latex_comment
 
     others = [line for line in signatures if line not in {table.signature for table in tables}]
@@ -139,20 +145,22 @@ def print_whole(table: Table) -> None:
     """Print a table as wide as it must be: lines that a narrow terminal breaks are better than cells cut off."""
     from rich.measure import Measurement
 
-    # measured as if the terminal were as wide as one could wish: what it has is no bound here
+    # measured as if the terminal were wide: its own width does not matter here
     least = Measurement.get(out(), out().options.update(width=10_000), table).minimum
     if least > out().width:
         table.width = least
     out().print(table, crop=False, no_wrap=True, overflow="ignore")
 
 
-def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str]) -> None:
+def _print_rich(
+    tables: Sequence[ReportTable], signatures: Sequence[str], below: Sequence[str], *, details: bool
+) -> None:
     for i, table in enumerate(tables, 1):
         print_whole(table.to_rich())
-        # what several tables share stands below the last of them
-        notes = [line for line in table.notes if all(line not in later.notes for later in tables[i:])]
-        stands_later = any(table.signature == later.signature for later in tables[i:])
-        own = [] if signatures or stands_later or not table.signature else table.signature.split(" || ")
+        # notes that several tables share are printed below the last of them
+        notes = [line for line in table.notes if all(line not in other.notes for other in tables[i:])]
+        later = any(table.signature == other.signature for other in tables[i:])
+        own = table.signature.split(" || ") if details and table.signature and not (signatures or later) else []
         for line in notes:
             out().print(line, markup=False, soft_wrap=True)
         for line in own:
@@ -161,5 +169,5 @@ def _print_rich(tables: Sequence[ReportTable], signatures: Sequence[str], below:
             out().print()
     for line in below:
         out().print(line, markup=False, style="dim")
-    for line in signatures:
+    for line in signatures if details else ():
         out().print(line, markup=False, soft_wrap=True, style="dim")

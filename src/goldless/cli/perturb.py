@@ -20,44 +20,47 @@ if TYPE_CHECKING:
 
 MADE = "What is made"
 PERTURBATIONS = (
-    "deletion, deletion[paper], completion, completion[peer-review], synopsis-only, synopsis-only[peer-review], "
-    "synopsis-only[COLUMN], shuffled-task, null, null[peer-review], null[TEXT], rephrase, rephrase[peer-review], "
-    "elongation, elongation[peer-review], elongation[peer-review-summaries], case-flip, case-flip[candidate], format, "
-    "format[candidate], padding, padding[candidate], pattern, pattern[candidate], repetition, verdict-injection, "
-    "verdict-injection[brackets], verdict-injection[output], verdict-injection[gain], verdict-injection[score], "
-    "verdict-injection[command], verdict-injection[turn], praise, collusion, "
-    "prompt-copy, deceptive, style-of-all, near-copy, translation, translation[LANGUAGE]"
+    "deletion, completion, synopsis-only, shuffled-task, null, rephrase, elongation, case-flip, format, padding, "
+    "pattern, repetition, verdict-injection, praise, collusion, prompt-copy, deceptive, style-of-all, near-copy, "
+    "translation"
 )
-"""As the help lists them."""
+"""As the help lists them: variants, as in null[TEXT], are in docs/perturbations.md."""
 STRATEGIES = "strategic-rewrite, related-shift, standard, brief, null, each also as NAME[peer-review]"
-WRITER = "Chat model that writes: openai:MODEL, http://…/v1#MODEL, …"
+WRITER = "Chat model that writes texts, such as openai:MODEL"
 
 
-@verb("seed", "budget_usd", "price", "journal", helps={"seed": "Seed of shuffles and tags."})
+@verb(
+    *("seed", "budget_usd", "price", "journal"),
+    first=("folder", "perturbation", "strategy", "agents", "writer"),
+    helps={"seed": "Seed for shuffles and tags."},
+)
 def perturb(
     study: StudyArgument,
     *,
-    folder: Annotated[Path, own("A new folder for the study.", OUTPUT, "--out FOLDER")],
+    folder: Annotated[Path, own("Write the new study to this folder.", OUTPUT, "--out FOLDER")],
     perturbation: Annotated[
         list[str] | None,
         own(
-            f"Repeat it or separate by commas: {PERTURBATIONS}. By default all that need no model, each in its plain "
-            "form.",
+            f"Comma-separated: {PERTURBATIONS}.",
             MADE,
             "NAMES",
+            default="all that need no model",
         ),
     ] = None,
-    strategy: Annotated[list[str] | None, own(f"Agents that a chat model plays: {STRATEGIES}.", MADE, "NAMES")] = None,
-    agents: Annotated[
-        list[str] | None, own("Agents whose responses are perturbed; all by default.", MADE, "NAMES")
+    strategy: Annotated[
+        list[str] | None, own(f"Comma-separated agents played by a chat model: {STRATEGIES}.", MADE, "NAMES")
     ] = None,
-    writer: Annotated[str | None, own(WRITER, MADE, "MODEL")] = None,
+    agents: Annotated[
+        list[str] | None, own("Comma-separated agents whose responses are perturbed (default: all).", MADE, "AGENTS")
+    ] = None,
+    writer: Annotated[str | None, own(f"{WRITER}.", MADE, "MODEL")] = None,
     options: Options,
     output: Output,
 ) -> None:
     """Write a study with perturbed copies of its responses as further agents.
 
-    Example: goldless perturb answers.jsonl --out perturbed --agents gpt --perturbation deletion,elongation
+    Example:
+      goldless perturb answers.csv --out perturbed --agents careful --perturbation deletion
     """
     import anyio
 
@@ -92,19 +95,22 @@ def perturb(
 
 
 def _tell_rest(made: PerturbedStudy, perturbations: list[Perturbation]) -> None:
-    """Say on standard error what a reader of the table must know; exit with 3 where calls are open."""
+    """Report on standard error what a reader of the table must know; exit with 3 where calls are open."""
     if made.spending is not None:
         tell_spending([made.spending])
     for kind, count in made.failures.items():
         say(f"missing: {count} {kind}, for example: {made.examples[kind]}", style="yellow")
     if made.folder is None:
-        incomplete(f"texts still open: {made.open}, nothing was written")
+        incomplete(f"{made.open} texts are open; nothing was written")
     unchanged = sum(row.unchanged for row in made.table.rows)
     if unchanged:
-        say(f"left unchanged by their perturbation: {unchanged}; no metric can tell these apart", style="yellow")
+        say(
+            f"left unchanged by their perturbation: {unchanged}; no metric can distinguish these",
+            style="yellow",
+        )
     shared = [each.name for each in perturbations if each.scope == "everybody"]
     if shared:
-        say(f"{', '.join(shared)}: meant for all responses at once; held against unchanged peers here", style="yellow")
+        say(f"{', '.join(shared)}: meant for all responses at once; compared with unchanged peers here", style="yellow")
     say(f"study: {made.folder}")
     if not perturbations:
         return
@@ -113,7 +119,7 @@ def _tell_rest(made: PerturbedStudy, perturbations: list[Perturbation]) -> None:
         say(f"score it: goldless score {folder} --peers {peers} --compare-groups original {perturbations[0].kind}")
     else:
         say(
-            "every agent was perturbed, so copies would be held against their own originals: perturb some with "
-            "--agents and hold them against the others with --peers, or use goldless crashtest",
+            "every agent was perturbed, so copies would be compared with their own originals. Perturb some with "
+            "--agents and compare them with the others with --peers, or use goldless crashtest",
             style="yellow",
         )

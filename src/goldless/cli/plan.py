@@ -1,4 +1,4 @@
-"""``goldless plan``: what a score would ask and cost, before anything runs."""
+"""``goldless plan``: calls and cost of a score, before anything runs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from goldless.runs.estimate import Plan
 
 READING = (
-    "calls: different ones; known: in the journal already; tokens: each call whole, as a server charges; computed: "
-    "where beginnings are shared; USD and time: of what is not known yet; ?: cannot be told."
+    "calls: distinct calls; known: already in the journal; tokens: as a server charges them; computed: with shared "
+    "beginnings counted once; USD and time: of calls not yet known; ?: unknown."
 )
 
 
@@ -28,15 +28,17 @@ READING = (
     first=("metrics", "scorer", "rewriters", "critic", "recorded"),
 )
 def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
-    """Print calls, tokens, cost and time of a score, for each metric alone and for all together. Asks no server.
+    """Estimate calls, tokens, cost and time of a score, for each metric alone and for all together. Calls no model.
 
-    Example: goldless plan answers.jsonl --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
+    Examples:
+      goldless plan answers.csv
+      goldless plan answers.csv --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
     """
     from goldless.runs.estimate import plan_study
 
     planned = output.run(plan_study, study, options)
     models = {row.part: row.model for row in planned.together}
-    nobody = () if planned.together else ("No model is asked: everything is computed from what the study carries.",)
+    nobody = () if planned.together else ("No model is called: everything is computed from the study.",)
     output.print_tables(
         [_table(planned)],
         lambda: asdict(planned),
@@ -50,7 +52,7 @@ def _table(planned: Plan) -> ReportTable:
 
     columns = (
         Column("metric", "metric", absent="all together"),
-        Column("part", "asks the"),
+        Column("part", "calls the"),
         Column("model", "model", wide=True),
         Column("calls", "calls", "count"),
         Column("known", "known", "count", "?"),

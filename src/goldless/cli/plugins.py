@@ -27,10 +27,12 @@ CATALOGUES = {
 
 @verb()
 def plugins(*, output: Output) -> None:
-    """List what installed packages add: metrics, models, perturbations, importers, exporters; and what failed and why.
+    """List what installed packages add: metrics, models, perturbations, importers, exporters; which failed, and why.
 
-    A package adds a metric by an entry point of the group goldless.metrics. A plugin that cannot be used never stops
-    goldless. Example: goldless plugins --json
+    A package adds a metric by an entry point in the group goldless.metrics. A broken plugin never stops goldless.
+
+    Example:
+      goldless plugins
     """
     from goldless.plugins import GROUPS
 
@@ -48,7 +50,7 @@ def plugins(*, output: Output) -> None:
     ]
     output.print_tables([_table(rows)], lambda: {"groups": list(GROUPS), "plugins": rows})
     if not found:
-        say(f"no package adds anything. Groups: {', '.join(GROUPS)}")
+        say(f"no installed package adds anything. Entry-point groups: {', '.join(GROUPS)}")
     failed = sum(not row["usable"] for row in rows)
     if failed:
         say(f"cannot be used: {failed} of {len(rows)}", style="yellow")

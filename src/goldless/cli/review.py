@@ -15,9 +15,13 @@ if TYPE_CHECKING:
 
 @verb(*REVIEWING, first=("reviewers", "scale", "exams", "recorded", "out_folder"), out=RUN_FOLDER)
 def review(study: StudyArgument, *, options: Options, output: Output) -> None:
-    """Let reviewers sit an exam, judge the responses if they pass, and rank the agents by their weighted votes.
+    """Have chat models take an exam, let those who pass judge the responses, and rank the agents by weighted votes.
 
-    Exit code 4: nobody passed. Example: goldless review study/ --reviewers openai:gpt-4o,openai:gpt-4o-mini --exam auto
+    Exit code 4: no reviewer passed.
+
+    Examples:
+      goldless review answers.csv --reviewers openai:gpt-4o,openai:gpt-4o-mini --exam auto
+      goldless review study/ --recorded --reviewers all --scale pairwise
     """
     from goldless.runs.pipeline import review_study
     from goldless.runs.store import save_review
@@ -39,7 +43,7 @@ def print_review(review: Review, output: Output, level: float) -> None:
 
 
 def tell_review(review: Review, output: Output) -> None:
-    """Say the rest on standard error; exit with 3 where the review is incomplete, with 4 where nobody passed."""
+    """Report the rest on standard error; exit with 3 where it is incomplete, with 4 where no reviewer passed."""
     tell_spending(review.spending)
     for note in review.notes:
         say(note, style="yellow")
@@ -50,4 +54,4 @@ def tell_review(review: Review, output: Output) -> None:
     if not review.complete:
         incomplete(f"{review.open} left")
     if review.nobody is not None:
-        end(NOBODY_PASSED, f"nobody may vote. {review.nobody}")
+        end(NOBODY_PASSED, review.nobody)

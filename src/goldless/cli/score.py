@@ -19,7 +19,10 @@ if TYPE_CHECKING:
 def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     """Score a study and print the leaderboard with intervals.
 
-    Example: goldless score answers.jsonl --metric gem-raw,tvd-mi --scorer embedded --out runs/first
+    Examples:
+      goldless score answers.csv
+      goldless score answers.csv --metric gem-raw,rouge-l,length --out runs/first
+      goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama
     """
     from goldless.runs.pipeline import evaluate_study
     from goldless.runs.store import save_run
@@ -44,12 +47,12 @@ def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
         lambda: as_json(evaluation),
         csv=lambda: _csv(boards),
         markdown=lambda: _markdown(boards),
-        rich=lambda: _print_boards(boards, evaluation),
+        rich=lambda: _print_boards(boards, evaluation, details=output.with_details),
     )
 
 
 def _csv(boards: Sequence[Leaderboard | RaterTable]) -> str:
-    """One header for all metrics; the table of raters has columns of its own."""
+    """One header for all metrics; the table of raters has its own columns."""
     header, text = "", ""
     for board in boards:
         first, rest = board.to_csv().split("\n", 1)
@@ -62,10 +65,11 @@ def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
     return "\n".join(f"## {board.metric}\n\n" * (len(boards) > 1) + board.to_markdown() for board in boards)
 
 
-def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation) -> None:
+def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, *, details: bool) -> None:
     for board in boards:
         out().print(board.to_rich())
-        out().print(board.signature, markup=False, soft_wrap=True, style="dim")
+        if details:
+            out().print(board.signature, markup=False, soft_wrap=True, style="dim")
         out().print()
     for outcome in evaluation.outcomes.values():
         groups = outcome.groups
@@ -86,14 +90,14 @@ def _three(value: float | None) -> str:
 
 
 def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
-    """Say on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
+    """Report on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
     tell_spending(evaluation.spending)
-    if evaluation.canaries is not None:
+    if evaluation.canaries is not None and output.verbose:
         say(f"numeric noise of a sum: {evaluation.canaries.noise_nats:.1e} nats")
     if evaluation.tasks_without_peers:
         listed = ", ".join(evaluation.tasks_without_peers[:10])
         count = len(evaluation.tasks_without_peers)
-        say(f"{count} task{'s' * (count != 1)} answered by fewer than two agents, not scored: {listed}", style="yellow")
+        say(f"{count} task{'s' * (count != 1)} with fewer than two responses, not scored: {listed}", style="yellow")
     for finding in evaluation.findings:
         if finding.metrics:  # those of the texts were said before anything was asked
             say(f"warning: {finding.message}", style="yellow")

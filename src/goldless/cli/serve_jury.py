@@ -16,26 +16,33 @@ if TYPE_CHECKING:
     from goldless.judging.licences import Licence
 
 
-@verb("task_description", "journal", helps={"task_description": "As it was in the exam."})
+@verb(
+    "task_description",
+    "journal",
+    first=("host", "port", "token_variable", "task_description", "journal"),
+    helps={"task_description": "Task description as in the exam."},
+)
 def serve_jury(
     licences: Annotated[
         list[str],
         typer.Argument(
             metavar="LICENCE…",
-            help="Licence files; FILE=SPEC where it cannot tell how to reach its model (gguf, a server, scripted).",
+            help="Licence files; FILE=MODEL if the licence does not say how to reach its model (gguf, a server).",
         ),
     ],
     *,
     host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, own("Port to listen on.")] = 8321,
     token_variable: Annotated[
-        str | None, own("Environment variable with the bearer token that callers must send.", flags="NAME")
+        str | None, own("Environment variable with the bearer token that clients must send.", flags="NAME")
     ] = None,
     options: Options,
 ) -> None:
-    """Answer chat completions with the weighted, swap-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
+    """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
 
-    Example: goldless serve-jury licences/*.json
+    Examples:
+      goldless serve-jury licences/*.json
+      goldless serve-jury licences/a.json licences/b.json --port 8000
     """
     import anyio
 
@@ -43,18 +50,18 @@ def serve_jury(
 
     held = dict(map(_split, licences))
     if len(held) < len(licences):
-        raise UserError("each licence is given once")
+        raise UserError("a licence was given twice; name each once")
     token = None if token_variable is None else token_from(token_variable)
     anyio.run(_serve, held, host, port, token, options)
 
 
 def _split(item: str) -> tuple[Path, str]:
-    """The licence's file and how its model is reached."""
+    """The licence's file and its model."""
     from goldless.judging.licences import read_licence
 
     path, equals, spec = item.partition("=")
     if equals and not spec:
-        raise UserError(f"{item!r}: give LICENCE or LICENCE=SPEC")
+        raise UserError(f"a licence must be FILE or FILE=MODEL, got {item!r}")
     return Path(path), spec or _spec_of(read_licence(Path(path)))
 
 
@@ -65,8 +72,8 @@ def _spec_of(licence: Licence) -> str:
     if spec is not None:
         return spec
     raise UserError(
-        f"the licence of {licence.reviewer} does not say how to reach its model: give LICENCE=SPEC, such as "
-        "FILE.json=gguf:PATH or FILE.json=http://HOST:PORT/v1#MODEL"
+        f"the licence of {licence.reviewer} does not say how to reach its model. Try FILE.json=gguf:PATH or "
+        "FILE.json=http://HOST:PORT/v1#MODEL"
     )
 
 
@@ -81,7 +88,9 @@ async def _serve(held: dict[Path, str], host: str, port: int, token: str | None,
     scales = {licence.scale for licence in found.values()}
     kinds = {licence.task_kind for licence in found.values()}
     if len(scales) > 1 or len(kinds) > 1:
-        raise UserError(f"jurors judge the same thing on the same scale; these are for {', '.join(scales | kinds)}")
+        raise UserError(
+            f"all licences must be for one task kind and one scale, got {', '.join(sorted(scales | kinds))}"
+        )
     scale = find_judge(scales.pop())
     wording, kind = prompt_hash(scale, options.task_description), kinds.pop()
     claimed = [(licence.identity, licence) for licence in found.values()]

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goldless.cli.command import verb
+from goldless.cli.command import Command, StudyArgument, verb, verbs_app
 from goldless.cli.console import WRONG_INPUT, end, say
 from goldless.cli.output import Output
 from goldless.errors import StudyError
@@ -16,16 +16,18 @@ from goldless.reports.report_table import Column, ReportTable
 if TYPE_CHECKING:
     from goldless.studies import Study
 
-app = typer.Typer(help="Check a study, or show what is in it.", no_args_is_help=True, rich_markup_mode="rich")
-
-StudyPath = Annotated[
-    str, typer.Argument(metavar="PATH", help="A folder of tables, or one .jsonl, .csv or .parquet file.")
-]
+app = verbs_app("Check a study, or show what is in it.")
 
 
-@app.command()
-def check(path: StudyPath) -> None:
-    """Read every row of the study and say all that is wrong with it, with file and line."""
+@app.command(cls=Command)
+@verb()
+def check(path: StudyArgument) -> None:
+    """Read every row of a study and report everything that is wrong, with file and line.
+
+    Examples:
+      goldless study check answers.csv
+      goldless study check study/
+    """
     from goldless.audit.texts import text_findings
     from goldless.studies import read_study
 
@@ -47,10 +49,15 @@ def check(path: StudyPath) -> None:
         say(f"warning: {finding.message}", style="yellow")
 
 
-@app.command()
+@app.command(cls=Command)
 @verb()
-def show(path: StudyPath, *, output: Output) -> None:
-    """Show how much of everything there is in the study, what is missing, and its first task."""
+def show(path: StudyArgument, *, output: Output) -> None:
+    """Show counts of tasks, agents, responses and labels, what is missing, and the first task.
+
+    Examples:
+      goldless study show answers.csv
+      goldless study show sample
+    """
     from goldless.studies import read_study
 
     summary = _summary(read_study(path))
@@ -114,7 +121,7 @@ def _overview(summary: dict[str, Any]) -> ReportTable:
         "fingerprint": summary["fingerprint"],
     }
     rows = tuple({"what": what, "there": value} for what, value in lines.items())
-    return ReportTable(summary["name"], (Column("what", "what"), Column("there", "there is", absent="—")), rows)
+    return ReportTable(summary["name"], (Column("what", "what"), Column("there", "in the study", absent="—")), rows)
 
 
 def _agents(summary: dict[str, Any]) -> ReportTable:

@@ -15,27 +15,27 @@ from goldless.errors import UserError
 from goldless.runs.options import Options
 
 
-@verb("journal", helps={"journal": "Journal with the replies of models; by default yours."})
+@verb("journal", first=("port", "browser", "bundle", "tasks", "maps"))
 def view(
-    runs: Annotated[Path, typer.Argument(metavar="RUNS_DIR", help="A folder of run folders, or one run folder.")],
+    runs: Annotated[Path, typer.Argument(metavar="RUNS", help="A folder of run folders, or one run folder.")],
     *,
-    port: Annotated[int, own("Port to listen on; 0: a free one.")] = 0,
+    port: Annotated[int, own("Port to listen on; 0 picks a free one.")] = 0,
     browser: Annotated[bool, own("Open the page in your browser.", flags="--browser/--no-browser")] = True,
-    bundle: Annotated[
-        Path | None, own("Write the pages as a static site into this folder instead.", flags="OUT")
-    ] = None,
-    tasks: Annotated[int, own("Tasks of each run in a static site, the first ones.")] = 50,
+    bundle: Annotated[Path | None, own("Write a static site to this folder instead.", flags="FOLDER")] = None,
+    tasks: Annotated[int, own("Number of tasks of each run in a static site.")] = 50,
     maps: Annotated[
-        bool, own("Information maps in a static site: a page for each pair of responses.", flags="--maps")
+        bool, own("Add information maps to a static site, a page per pair of responses.", flags="--maps")
     ] = False,
     options: Options,
 ) -> None:
-    """Show runs: leaderboards, tasks, and the prompt and reply under every number. Stop it with Ctrl-C.
+    """Browse runs: leaderboards, tasks, and the prompt and reply behind every number. Stop it with Ctrl-C.
 
-    It listens on this machine only and writes nothing into run folders. A whole information map, when you ask for one,
-    is computed by the embedded model, and its replies are kept in the journal.
+    It listens on this machine only and writes nothing to run folders. A whole information map, if you request one, is
+    computed by the embedded model, and its replies are kept in the journal.
 
-    Example: goldless view runs/
+    Examples:
+      goldless view runs/
+      goldless view runs/ --bundle site/
     """
     import anyio
 
@@ -45,18 +45,18 @@ def view(
     from goldless.viewer.server import serve
 
     if not 0 <= port <= 65535:
-        raise UserError(f"a port is a number from 0 to 65535, not {port}")
+        raise UserError(f"--port must be between 0 and 65535, got {port}")
     library = Library(runs, journal=options.journal or default_journal())
     if bundle is not None:
         made = write_bundle(library, bundle, tasks=tasks, maps=maps, say=say)
         for name, left in made.left_out.items():
-            say(f"note: {left} tasks of {name} are not in the site; --tasks takes more", style="yellow")
-        say(f"{made.pages} pages; begin with {made.first_page}")
+            say(f"note: {left} tasks of {name} are not in the site (--tasks)", style="yellow")
+        say(f"{made.pages} pages; open {made.first_page}")
         return
     anyio.run(functools.partial(serve, library, port=port, ready=functools.partial(_ready, browser=browser)))
 
 
 def _ready(url: str, *, browser: bool) -> None:
-    say(f"viewer: {url} (Ctrl-C ends it)")
+    say(f"viewer: {url} (stop it with Ctrl-C)")
     if browser:
         webbrowser.open(url)

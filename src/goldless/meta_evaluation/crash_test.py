@@ -141,7 +141,7 @@ def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
     check_options(options)
     if options.recorded:
         raise UserError("a crash test scores changed responses, of which nothing is recorded: leave --recorded out")
-    if options.peers is not None or options.panel is not None or options.budget_calls is not None:
+    if options.peers is not None or options.peer_sample is not None or options.budget_calls is not None:
         raise UserError("a crash test pairs responses itself: say with --references what they are held against")
     for metric in options.chosen_metrics():
         if metric.needs.labels or metric.needs.table is not None:

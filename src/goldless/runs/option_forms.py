@@ -17,7 +17,7 @@ M = TypeVar("M")
 
 
 class RefusedError(ValueError):
-    """Words that are no value of an option: what they must be, and what was given."""
+    """Words that are not a value of an option: what they must be, and what was given."""
 
 
 def _same(value: Any) -> Any:
@@ -50,10 +50,11 @@ class Form:
         *,
         keyword: str | None = None,
         default_text: str = "",
+        old: str | None = None,
     ) -> T:
-        """A dataclass field that is an option of this form; ``flags``: ``--long -s WHAT IT IS FOLLOWED BY``."""
+        """A dataclass field that is an option of this form; ``flags``: ``--long -s METAVAR``; ``old``: former name."""
         names, metavar = flag_names(flags)
-        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text)}
+        metadata = {"option": Option(self, group, names, help, keyword, metavar, default_text, old)}
         if isinstance(default, dict):
             return cast("T", field(default_factory=dict, metadata=metadata))
         return field(default=default, metadata=metadata)
@@ -73,7 +74,9 @@ class Option:
     """In Python, where that is not the field's name."""
     metavar: str | None
     default_text: str
-    """What the help says of the default, where the value does not say it."""
+    """The default as the help shows it, where that is not the value."""
+    old: str | None = None
+    """A former name, still accepted in Python and, as ``--NAME``, on the command line."""
 
     def parse(self, words: Any) -> Any:
         """The value of words on the command line."""
@@ -90,7 +93,7 @@ class Option:
 
 
 def flag_names(flags: str) -> tuple[tuple[str, ...], str | None]:
-    """The names in ``--long -s WHAT IT IS FOLLOWED BY``, and what they are followed by."""
+    """The names in ``--long -s METAVAR``, and the metavar."""
     words = flags.split()
     names = tuple(word for word in words if word.startswith("-"))
     return names, " ".join(words[len(names) :]) or None
@@ -107,7 +110,7 @@ def declared(model: Any) -> Mapping[str, Option]:
 
 @cache
 def defaults(model: Any) -> Mapping[str, Any]:
-    """What the fields of a dataclass are where nothing is said."""
+    """The default of each field of a dataclass."""
     return {one.name: one.default if one.default_factory is MISSING else one.default_factory() for one in fields(model)}
 
 
@@ -121,12 +124,13 @@ def from_arguments(model: Callable[..., M], verb: str, takes: Collection[str], g
     options, usual = declared(model), defaults(model)
     known = {name: name for name in (*taken(model, takes), *(name for name in usual if name not in options))}
     known |= {options[name].keyword or name: name for name in known if name in options}
+    former = {options[name].old: name for name in taken(model, takes) if options[name].old}
     settings = {}
     for keyword, value in given.items():
-        if keyword not in known:
+        if keyword not in known and keyword not in former:
             hint = nearest(keyword, known)
-            raise UserError(f"{verb} takes {', '.join(sorted(known))}; {keyword!r} is none of them{hint}")
-        name = known[keyword]
+            raise UserError(f"unknown argument {keyword!r}{hint or '.'} {verb} takes {', '.join(sorted(known))}")
+        name = known.get(keyword) or former[keyword]
         if value is not None:
             settings[name] = options[name].form.accept(value) if name in options else value
         elif isinstance(usual[name], str | int | float):
@@ -198,7 +202,7 @@ def one_of(*values: str) -> Form:
 
 
 def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_none: bool = False) -> Form:
-    """A whole number, of at least so much; ``or_none``: None means something although it is not the default."""
+    """A whole number, at least ``least``; ``or_none``: None has a meaning although it is not the default."""
 
     def allows(given: Any) -> bool:
         number = isinstance(given, int) and not isinstance(given, bool) and (least is None or given >= least)
@@ -209,7 +213,7 @@ def whole(least: int | None = None, *, parse: Callable[[Any], Any] = _same, or_n
 
 
 def by_name(what: str, *, last: bool = False) -> Form:
-    """Texts by name, each given as ``NAME=TEXT``; ``last``: names may hold the sign, which else texts may."""
+    """Texts by name, each given as ``NAME=TEXT``; ``last``: split at the last ``=``, so that names may contain it."""
 
     def parse(given: Iterable[str]) -> dict[str, str]:
         found = {}
@@ -243,7 +247,7 @@ def _limits(given: Iterable[str]) -> dict[str, float | str | None]:
     for item in given:
         trait, _, limit = item.rpartition("=")
         name = trait.strip() or "all"
-        found.pop(name, None)  # what is said last holds
+        found.pop(name, None)  # the last one counts
         try:
             found[name] = None if limit == "none" else limit if limit == "mean" else float(limit)
         except ValueError:

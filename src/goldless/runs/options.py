@@ -1,7 +1,7 @@
 """How to evaluate and review: every option of a run, declared once.
 
-A field says how the option is written on the command line, what the help says of it, how it is called in Python and
-what is allowed. Importing this is light: the command line reads it before anything else is needed.
+A field gives the option's flags, help text, name in Python and allowed values. Importing this is light: the command
+line reads it before anything else is needed.
 """
 
 # ruff: noqa: RUF009 - an option is a field, not a value
@@ -39,7 +39,7 @@ from goldless.runs.option_forms import (
 )
 
 if TYPE_CHECKING:
-    # what these stand in takes a second to import
+    # importing these takes a second
     from goldless.judging.asking import Verdicts
     from goldless.judging.scales import Scale
     from goldless.metrics.chair import Normalisation
@@ -78,7 +78,7 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
 """What each exam measures."""
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
-"""PRE's fixed limit of consistency, and ours where one candidate alone has no mean to be held against."""
+"""PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,25 +99,23 @@ class Options:
     metrics: Sequence[str | Callable[..., object]] = METRIC_NAMES.option(
         ("gem-raw",),
         METRICS,
-        "--metric -m",
-        "Metrics to compute; repeat it or separate them by commas: gem-raw, gem, gem-s[COLUMN], tvd-mi, "
-        "tvd-mi[given], tvd-mi[about], tvd-mi[labels], mi, gppm, bartscore, bartscore-recall, bartscore-precision, "
-        "gptscore, bleu, rouge-l, bertscore, bertscore[MODEL], rouge-l[reference], length, judge[TABLE], "
-        "judge-first[TABLE], python:MODULE:FUNCTION, command:WORDS, promptfoo:FILE.py[:FUNCTION], "
-        "deepeval:MODULE:OBJECT, inspect:MODULE:SCORER. goldless plugins lists those that packages add.",
+        "--metric -m NAMES",
+        "Comma-separated metrics, such as gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
+        "python:FILE.py:FUNCTION. goldless metrics lists all.",
+        default_text="gem-raw",
     )
     scorer: str | Scorer = MODEL.option(
         "embedded",
         METRICS,
-        "--scorer",
+        "--scorer MODEL",
         "Model that gives log-probabilities: embedded, gguf:PATH, hf:NAME, http://…/v1#MODEL.",
     )
     rewriters: Sequence[str | ChatModel] = NAMES.option(
         (),
         METRICS,
-        "--rewriter",
-        "Chat model that preprocesses for gem and gem-s: openai:MODEL, http://…/v1#MODEL, … Repeat it to average "
-        "over several.",
+        "--rewriter MODEL",
+        "Chat model that rewrites responses for gem and gem-s: openai:MODEL, http://…/v1#MODEL, … Repeat it to "
+        "average over several.",
         keyword="rewriter",
     )
     rewrite_max_tokens: int = whole(1).option(1024, METRICS)
@@ -125,88 +123,91 @@ class Options:
     synopsis_writer: str | ChatModel | None = MODEL.option(
         None,
         METRICS,
-        "--synopsis-writer",
-        "Chat model that writes the abstract or assw of a task that has none, for gem-s.",
+        "--synopsis-writer MODEL",
+        "Chat model that writes the missing abstract or assw of a task, for gem-s.",
     )
     templates: Sequence[str] = NAMES.option(
         (),
         METRICS,
-        "--template",
+        "--template NAME",
         "Prompt wording: general, plain, peer-review, or FILE.toml. Repeat it to average over several.",
         keyword="template",
         default_text="general",
     )
     peers: Sequence[str] | None = ONE_LIST.option(
-        None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers; all by default."
+        None, METRICS, "--peers AGENTS", "Comma-separated agents to use as peers (default: all)."
     )
-    panel: int | None = whole(1).option(None, METRICS, "--panel", "Use that many randomly drawn agents as peers.")
+    peer_sample: int | None = whole(1).option(
+        None, METRICS, "--peer-sample N", "Use N randomly drawn agents as peers.", old="panel"
+    )
     control_tasks: int = whole(1).option(
-        2, METRICS, "--control-tasks", "Number of other tasks per response for metrics with +control."
+        2, METRICS, "--control-tasks N", "Number of other tasks per response for metrics with +control."
     )
     on_too_long: OnTooLong = one_of("error", "skip").option(
         "error",
         METRICS,
         "--on-too-long",
-        "A text that does not fit the scorer's context: stop, or count it as missing.",
+        "If a text does not fit the scorer's context: stop with an error, or skip it and count it as missing.",
     )
     metric_timeout_seconds: float | None = NUMBER.option(
         None,
         METRICS,
         "--metric-timeout SECONDS",
-        "Timeout in seconds for metrics of your own; 600 for a command by default.",
+        "Timeout for custom metrics (default: 600 for command:, none for others).",
     )
     critic: str | ChatModel = MODEL.option(
-        "embedded", CRITIC, "--critic", "Model that tells matched pairs from shuffled ones."
+        "embedded", CRITIC, "--critic MODEL", "Model that distinguishes matched pairs from shuffled ones."
     )
     critic_prompt: str = TEXT.option(
-        "same-source", CRITIC, "--critic-prompt", "What the critic is asked: same-source, three-level."
+        "same-source", CRITIC, "--critic-prompt NAME", "Prompt for the critic: same-source, three-level."
     )
     shuffles: int | None = whole(1).option(
-        None, CRITIC, "--shuffles", "Shuffled pairs for each matched one; 4 by default, or tasks - 1."
+        None, CRITIC, "--shuffles N", "Shuffled pairs per matched pair (default: 4, or tasks - 1 if fewer)."
     )
     budget_calls: int | None = whole().option(
-        None, CRITIC, "--budget-calls CALLS", "Maximum critic calls; the pairs that rank best are chosen."
+        None, CRITIC, "--budget-calls CALLS", "Maximum critic calls; the most informative pairs are selected."
     )
     reviewers: Sequence[Any] | Mapping[str, Any] = REVIEWER_NAMES.option(
         (),
         REVIEWERS,
-        "--reviewers",
-        "Chat models, comma-separated or repeated: SPEC or NAME=SPEC; with --recorded names. The same model under "
-        "two names, with --describe, is two reviewers.",
+        "--reviewers MODELS",
+        "Comma-separated chat models, MODEL or NAME=MODEL; with --recorded, names. One model under two names, each "
+        "with its own --describe, is two reviewers.",
     )
     scale: str = TEXT.option(
         "pairwise",
         REVIEWERS,
-        "--scale",
-        "What reviewers are asked: pairwise, pairwise-tie, 5-level, 100-level, completeness, medical-completeness, "
+        "--scale NAME",
+        "Question to the reviewers: pairwise, pairwise-tie, 5-level, 100-level, completeness, medical-completeness, "
         "medical-correctness, medical-conciseness, pandalm, lm-examiner, lm-examiner-criteria, lm-examiner-general.",
     )
     task_description: str = TEXT.option(
-        "", REVIEWERS, "--task-description", "What is judged and what counts, in a sentence or two."
+        "", REVIEWERS, "--task-description TEXT", "What is judged and what counts, in a sentence or two."
     )
     descriptions: Mapping[str, str] = by_name("TEXT").option(
-        {}, REVIEWERS, "--describe NAME=TEXT", "A task description of its own for a reviewer."
+        {}, REVIEWERS, "--describe NAME=TEXT", "Task description for one reviewer alone."
     )
     families: Mapping[str, str] = by_name("FAMILY", last=True).option(
-        {}, REVIEWERS, "--family NAME=FAMILY", "Family of a reviewer; those of agents are in the agents table."
+        {}, REVIEWERS, "--family NAME=FAMILY", "Model family of a reviewer (agents: column family of the agents table)."
     )
     own_family: bool = FLAG.option(
-        False, REVIEWERS, "--own-family", "Count judgements of reviewers on their own family."
+        False, REVIEWERS, "--own-family", "Count judgements of reviewers on agents of their own family."
     )
     debate: str | None = TEXT.option(
-        None, REVIEWERS, "--debate", "Make each reviewer a debate among copies of its model: C1, C2, C3."
+        None, REVIEWERS, "--debate NAME", "Make each reviewer a debate among copies of its model: C1, C2, C3."
     )
     fusion: Normalisation | None = one_of("z", "raw").option(
         None,
         REVIEWERS,
         "--fusion",
-        "Add ratings up z-normalised for each reviewer, or raw; z by default, raw with --convention paper.",
+        "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention paper).",
     )
     exams: Sequence[ExamName] = EXAM_NAMES.option(
         ("none",),
         EXAM,
-        "--exam",
-        "What must be passed, comma-separated: none, human, consistency, pertinence, self-confidence, auto.",
+        "--exam NAMES",
+        "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto.",
+        default_text="none",
     )
     thresholds: Mapping[str, Threshold] = LIMITS.option(
         {},
@@ -215,94 +216,104 @@ class Options:
         "Limit of one trait or of all: a number, mean (over the candidates) or none.",
     )
     combination: Combination = one_of("all", "any").option(
-        "all", EXAM, "--combine", "All limits must be passed, or any."
+        "all", EXAM, "--combine", "Reviewers must pass all limits, or any."
     )
     weighting: Weighting | None = one_of("equal", "mean of traits", "trait", "logit").option(
-        None, EXAM, "--weights", "How votes are weighed; by default as the exam's paper does."
+        None, EXAM, "--weights", "Weights of the votes (default: as in the exam's paper)."
     )
     weight_from: str | None = TEXT.option(
-        None, EXAM, "--weight-from TRAIT", "The trait that weights come from; by default the first."
+        None, EXAM, "--weight-from TRAIT", "Trait that the weights are computed from (default: the first)."
     )
     questioners: Sequence[str] | None = ONE_LIST.option(
         None,
         EXAM,
         "--questioners AGENTS",
-        "Agents whose responses the human exam is made of; by default three, drawn by the seed.",
+        "Comma-separated agents whose responses make the human exam (default: three, drawn by the seed).",
     )
     overlap: bool = FLAG.option(False, EXAM, "--overlap", "Test on the human exam's pairs as well.")
     exam_items: int | None = whole(parse=lambda items: items or None, or_none=True).option(
-        100, EXAM, "--exam-items", "Most pairs or tasks of an automatic exam; 0: all."
+        100, EXAM, "--exam-items N", "Maximum pairs or tasks of an automatic exam; 0 means all."
     )
     relevant: str | None = TEXT.option(
         None,
         EXAM,
         "--relevant AGENT",
-        "Whose responses are the relevant answers; by default the agent's that answered most.",
+        "Agent whose responses are the relevant answers (default: the one with most responses).",
     )
     irrelevant: str | None = TEXT.option(
-        None, EXAM, "--irrelevant AGENT", "Whose responses are the irrelevant ones; by default the same agent's."
+        None, EXAM, "--irrelevant AGENT", "Agent whose responses are the irrelevant answers (default: the same)."
     )
     changer: Any = MODEL.option(
         None,
         EXAM,
-        "--changer SPEC",
-        "Chat model that changes questions for the pertinence exam; by default the nearest other question.",
+        "--changer MODEL",
+        "Chat model that changes questions for the pertinence exam (default: take the nearest other question).",
     )
     easy: tuple[str, str] | None = TWO_AGENTS.option(
         None,
         EXAM,
         "--easy A,B",
-        "Agents of the easy set: far apart; by default by the candidates' own first comparisons.",
+        "Two agents of very different quality, for the easy set (default: by the candidates' first comparisons).",
     )
     hard: tuple[str, str] | None = TWO_AGENTS.option(
-        None, EXAM, "--hard A,C", "Agents of the hard set: close together; by default likewise."
+        None, EXAM, "--hard A,C", "Two agents of similar quality, for the hard set (default: as for --easy)."
     )
-    licences: Sequence[Path] = FILES.option((), EXAM, "--licence", "Licence file or folder, instead of an exam.")
-    issue_to: Path | None = FILE.option(None, EXAM, "--issue FOLDER", "Write licences of those who pass here.")
+    licences: Sequence[Path] = FILES.option(
+        (), EXAM, "--licence PATH", "Licence file or folder, in place of an exam. Repeat it for several."
+    )
+    issue_to: Path | None = FILE.option(
+        None, EXAM, "--issue FOLDER", "Write a licence for each reviewer who passes to this folder."
+    )
     task_kind: str = TEXT.option(
-        "", EXAM, "--task-kind", "What is judged, in a few words, for licences; the study's name by default."
+        "", EXAM, "--task-kind TEXT", "What is judged, in a few words, for licences (default: the study's name)."
     )
     criterion: str | None = TEXT.option(
-        None, LABELS, "--criterion", "Which label criterion to use, if there is more than one."
+        None, LABELS, "--criterion NAME", "Label criterion to use, if there is more than one."
     )
     margin: float | None = NUMBER.option(
         None,
         LABELS,
         "--margin VOTES",
-        "Votes that people's preferences must be ahead by to decide a pair; 2, or 1 where there are few.",
+        "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).",
     )
     convention: Convention = one_of("default", "paper").option(
         "default",
         LABELS,
         "--convention",
-        "paper: count as the papers do; what is missing or tied is one half, and exam pairs are tested on.",
+        "paper: count as the papers do. Missing and tied count one half, and exam pairs are tested on.",
     )
     compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
         None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
     )
-    seed: int = whole(0).option(0, STATISTICS, "--seed", "Seed of draws, resampling and tests.")
-    resamples: int = whole(100).option(10_000, STATISTICS, "--resamples", "Resamples of tasks for intervals and tests.")
-    level: float = LEVEL.option(0.95, STATISTICS, "--level", "Level of the intervals.")
-    recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence that the study carries; ask no model.")
+    seed: int = whole(0).option(0, STATISTICS, "--seed N", "Seed for draws, resampling and tests.")
+    resamples: int = whole(100).option(
+        10_000, STATISTICS, "--resamples N", "Resamples of tasks for intervals and tests."
+    )
+    level: float = LEVEL.option(0.95, STATISTICS, "--level LEVEL", "Confidence level of the intervals.")
+    recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence recorded in the study; call no model.")
     verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(
         "auto",
         MODELS,
         "--verdicts",
-        "Read verdicts as probabilities of the labels, or as the label written; auto: the first where possible.",
+        "Read verdicts as label probabilities or as the label written (auto: probabilities where possible).",
     )
-    budget_usd: float | None = BUDGET.option(None, MODELS, "--budget USD", "Stop before this is exceeded, e.g. 2USD.")
+    budget_usd: float | None = BUDGET.option(
+        None, MODELS, "--budget USD", "Stop before spending more than this, such as 2USD."
+    )
     price: Price | None = PRICE.option(
         None,
         MODELS,
         "--price IN,OUT",
-        "USD per million tokens, for a model whose price is unknown.",
+        "Price in USD per million tokens, for a model whose price is unknown.",
         keyword="price_usd_per_million",
     )
-    journal: Path | None = FILE.option(None, MODELS, "--journal", "Journal file; by default one for all your runs.")
+    journal: Path | None = FILE.option(
+        None, MODELS, "--journal FILE", "Journal of model replies (default: one for all runs; see goldless cache show)."
+    )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
     told: Mapping[str, str] = field(default_factory=dict)
-    """What signatures say beside what a run knows itself, such as how the responses were asked for."""
+    """Further settings for the signature, such as how the responses were requested."""
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 
@@ -311,20 +322,20 @@ class Options:
         return {name: getattr(self, name) for name in names}
 
     def chosen_metrics(self) -> list[Metric]:
-        """The metrics asked for, each once."""
+        """The requested metrics, each once."""
         from goldless.metrics.metric import Metric  # noqa: PLC0415 - a help needs no metric
 
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
-            raise MetricError("no metric was named. Try gem-raw, or goldless score --help for all of them.")
+            raise MetricError("no metric was named. Try gem-raw; goldless metrics lists all")
         found = [self._metric(name) for name in dict.fromkeys(self.metrics)]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise MetricError(f"two metrics are called {', '.join(twice)}; give each function a name of its own")
+            raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
         return found
 
     def _metric(self, name: Any) -> Metric:
-        """The metric of that name: somebody else's, or ours; of a function, that function; a metric as it is."""
+        """The metric of that name, custom or ours; a function is made a metric; a metric is returned as it is."""
         from goldless.metrics.catalogue import find_metric  # noqa: PLC0415 - a help needs no metric
         from goldless.metrics.metric import Metric  # noqa: PLC0415 - as above
         from goldless.metrics.text_metrics import UserMetric  # noqa: PLC0415 - as above
@@ -341,7 +352,7 @@ class Options:
         return theirs if isinstance(theirs, Metric) else UserMetric(name, theirs)
 
     def chosen_templates(self) -> list[Template]:
-        """The templates asked for, each once."""
+        """The requested templates, each once."""
         from goldless.templates import find_template  # noqa: PLC0415 - as above
 
         return [find_template(name) for name in dict.fromkeys(self.templates or ("general",))]
@@ -371,8 +382,8 @@ class Options:
     def usual_thresholds(self, candidates: int) -> dict[str, Threshold]:
         """The limit of each trait, as named or as usual.
 
-        Automatic traits are held against the mean over the candidates; where there is one candidate, or with the
-        papers' convention and consistency alone (PRE), against 0.55. Self-confidence is passed or not.
+        Automatic traits are compared with the mean over the candidates; where there is one candidate, or with the
+        papers' convention and consistency alone (PRE), with 0.55. Self-confidence is passed or not.
         """
         alone = candidates < 2 or (self.convention == "paper" and self.traits == ("consistency",))
         limits: dict[str, Threshold] = {
@@ -396,19 +407,19 @@ class Options:
 
 
 def check_options(options: Options) -> list[Metric]:
-    """The metrics asked for. Refuses what no study could be evaluated with."""
+    """The requested metrics. Refuses what no study could be evaluated with."""
     from goldless.judging.critic import find_critic_prompt  # noqa: PLC0415 - a help needs no prompt
 
     metrics = options.chosen_metrics()
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
     check_each(options)
-    if options.panel is not None and options.peers is not None:
-        raise UserError("name the peers or say how many to draw, not both")
-    if options.pairing is not None and (options.peers, options.panel, options.budget_calls) != (None, None, None):
-        raise UserError("a pairing says who is whose peer: leave out the peers, the panel and the budget of calls")
-    if options.budget_calls is not None and (options.panel is not None or options.peers is not None):
-        raise UserError("a budget of critic calls chooses the partners itself: leave out the peers and the panel")
+    if options.peer_sample is not None and options.peers is not None:
+        raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
+    if options.pairing is not None and (options.peers, options.peer_sample, options.budget_calls) != (None, None, None):
+        raise UserError("a pairing names the peers of each response: leave out peers, peer_sample and budget_calls")
+    if options.budget_calls is not None and (options.peer_sample is not None or options.peers is not None):
+        raise UserError("--budget-calls selects the pairs itself: leave out --peers and --peer-sample")
     return metrics
 
 
@@ -428,30 +439,36 @@ def check_review_options(options: Options) -> None:
 def _check_exams(options: Options) -> None:
     for exam in options.exams:
         if exam not in TRAITS:
-            raise UserError(f"unknown exam {exam!r}{nearest(exam, TRAITS) or '.'} Exams: {', '.join(TRAITS)}.")
+            raise UserError(f"unknown exam {exam!r}{nearest(exam, TRAITS) or '.'} Exams: {', '.join(TRAITS)}")
     if not options.exams or ("none" in options.exams and len(options.exams) > 1):
         given = ", ".join(options.exams) or "nothing"
-        raise UserError(f"exams must be the exams to be passed, or none alone, got {given}")
+        raise UserError(f"exams must be one or more exams, or none alone, got {given}")
     measured = ", ".join(options.traits) or "nothing"
     for trait in options.thresholds:
         if trait not in {*options.traits, "all"}:
-            raise UserError(f"unknown trait {trait!r} in the thresholds; the exams measure {measured}")
+            raise UserError(f"unknown trait {trait!r} in the thresholds; these exams measure: {measured}")
     if options.weighting not in {None, "equal"} and not options.traits:
-        raise UserError(f"weights by {options.weighting} come from an exam: name one, or leave the weights out")
+        raise UserError(f"--weights {options.weighting!r} needs an exam to compute weights from. Name one with --exam")
     if options.weight_from is not None and options.weight_from not in options.traits:
-        raise UserError(f"weights are to come from {options.weight_from!r}, but the exams measure {measured}")
+        raise UserError(
+            f"--weight-from must be a trait that these exams measure ({measured}), got {options.weight_from!r}"
+        )
     if (options.easy is None) != (options.hard is None):
-        raise UserError("name the agents of the easy and of the hard set, or of neither")
+        raise UserError("--easy and --hard go together: give both, or neither")
 
 
 def _check_reviewers(options: Options) -> None:
     if options.licences and tuple(options.exams) != ("none",):
-        raise UserError("licences stand for an exam that was passed: leave the exam out, or the licences")
+        raise UserError("--licence replaces the exam: leave out --exam or --licence")
     if options.recorded and (options.licences or options.issue_to):
-        raise UserError("licences are for reviewers that are asked; recorded judgements have none")
+        raise UserError("--licence and --issue need reviewers that are called; leave them out with --recorded")
     if options.debate is not None and (options.licences or options.issue_to is not None):
-        raise UserError("a licence is for one model asked alone, not for a debate: leave one of the two out")
+        raise UserError(
+            "a licence is for a single model, not for a debate: leave out --debate, or --licence and --issue"
+        )
     if options.issue_to is not None and not options.traits:
-        raise UserError("a licence says which exam was passed: name one with --exam")
+        raise UserError("--issue needs an exam to pass. Name one with --exam")
     if not options.recorded and not options.reviewers:
-        raise UserError("name at least one reviewer, such as openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded")
+        raise UserError(
+            "no reviewer was named. Try --reviewers openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded"
+        )

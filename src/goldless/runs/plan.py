@@ -201,12 +201,12 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
         if not options.peers:
             raise UserError("no peer was named; leave the option out for all agents")
         return tuple(name for name in agents if name in options.peers)
-    if options.panel is not None and not options.recorded:
+    if options.peer_sample is not None and not options.recorded:
         answered = {r.agent for _, responses in with_peers(study) for r in responses}
         agents = [name for name in agents if name in answered]
-    if options.panel is not None and options.panel < len(agents):
+    if options.peer_sample is not None and options.peer_sample < len(agents):
         # by hash, so that another agent in the study changes little
-        drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.panel]
+        drawn = sorted(agents, key=lambda name: content_hash("panel", options.seed, name))[: options.peer_sample]
         return tuple(name for name in agents if name in drawn)
     return None
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import typer
-
+from goldless.cli.command import Command, verbs_app
 from goldless.cli.gre.boards import compare, correlate, figure, show
 from goldless.cli.gre.editions import collect, demo, review, run, score
 
-app = typer.Typer(
-    help="GRE-bench: which model writes the most informative reviews, on papers it cannot have seen.",
-    no_args_is_help=True,
-    rich_markup_mode="rich",
-)
+app = verbs_app("GRE-bench: which model writes the most informative reviews, on papers it cannot have seen?")
 for each in (demo, run, collect, review, score, show, compare, correlate, figure):
-    app.command()(each)
+    app.command(cls=Command)(each)

@@ -1,4 +1,4 @@
-"""``goldless gre show``, ``compare``, ``correlate`` and ``figure``: what boards say. No model is asked."""
+"""``goldless gre show``, ``compare``, ``correlate`` and ``figure``: what boards say. No model is called."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ BoardName = Annotated[
     str,
     typer.Argument(
         metavar="BOARD",
-        help="Folder of an edition or a run, a CSV file with agent and metrics, published:70b or published:8b.",
+        help="Folder of an edition or run, a CSV file with agent and metrics, published:70b or published:8b.",
     ),
 ]
 
 
 @verb("seed")
 def show(board: BoardName, *, options: Options, output: Output) -> None:
-    """Print a board with all its metrics, and how much larger models of a family score higher.
+    """Print a board with all its metrics, and how much higher larger models of a family score.
 
-    Example: goldless gre show published:70b
+    Example:
+      goldless gre show published:70b
     """
     from goldless.gre_bench.agent_statistics import Inference, size_effect
     from goldless.gre_bench.boards import read_board
@@ -40,9 +41,11 @@ def show(board: BoardName, *, options: Options, output: Output) -> None:
 
 @verb("seed")
 def compare(first: BoardName, second: BoardName, *, options: Options, output: Output) -> None:
-    """Compare two editions, or two scorers of one: how alike they rank the agents, and who rose or fell.
+    """Compare two editions, or two scorers of one: how similarly they rank the agents, and which rose or fell.
 
-    Example: goldless gre compare 2023/ 2024/, or goldless gre compare published:70b published:8b
+    Examples:
+      goldless gre compare 2023/ 2024/
+      goldless gre compare published:70b published:8b
     """
     from goldless.gre_bench.agent_statistics import Inference
     from goldless.gre_bench.board_comparison import compare_boards
@@ -59,14 +62,17 @@ def correlate(
     *,
     benchmarks: Annotated[
         str,
-        own("A .csv with agent and one column a benchmark, or published for those of the GEM paper.", flags="FILE"),
+        own(
+            "A .csv file with agent and a column per benchmark, or published for those of the GEM paper.", flags="FILE"
+        ),
     ],
     options: Options,
     output: Output,
 ) -> None:
     """Correlate a board with other benchmarks, over the agents that both have: Pearson, Spearman and Kendall's tau-b.
 
-    Example: goldless gre correlate published:70b --benchmarks published
+    Example:
+      goldless gre correlate published:70b --benchmarks published
     """
     from goldless.gre_bench.agent_statistics import Inference
     from goldless.gre_bench.board_comparison import correlate as correlate_board
@@ -83,22 +89,23 @@ def correlate(
 def figure(
     board: BoardName,
     *,
-    out_file: Annotated[Path, own("Where to draw it.", flags="--out FILE.svg")],
-    dark: Annotated[bool, own("Always dark; by default as the reader's screen is.", flags="--dark")] = False,
+    out_file: Annotated[Path, own("Write the figure to this file.", flags="--out FILE.svg")],
+    dark: Annotated[bool, own("Always dark (default: follows the reader's screen).", flags="--dark")] = False,
 ) -> None:
-    """Draw score against number of parameters as SVG, a panel a metric, with intervals and the human baseline.
+    """Draw scores by number of parameters as SVG, a panel per metric, with intervals and the human baseline.
 
-    Example: goldless gre figure iclr2024 --out figure.svg
+    Example:
+      goldless gre figure published:70b --out figure.svg
     """
     from goldless.gre_bench.boards import read_board
     from goldless.gre_bench.size_figure import size_figure
 
     if out_file.suffix.lower() != ".svg":
-        raise UserError(f"{out_file}: the figure is drawn as SVG; give a name that ends in .svg")
+        raise UserError(f"--out must end in .svg, got {out_file}")
     drawn = size_figure(read_board(board), dark=dark)
     try:
         if out_file.is_file() and not out_file.read_bytes().startswith(b"<svg"):
-            raise UserError(f"{out_file}: is there and no drawing of goldless; give another name, or remove it")
+            raise UserError(f"{out_file} exists and was not drawn by goldless. Choose another name, or remove it")
         out_file.write_text(drawn, encoding="utf-8")
     except OSError as error:
         raise UserError(f"{out_file}: cannot be written ({error.strerror})") from error

@@ -27,17 +27,17 @@ if TYPE_CHECKING:
     from goldless.gre_bench.papers import LeftOut
     from goldless.gre_bench.stages import Asking
 
-PAPERS = "Which papers"
-ASKED = "What is asked"
+PAPERS = "Papers"
+ASKED = "Generation"
 COSTS = ("budget_usd", "price", "journal")
 
 EditionFolder = Annotated[
-    Path, typer.Argument(metavar="EDITION", help="Folder of an edition, begun with goldless gre collect.")
+    Path, typer.Argument(metavar="EDITION", help="Folder of an edition, made by goldless gre collect.")
 ]
 
 
 def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
-    """What asking models may cost, with who is told how far it is."""
+    """How models are called: budget, price, journal and progress."""
     from goldless.gre_bench.stages import Asking
 
     return Asking(
@@ -46,51 +46,56 @@ def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
 
 
 def _given(**settings: Any) -> dict[str, Any]:
-    """The settings that were named; the others stay as the edition's config has them."""
+    """The settings that were given; the others remain as in the edition's config."""
     return {name: value for name, value in settings.items() if value is not None}
 
 
 # --- collecting ----------------------------------------------------------------------------------------------------
 
 
-@verb()
+@verb(first=("venue", "from_folder", "papers", "reviews", "seed"))
 def collect(
     edition: Annotated[
         Path | None,
-        typer.Argument(metavar="[EDITION]", help="Folder of the edition; named by the venue where it is left out."),
+        typer.Argument(metavar="[EDITION]", help="Folder of the edition (default: named after the venue)."),
     ] = None,
     *,
-    venue: Annotated[str | None, own("A venue of OpenReview, such as ICLR.cc/2024/Conference.", PAPERS)] = None,
+    venue: Annotated[str | None, own("OpenReview venue, such as ICLR.cc/2024/Conference.", PAPERS, "ID")] = None,
     from_folder: Annotated[
         Path | None,
-        own("Papers and reviews that you have; see docs/gre_folder.md for the folder's layout.", PAPERS, "FOLDER"),
+        own("Folder with papers and reviews; see docs/gre_folder.md for its layout.", PAPERS, "FOLDER"),
     ] = None,
-    papers: Annotated[int | None, own("How many to draw; all that can be used by default.", PAPERS, min=1)] = None,
+    papers: Annotated[int | None, own("Number of papers to draw (default: all usable ones).", PAPERS, min=1)] = None,
     reviews: Annotated[
         int | None,
-        own("Human reviews of each: one is the candidate, the others are references.", PAPERS, default="3", min=2),
+        own("Human reviews per paper: one candidate, the others references.", PAPERS, default="3", min=2),
     ] = None,
-    seed: Annotated[int | None, own("Fixes which papers and reviews are drawn.", PAPERS, default="0", min=0)] = None,
-    reader: Annotated[Literal["pypdf", "docling"] | None, own("What reads PDFs.", PAPERS, default="pypdf")] = None,
+    seed: Annotated[int | None, own("Seed for drawing papers and reviews.", PAPERS, default="0", min=0)] = None,
+    reader: Annotated[
+        Literal["pypdf", "docling"] | None, own("Library that reads PDFs.", PAPERS, default="pypdf")
+    ] = None,
     fewer_ok: Annotated[
         bool | None,
-        own("Take what there is where that is fewer than asked for.", flags="--fewer-ok", show_default=False),
+        own("Accept fewer papers than requested.", PAPERS, "--fewer-ok", show_default=False),
     ] = None,
-    seconds_between_requests: Annotated[float, own("How long to wait between requests.", min=0.0)] = 1.0,
-    api1: Annotated[str, own("Version 1 of OpenReview's interface.", flags="URL")] = "https://api.openreview.net",
-    api2: Annotated[str, own("Version 2 of it.", flags="URL")] = "https://api2.openreview.net",
+    seconds_between_requests: Annotated[
+        float, own("Pause between requests to the venue.", "Connection", "SECONDS", min=0.0)
+    ] = 1.0,
+    api1: Annotated[str, own("OpenReview API version 1.", "Connection", "URL")] = "https://api.openreview.net",
+    api2: Annotated[str, own("OpenReview API version 2.", "Connection", "URL")] = "https://api2.openreview.net",
 ) -> None:
     """Collect papers with their human reviews into a new edition: a folder with a config and an ordinary study.
 
-    Everything a venue answers is kept, so an interrupted command goes on where it stopped and asks for nothing twice.
+    Replies of the venue are kept: an interrupted command resumes where it stopped and requests nothing twice.
 
-    Example: goldless gre collect iclr2024 --venue ICLR.cc/2024/Conference --papers 300 --reviews 3 --seed 1
+    Example:
+      goldless gre collect iclr2024 --venue ICLR.cc/2024/Conference --papers 300
     """
     from goldless.gre_bench.edition import open_or_begin
     from goldless.gre_bench.stages import collect_edition
 
     if venue is not None and from_folder is not None:
-        raise UserError("--venue and --from-folder: name one of the two")
+        raise UserError("--venue and --from-folder exclude each other: give one of them")
     begun = open_or_begin(_folder(edition, venue))
     settings = _given(
         venue=venue,
@@ -111,13 +116,13 @@ def _folder(edition: Path | None, venue: str | None) -> Path:
     if edition is not None:
         return edition
     if venue is None:
-        raise UserError("name a folder for the edition, and --venue or --from-folder")
+        raise UserError("EDITION is missing: name a folder, and give --venue or --from-folder")
     return Path("gre-" + re.sub(r"[^A-Za-z0-9.]+", "-", venue).strip("-."))
 
 
 @contextmanager
 def _unanswered_is_incomplete() -> Iterator[None]:
-    """End with 3, as all that can go on later, where a venue's server gives no answer."""
+    """End with 3, as it can be resumed, if a venue's server does not answer."""
     from goldless.gre_bench.polite_session import UnansweredError
 
     try:
@@ -127,7 +132,7 @@ def _unanswered_is_incomplete() -> Iterator[None]:
 
 
 def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
-    """Say what was collected, and what was left out for which reason."""
+    """Report what was collected, and what was left out for which reason."""
     from goldless.gre_bench.edition_study import fields_beside_reviews, section_titles
 
     study = edition.study()
@@ -139,7 +144,7 @@ def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
         say(f"sections of the human reviews: {', '.join(titles)}")
     if fields := fields_beside_reviews(study):
         table = edition.study_folder / "reviews.jsonl"
-        say(f"fields with text that is no part of the reviews: {', '.join(fields)}; see {table}")
+        say(f"fields with text that is not part of the reviews: {', '.join(fields)}; see {table}")
     if rows := tuple(left_out):
         reasons = ", ".join(f"{n} {reason}" for reason, n in Counter(row.reason for row in rows).most_common())
         say(f"left out: {len(rows)} ({reasons}); which and why: {edition.study_folder / 'left_out.jsonl'}")
@@ -148,31 +153,32 @@ def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
 # --- reviewing -----------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS)
+@verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
 def review(
     edition: EditionFolder,
     *,
     models: Annotated[
         list[str] | None,
         own(
-            "Models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or a name of edition.toml. Repeat it or "
-            "separate by commas. All of edition.toml by default.",
+            "Comma-separated models that review: openai:MODEL, http://…/v1#MODEL, hf:NAME, …, or names in edition.toml "
+            "(default: all in edition.toml).",
             ASKED,
             "[NAME=]MODEL",
         ),
     ] = None,
     agents: Annotated[
         Path | None,
-        own("What is known of models, as .csv or .jsonl: agent, parameters, family, cutoff_date.", ASKED, "FILE"),
+        own("Facts about the models, .csv or .jsonl: agent, parameters, family, cutoff_date.", ASKED, "FILE"),
     ] = None,
     max_tokens: Annotated[
-        int | None, own("Longest review; a longer one is cut, and so missing.", ASKED, default="4096", min=1)
+        int | None,
+        own("Maximum tokens of a review; a longer one is cut off and counts as missing.", ASKED, default="4096", min=1),
     ] = None,
-    temperature: Annotated[float | None, own("Of sampling.", ASKED, default="0", min=0.0)] = None,
+    temperature: Annotated[float | None, own("Sampling temperature.", ASKED, default="0", min=0.0)] = None,
     truncate: Annotated[
         bool | None,
         own(
-            "Cut the end of a paper that does not fit a model's context; else its review is missing.",
+            "Cut the end of a paper that does not fit a model's context (otherwise its review is missing).",
             ASKED,
             "--truncate/--no-truncate",
             show_default=False,
@@ -181,7 +187,7 @@ def review(
     keep_cut: Annotated[
         bool | None,
         own(
-            "Keep a review that reached --max-tokens as far as it goes.",
+            "Keep reviews that were cut off at --max-tokens.",
             ASKED,
             "--keep-cut/--no-keep-cut",
             show_default=False,
@@ -190,9 +196,10 @@ def review(
     options: Options,
     output: Output,
 ) -> None:
-    """Have models review the papers of an edition, with prompt C.3 of the GEM paper, side by side.
+    """Have models review the papers of an edition, with prompt C.3 of the GEM paper.
 
-    Example: goldless gre review iclr2024 --models openai:gpt-4o-mini,local=http://127.0.0.1:8000/v1#llama --budget 5USD
+    Example:
+      goldless gre review iclr2024 --models openai:gpt-4o-mini --budget 5USD
     """
     import anyio
 
@@ -204,14 +211,14 @@ def review(
     chosen = named_reviewers(split(models or ()))
     facts = {} if agents is None else read_agent_facts(agents)
     if unknown := sorted(set(facts) - {*chosen, *opened.config.models}):
-        say(f"{agents}: not used, since no model of the edition is called so: {', '.join(unknown)}")
+        say(f"{agents}: ignored, not models of the edition: {', '.join(unknown)}")
     settings = _given(
         max_tokens=max_tokens,
         temperature=temperature,
         truncate=truncate,
         cut=None if keep_cut is None else "keep" if keep_cut else "missing",
     )
-    # a bare name of the config means the model that has it there
+    # a bare name in the config means that model
     new = {name: model for name, model in chosen.items() if name != model or name not in opened.config.models}
     added: dict[str, dict[str, Any]] = {name: {"model": model} for name, model in new.items()}
     for name, known in facts.items():
@@ -226,7 +233,7 @@ def review(
 
 
 def _tell_generated(generated: Generated) -> None:
-    """Say what it cost and what is missing; exit with 3 where calls are open."""
+    """Report the cost and what is missing; exit with 3 where calls are open."""
     tell_spending(generated.spending)
     for kind, message in generated.examples.items():
         say(f"{kind}, for example {message}", style="yellow")
@@ -239,7 +246,7 @@ def _tell_generated(generated: Generated) -> None:
 # --- scoring -------------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS)
+@verb(*COSTS, first=("metric", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
 def score(
     edition: EditionFolder,
     *,
@@ -247,14 +254,15 @@ def score(
     scorer: Annotated[str | None, like("scorer", default="embedded")] = None,
     rewriter: Annotated[list[str] | None, like("rewriters")] = None,
     synopsis_writer: Annotated[str | None, like("synopsis_writer")] = None,
-    seed: Annotated[int | None, like("seed", "Seed of resampling and tests.", default="0")] = None,
-    resamples: Annotated[int | None, like("resamples", "Resamples of papers.", default="10000")] = None,
+    seed: Annotated[int | None, like("seed", "Seed for resampling and tests.", default="0")] = None,
+    resamples: Annotated[
+        int | None, like("resamples", "Resamples of papers for intervals and tests.", default="10000")
+    ] = None,
     level: Annotated[float | None, like("level", default="0.9")] = None,
     run: Annotated[
         str | None,
         own(
-            "Write the results into this folder of the edition instead of run: another scorer's, say, to be compared "
-            "with goldless consistency.",
+            "Write results to this subfolder of the edition instead of run, for example for a second scorer.",
             OUTPUT,
             "NAME",
         ),
@@ -262,11 +270,12 @@ def score(
     options: Options,
     output: Output,
 ) -> None:
-    """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), beside the human baseline.
+    """Score the reviews of an edition by GEM, GEM-S (abstract) and GEM-S (ASSW), with the human baseline.
 
-    Reviews are preprocessed first (prompt C.1) and the authors' own claims summed up (C.4), where that is not there.
+    Reviews are rewritten first (prompt C.1) and the authors' own claims summarised (C.4), where that is not done yet.
 
-    Example: goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o --synopsis-writer openai:gpt-4o
+    Example:
+      goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o
     """
     import anyio
 
@@ -297,7 +306,7 @@ def _print_scores(scores: EditionScores, output: Output) -> None:
 
 
 def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None) -> None:
-    """Say on standard error what a reader of the tables must know."""
+    """Report on standard error what a reader of the tables must know."""
     if scores.left_out:
         reasons = ", ".join(f"{count} {reason}" for reason, count in scores.left_out.items())
         say(f"papers left out when collecting: {reasons}")
@@ -307,11 +316,14 @@ def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None
 # --- all of it -----------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS)
+@verb(*COSTS, first=COSTS)
 def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
-    """Collect, review and score as edition.toml says, as far as that is not done. The budget holds for each stage.
+    """Collect, review and score as configured in edition.toml; finished stages are skipped.
 
-    Example: goldless gre run iclr2024 --budget 50USD
+    The budget applies to each stage.
+
+    Example:
+      goldless gre run iclr2024 --budget 50USD
     """
     import anyio
 
@@ -331,16 +343,19 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     _tell_scores(opened, scores)
 
 
-@verb("journal")
+@verb("journal", first=("folder", "journal"))
 def demo(
     *,
-    folder: Annotated[Path, own("Folder of the edition.", flags="--out FOLDER")] = Path("gre-demo"),
+    folder: Annotated[Path, own("Folder for the edition.", flags="--out FOLDER")] = Path("gre-demo"),
     options: Options,
     output: Output,
 ) -> None:
     """Make an edition of twelve invented papers on the embedded model: no account, key, GPU or network.
 
-    A demonstration, not a result. It takes some minutes; most of them the embedded model's own reviews.
+    This is a demonstration, not a result. It takes some minutes, most of them for the embedded model's own reviews.
+
+    Example:
+      goldless gre demo --out gre-demo
     """
     import anyio
 
@@ -353,13 +368,13 @@ def demo(
     say(DEMONSTRATION, style="bold yellow")
     edition = begin_demonstration(folder)
     if not edition.config.demonstration:
-        raise UserError(f"{folder}: is an edition of yours; name another folder with --out")
+        raise UserError(f"{folder} is not a demonstration edition. Choose another folder with --out")
     with ProgressBars() as bars:
         edition, left_out = collect_edition(edition, {}, progress=bars, say=say)
         _tell_collected(edition, left_out)
         write_scripts(edition)
         asking = _asking(options, bars)
-        say("Reviews of three invented models, which are written down, and of the embedded model, which writes now …")
+        say("Reviews of three invented models are at hand; the embedded model writes its own now …")
         edition, _ = anyio.run(partial(review_edition, edition, {}, asking=asking))
         add_invented_rewrites(edition)
         say("Preprocessing and scoring by the embedded model …")

@@ -278,7 +278,7 @@ def _reviewing(scale: str) -> str:
 
 def _growth(part: str, options: Options, metric: str) -> str:
     """How the calls of a part grow with tasks and agents, in words."""
-    chosen = options.panel is not None or options.peers is not None
+    chosen = options.peer_sample is not None or options.peers is not None
     if part == "critic" and options.budget_calls is not None:
         return "nothing: the budget of calls holds"
     if part == "scorer":

@@ -1,0 +1,72 @@
+"""Help that teaches: -h everywhere, verbs by what one wants, options in panels, examples that work as printed."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+import typer.main
+
+from goldless.cli.main import PANELS, VERBS, app
+
+ROOT = typer.main.get_command(app)
+
+
+def commands(group: Any = ROOT, path: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """Every verb with its words, those under another verb too."""
+    for name in group.commands:
+        found = group.commands[name]
+        if hasattr(found, "commands"):
+            yield from commands(found, (*path, name))
+        else:
+            yield " ".join((*path, name)), found
+
+
+COMMANDS = dict(commands())
+EXAMPLES = [
+    (path, line.removeprefix("[dim]$[/] ").replace("\\[", "["))
+    for path, command in COMMANDS.items()
+    for line in command.help.splitlines()
+    if line.startswith("[dim]$[/] ")
+]
+
+
+@pytest.mark.parametrize("path", ["", "study", "models", "gre", *COMMANDS])
+def test_h_is_short_for_help_and_nothing_offers_to_install_completion(goldless, path):
+    short, long = (goldless(*path.split(), flag) for flag in ("-h", "--help"))
+    assert (short.code, short.err) == (0, "")
+    assert short.out == long.out
+    assert "install-completion" not in short.out
+    assert "<" not in short.out.split("Options")[0]
+
+
+def test_the_help_shows_every_verb_once_in_the_panel_of_what_one_wants(goldless):
+    out = goldless("-h").out
+    assert [out.count(f"│ {verb} ") for verb in VERBS] == [1] * len(VERBS)
+    places = [out.index(f"─ {panel} ─") for panel in PANELS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_every_verb_has_one_to_three_examples(path):
+    assert 1 <= sum(of == path for of, _ in EXAMPLES) <= 3
+
+
+@pytest.mark.parametrize(("path", "example"), EXAMPLES)
+def test_an_example_is_understood_as_it_is_printed(path, example):
+    words = shlex.split(example)
+    verb = ["goldless", *path.split()]
+    assert words[: len(verb)] == verb
+    assert len(example) <= 90
+    COMMANDS[path].make_context(path, words[len(verb) :], parent=None)
+
+
+@pytest.mark.parametrize("path", COMMANDS)
+def test_at_most_seven_options_are_outside_of_panels_and_help_texts_are_sentences(path):
+    options = [p for p in COMMANDS[path].params if p.param_type_name == "option" and not p.hidden]
+    assert sum(p.rich_help_panel is None for p in options) <= 7
+    said = [p.help.split("  [dim]")[0] for p in options]
+    assert [text for text in said if not text[0].isupper() and not text.startswith(("paper:",))] == []
+    assert [text for text in said if not text.endswith((".", "?"))] == []

@@ -63,7 +63,6 @@ NOT_YET = {
     "finetuning",
     "gre_bench",
     "judging",
-    "meta_evaluation",
     "models",
     "reports",
     "runs",

@@ -99,11 +99,11 @@ def test_one_rater_is_said_and_ends_well(goldless, folder, scores):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "name what to hold against people"),
-        (["--scale", "5-level"], "name what to hold against people"),
+        ([], "nothing to compare with people"),
+        (["--scale", "5-level"], "nothing to compare with people"),
         (["--reviewers", "nobody", "--scale", "5-level"], "no judgements of 'nobody'"),
         (["--reviewers", "rev", "--scale", "4-level"], "unknown scale '4-level'"),
-        (["--scores", "absent.csv"], "there is no such table"),
+        (["--scores", "absent.csv"], "no such file"),
         (["--reviewers", "rev", "--criterion", "tone"], "no label has the criterion 'tone'"),
         (["--reviewers", "rev", "--margin", "0"], "must be above 0, got 0"),
         (["--metric", "tvd-mi[labels]"], "scores raters, not responses"),

@@ -118,7 +118,7 @@ def test_any_metric_is_looked_at_beside_reviewers(goldless, study):
         (("--recorded", "--family", "ann"), "--family must be NAME=FAMILY, got 'ann'"),
         (("--recorded", "--weights", "ann=heavy"), "a weight is a finite number"),
         (("--recorded", "--weights", "ann"), "--weights must be NAME=WEIGHT"),
-        (("--recorded", "--scale", "5-level"), "nothing to look for bias in"),
+        (("--recorded", "--scale", "5-level"), "nothing to test for bias"),
         (("--recorded", "--resamples", "5"), "resamples must be a whole number of at least 100, got 5"),
     ],
 )

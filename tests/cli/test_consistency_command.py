@@ -61,10 +61,10 @@ def test_a_study_is_scored_with_each_scorer_that_is_named(goldless, study_file, 
     ("arguments", "words"),
     [
         ((), "needs two scorers"),
-        (("--scorer", "embedded"), "at least two"),
+        (("--scorer", "embedded"), "at least twice"),
         (("other", "--scorer", "embedded", "--scorer", "gguf:x"), "one study"),
-        (("other",), "no run folder"),
-        (("--metric", "tvd-mi", "--scorer", "embedded", "--scorer", "gguf:x"), "asks no scorer"),
+        (("other",), "is not a run folder"),
+        (("--metric", "tvd-mi", "--scorer", "embedded", "--scorer", "gguf:x"), "does not use a scorer"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_with_exit_code_2(goldless, study_file, arguments, words):

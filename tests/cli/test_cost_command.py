@@ -63,7 +63,7 @@ def test_metrics_are_listed_with_calls_tokens_and_an_unknown_price_said_to_be(go
     assert ended.code == 0, ended.err
     assert "gem-raw" in ended.out
     assert "unknown" in ended.out
-    assert "3,000 tasks" in ended.out
+    assert "3,000 similar tasks" in ended.out
     assert "agents²" in ended.err
 
 
@@ -160,7 +160,7 @@ def test_csv_and_markdown_hold_every_table(goldless, recorded):
         (("--tasks", "0"), "at least 1"),
         (("--reviewers", "far=embedded", "--reviewer-price", "far=cheap"), "NAME=USD"),
         (("--recorded",), "no labels"),
-        (("--run", "nowhere"), "no run folder"),
+        (("--run", "nowhere"), "is not a run folder"),
     ],
 )
 def test_what_cannot_be_is_refused_with_exit_code_2(goldless, study_file, arguments, words):

@@ -110,7 +110,7 @@ def test_every_verb_prints_sound_latex(goldless, command, verb):
     assert ended.code in {0, 5}, ended.err
     assert ended.out.startswith("% needs \\usepackage{booktabs}\n")
     read = read_latex(ended.out)
-    titles = TITLES.get(verb, ["What is there", "Position"])
+    titles = TITLES.get(verb, ["Coverage", "Position"])
     assert [table.caption[: len(title)] for table, title in zip(read, titles, strict=False)] == titles
     assert len(read) == len(titles) or verb == "bias"
 

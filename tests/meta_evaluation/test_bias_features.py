@@ -185,7 +185,7 @@ def test_groups_in_which_the_feature_is_the_same_for_all_say_nothing():
     share, asked = within_correlation(scores, feature, None, draws=DRAWS)
     assert (share.value, share.n, share.n_tasks, asked) == (pytest.approx(1.0), 2, 1, 2)
     assert share.low is None
-    assert "go exactly together" in share.note
+    assert "exact function of the feature" in share.note
 
 
 def test_a_score_that_does_not_vary_has_no_correlation():

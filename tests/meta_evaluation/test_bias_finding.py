@@ -172,14 +172,14 @@ def test_names_cannot_break_a_table(tmp_path):
     [
         ({"reviewers": ["evee"]}, "Did you mean 'eve'"),
         ({"favours": ["ann:zed"]}, "no agent 'zed'"),
-        ({"families": {"zed": "x"}}, "no agent or reviewer of that name"),
+        ({"families": {"zed": "x"}}, "no agent or reviewer with this name"),
         ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
         ({"weights": {}}, "at least one reviewer"),
         ({"orders": "both"}, "'each' or 'together'"),
         ({"convention": "papers"}, "'default' or 'paper'"),
         ({"criterion": "style"}, "no label has the criterion 'style'"),
         ({"scale": "pair"}, "Did you mean 'pairwise'"),
-        ({"scale": "5-level"}, "nothing to look for bias in"),
+        ({"scale": "5-level"}, "nothing to test for bias"),
     ],
 )
 def test_what_cannot_be_is_refused_with_what_is_allowed(tmp_path, how, message):
@@ -215,7 +215,7 @@ def test_one_rater_s_preferences_decide_pairs_and_are_no_ties_that_length_could_
         two = find(study, options, **how)
         assert two.labels == {"pairs": 12, "decided": 0, "tied": 12}
         assert "votes-beyond-0.5-ahead-by-2|" in two.signature
-    with pytest.raises(UserError, match="margin of -1 votes"):
+    with pytest.raises(UserError, match="margin must be above 0, got -1"):
         find(study, options, margin=-1)
 
 

@@ -88,8 +88,8 @@ def test_reviewers_that_are_no_agents_have_no_gap_and_are_listed():
     rows, unavailable = gap_rows(GRID, [judge("a", [1, 1, 1]), judge("x", [1, 1, 1])], draws=DRAWS)
     assert not rows
     assert [(one.judges, one.reason) for one in unavailable] == [
-        (("x",), "no agent of the same name"),
-        ((), "a gap takes two reviewers that are agents as well"),
+        (("x",), "no agent with the same name"),
+        ((), "a preference gap needs two reviewers that are also agents"),
     ]
 
 

@@ -151,7 +151,7 @@ def test_what_differs_beside_the_scorer_is_said():
     first = ScoredBy("small", "gem-raw", scored[0].scores, "gem-raw|scorer:small|template:general|goldless:1")
     second = ScoredBy("large", "gem-raw", scored[1].scores, "gem-raw|scorer:large|template:reviews|goldless:1")
     notes = compare_scorers([first, second], **FAST).notes
-    assert any("template general against reviews" in note for note in notes)
+    assert any("template is general and reviews" in note for note in notes)
 
 
 # --- by evaluating, and from run folders ---------------------------------------------------------------------------
@@ -170,9 +170,9 @@ async def test_two_scorers_that_see_the_same_words_put_agents_in_the_same_order(
 @pytest.mark.parametrize(
     ("metrics", "scorers", "words"),
     [
-        (("gem-raw",), ["one"], "at least two"),
-        (("tvd-mi",), ["one", "two"], "asks no scorer"),
-        (("gem-raw",), ["one", "one"], "two of the scorers are scripted:one"),
+        (("gem-raw",), ["one"], "at least twice, got 1"),
+        (("tvd-mi",), ["one", "two"], "does not use a scorer"),
+        (("gem-raw",), ["one", "one"], "scorers must be different, got scripted:one twice"),
     ],
 )
 async def test_one_scorer_the_same_twice_or_a_metric_without_one_is_refused(
@@ -204,7 +204,7 @@ def test_runs_of_different_studies_and_folders_without_a_run_are_refused_togethe
         read_run_scores([tmp_path / "a", tmp_path / "b"])
     with pytest.raises(UserError) as told:
         read_run_scores([tmp_path / "no", tmp_path / "nothing"])
-    assert str(told.value).count("no run folder") == 2
+    assert str(told.value).count("is not a run folder") == 2
 
 
 def test_no_common_metric_and_two_agents_are_refused():

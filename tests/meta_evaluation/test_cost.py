@@ -198,7 +198,7 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
     folder = goldless.save_run(goldless.evaluate(other, scorer=toy_scorer(), resamples=200), tmp_path / "other")
     with pytest.raises(UserError, match="another study"):
         await find_costs(study, Options(), runs=[folder])
-    with pytest.raises(UserError, match="no run folder"):
+    with pytest.raises(UserError, match="is not a run folder"):
         await find_costs(study, Options(), runs=[tmp_path / "nothing"])
     (folder / "made_by.json").write_text("{}")
     with pytest.raises(UserError, match="cannot be read"):
@@ -322,10 +322,10 @@ def test_prices_are_one_number_or_two():
 
 def test_prices_of_strangers_and_no_tokens_are_refused(study):
     options = Options(reviewers=("near=embedded",))
-    with pytest.raises(UserError, match=r"'neer'. Did you mean 'near'"):
+    with pytest.raises(UserError, match=r"'neer', which is not a reviewer. Did you mean 'near'"):
         planned_reviewer_costs(study, options, prices={"neer": Price(1.0, 1.0)})
     for tokens in (0, -5, math.inf):
-        with pytest.raises(UserError, match="tokens a judgement"):
+        with pytest.raises(UserError, match="tokens per judgement must be above 0"):
             planned_reviewer_costs(study, options, tokens_a_judgement=tokens)
 
 

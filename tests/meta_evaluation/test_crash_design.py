@@ -56,10 +56,10 @@ def test_a_draw_depends_on_the_seed_alone():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"agents": ["anne"]}, "no agent 'anne' in the study. Did you mean 'ann'?"),
-        ({"references": ["zed"]}, "no agent 'zed'"),
-        ({"references": 0}, "at least 1 peer, not 0"),
-        ({"most": 0}, "at least 1 response"),
+        ({"agents": ["anne"]}, "unknown agent 'anne'. Did you mean 'ann'?"),
+        ({"references": ["zed"]}, "unknown agent 'zed'"),
+        ({"references": 0}, "references must be at least 1, got 0"),
+        ({"most": 0}, "must be at least 1, got 0"),
     ],
 )
 def test_what_cannot_be_chosen_is_refused(options, message):
@@ -109,7 +109,7 @@ def test_an_agent_called_as_a_copy_would_be_is_refused():
     study = study_of(rows)
     chosen = choose_candidates(study)
     texts = [changed("t0", "ann", "null", "nothing")]
-    with pytest.raises(UserError, match="called 'ann~null'"):
+    with pytest.raises(UserError, match="an agent 'ann~null'"):
         crash_study(study, chosen, {"null": (find_perturbation("null"), texts)})
 
 

@@ -117,7 +117,7 @@ def test_a_perturbation_that_changes_nothing_is_counted_and_not_rated_as_no_effe
     rows = [(f"t{i}", agent, f"{agent} {i}.") for i in range(4) for agent in ("ann", "bob")]
     study = study_from_frame(pl.DataFrame(rows, schema=["task", "agent", "text"], orient="row"))
     found = one("length", "deletion", study=study)
-    assert (found.rating, found.reason) == ("not shown", "it changed no response")
+    assert (found.rating, found.reason) == ("not shown", "no response was changed")
     assert (found.unchanged, found.samples, found.smd.value) == (8, 0, None)
 
 
@@ -131,7 +131,7 @@ def test_a_metric_that_jumps_from_one_value_to_another_is_rated_by_its_direction
     metric = flagged(tmp_path, monkeypatch, "1.0 if '[[A]]' in response else 0.0")
     found = one(metric, "verdict-injection", study=answers(range(5, 25)))
     assert (found.rating, found.reason, found.smd.value) == ("fail", "rises", None)
-    assert "no bound" in found.smd.note
+    assert "unbounded" in found.smd.note
     metric = flagged(tmp_path, monkeypatch, "float('w1' in response)")
     assert one(metric, "null", study=answers(range(5, 25))).rating == "pass"
 
@@ -200,12 +200,12 @@ def test_tvd_mi_is_crash_tested_against_the_same_partners():
     [
         (["tvd-mi[labels]"], {}, {}, "cannot be crash-tested"),
         (["judge[x]"], {}, {}, "cannot be crash-tested"),
-        (["length"], {"recorded": True}, {}, "leave --recorded out"),
+        (["length"], {"recorded": True}, {}, "Leave out --recorded"),
         (["length"], {"peers": ("ann",)}, {}, "--references"),
         (["length"], {}, {"margin": -1}, "margin"),
-        (["length"], {}, {"perturbations": ("rephrase",)}, "rephrase: written by a chat model; name one with --writer"),
+        (["length"], {}, {"perturbations": ("rephrase",)}, "rephrase: needs a chat model. Name one with --writer"),
         (["length"], {}, {"perturbations": ("deletoin",)}, "Did you mean 'deletion'"),
-        (["length"], {}, {"perturbations": ()}, "no perturbation was named"),
+        (["length"], {}, {"perturbations": ()}, "no perturbation given"),
     ],
 )
 def test_what_cannot_be_tested_is_refused_before_anything_is_scored(metrics, options, crash, message):

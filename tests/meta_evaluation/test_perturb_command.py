@@ -92,7 +92,7 @@ def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless,
     (tmp_path / "new" / "tasks.jsonl").write_text("{}")
     ended = goldless("perturb", study, "--out", tmp_path / "new", "--perturbation", "rephrase,deletion")
     assert ended.code == 2
-    assert "is there already and is not written over" in ended.err
+    assert "already exists. Choose a new folder" in ended.err
     assert "rephrase needs a chat model" in ended.err
     assert (tmp_path / "new" / "tasks.jsonl").read_text() == "{}"
 
@@ -103,7 +103,7 @@ def test_nothing_is_written_over_and_all_that_is_wrong_is_said_at_once(goldless,
         (["--perturbation", "deletio"], "Did you mean 'deletion'?"),
         (["--strategy", "breif"], "Did you mean 'brief'?"),
         (["--agents", "anne"], "no agent 'anne' in the study. Did you mean 'ann'?"),
-        (["--seed", "-1"], "a seed is a whole number that is not negative, not -1"),
+        (["--seed", "-1"], "seed must be a whole number of at least 0, got -1"),
         (["--perturbation", "synopsis-only", "--writer", "scripted:absent.jsonl"], "absent.jsonl"),
     ],
 )
@@ -118,7 +118,7 @@ def test_a_name_that_a_copy_would_take_is_refused(goldless, study_file, tmp_path
     taken = study_file({"t1": {"ann": "One.", "ann~null": "Two."}})
     ended = goldless("perturb", taken, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
     assert ended.code == 2
-    assert "the study already has agents of the names ann~null" in ended.err
+    assert "the study already has agents named ann~null" in ended.err
 
 
 def test_strategies_become_agents_and_originals_keep_their_place(goldless, study_file, script_file, tmp_path):

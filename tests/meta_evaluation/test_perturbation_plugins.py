@@ -98,7 +98,7 @@ def test_a_perturbed_study_has_copies_of_it(goldless, study_file, tmp_path):
 def test_one_that_needs_a_writer_says_so_before_anything_is_made(goldless, study_file, tmp_path):
     ended = goldless("perturb", study_file(TEXTS), "--out", tmp_path / "new", "--perturbation", "asked")
     assert ended.code == 2
-    assert "asked needs a chat model: name one as writer (--writer)" in ended.err
+    assert "asked needs a chat model. Name one with --writer" in ended.err
 
 
 def test_a_writer_makes_it(goldless, study_file, script_file, tmp_path):
@@ -131,11 +131,11 @@ def test_what_has_another_shape_or_our_name_is_told_and_left_out():
     assert failures["comma"] == "a perturbation's name must be a word without any of [ ] , ~, got 'one,two'"
     assert failures["praise"] == "the name is already used by goldless itself"
     assert failures["shout"] is None
-    assert find_perturbation("praise").description == "between praise that fits anything"
+    assert find_perturbation("praise").description == "between generic praise"
 
 
 def test_an_entry_point_and_its_perturbation_have_one_name():
-    with pytest.raises(UserError, match="the plugin 'other' adds a perturbation called 'shout'"):
+    with pytest.raises(UserError, match="the plugin 'other' must have the name of its perturbation, got 'shout'"):
         find_perturbation("other")
 
 

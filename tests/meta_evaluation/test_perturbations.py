@@ -213,7 +213,7 @@ def test_sections_of_another_form_can_be_named():
 
 
 def test_a_blank_section_name_is_refused():
-    with pytest.raises(UserError, match="a section's name is blank"):
+    with pytest.raises(UserError, match="a section's name must not be blank"):
         delete_every_second("One. Two.", sections=["Verdict", " "])
 
 
@@ -483,10 +483,10 @@ def test_attacks_on_all_responses_can_be_put_on_the_candidate_alone():
     ("name", "said"),
     [
         ("delete", "unknown perturbation 'delete'. Did you mean 'deletion'?"),
-        ("deletion[papers]", "there is no 'deletion[papers]'. Did you mean 'deletion[paper]'?"),
+        ("deletion[papers]", "unknown perturbation 'deletion[papers]'. Did you mean 'deletion[paper]'?"),
         ("deletion[paper", "unknown perturbation 'deletion[paper'. Did you mean 'deletion[paper]'?"),
-        ("repetition[x]", "repetition comes as: repetition."),
-        ("null[ ]", "null comes as: null, null[peer-review], null[TEXT]."),
+        ("repetition[x]", "Forms of repetition: repetition"),
+        ("null[ ]", "Forms of null: null, null[peer-review], null[TEXT]"),
         ("", "unknown perturbation ''. Known: deletion,"),
     ],
 )

@@ -79,7 +79,7 @@ def test_strategies_are_good_faith_or_problematic():
 def test_a_task_is_read_from_its_prompt_or_abstract_and_missing_with_neither():
     writer = ScriptedModel(answers=lambda r: f"on {r.messages[-1].content}")
     made = write("standard", writer, at_once=3)
-    missing = CallFailure("no_synopsis", "task t3 has no prompt and no abstract to answer", attempts=0)
+    missing = CallFailure("no_synopsis", "task t3 has neither a prompt nor an abstract", attempts=0)
     assert made == ["on on Paper one.", "on on Abstract two.", missing]
 
 
@@ -92,7 +92,7 @@ def test_a_stage_that_fails_leaves_the_response_missing_with_its_cause():
 
 
 def test_a_strategy_without_a_writer_is_refused():
-    with pytest.raises(UserError, match="the strategy standard is played by a chat model"):
+    with pytest.raises(UserError, match="the strategy standard needs a chat model"):
         write("standard")
 
 

@@ -1,7 +1,7 @@
-"""Consistency over scorers: whether agents come out in the same order whichever model gives the log-probabilities.
+"""Consistency over scorers: whether agents have the same order under every model that computes log-probabilities.
 
 GEM, section 5, compares agents' scores under a small and a large scorer. Here: Pearson, Spearman and Kendall's tau-b
-over agents' mean scores, with intervals from resampling tasks for both scorers alike, and the same within each task.
+over agents' mean scores, with intervals from resampling tasks for both scorers together, and the same within each task.
 (The paper's "Spearman" of its tables 6 and 7 is Pearson.)
 """
 
@@ -33,10 +33,10 @@ Coefficient = Literal["pearson", "spearman", "kendall"]
 """``kendall`` is tau-b."""
 COEFFICIENTS: tuple[Coefficient, ...] = get_args(Coefficient)
 FEWEST_AGENTS = 3
-"""Of two agents every correlation is 1 or -1."""
+"""With two agents every correlation is 1 or -1."""
 PERCENTILE = (
-    "Intervals over agents are percentiles over resampled tasks, for these agents; resampled means are noisier than "
-    "the study's own, so they lean low where agents are close."
+    "Intervals over agents are percentiles over resampled tasks, for these agents. Resampled means are noisier than "
+    "the study's own, so the intervals are biased low where agents are close."
 )
 
 
@@ -49,16 +49,16 @@ class ScorerAgreement:
     second: str
     coefficient: Coefficient
     value: float | None
-    """Over agents' mean scores; None: not defined, all agents are alike under one scorer."""
+    """Over agents' mean scores; None: not defined, because all agents are equal under one scorer."""
     low: float | None
     """None: no interval, ``note`` says why."""
     high: float | None
     n_agents: int
     n_tasks: int
     asked: int
-    """Responses that at least one of the two scorers was asked about."""
+    """Number of responses given to at least one of the two scorers."""
     used: int
-    """Of these, responses with a score under both."""
+    """Number of these with a score under both."""
     within_task: float | None
     """Mean over tasks of the coefficient over the agents of one task; None: defined on no task."""
     within_low: float | None
@@ -80,14 +80,14 @@ class Consistency:
     rows: tuple[ScorerAgreement, ...]
     level: float
     signatures: Mapping[str, str]
-    """How each score was made, by metric and scorer."""
+    """The signature of each score, by metric and scorer."""
     notes: tuple[str, ...]
     complete: bool = True
-    """Whether another run would find nothing left to ask."""
+    """Whether no calls are left for another run."""
     spending: tuple[Spending, ...] = ()
 
     def table(self) -> ReportTable:
-        """One row a metric, two scorers and a coefficient."""
+        """One row per metric, pair of scorers and coefficient."""
         interval = f"{self.level * 100:g}%"
         columns = (
             Column("metric", "metric"),
@@ -115,7 +115,7 @@ class Consistency:
 
 
 async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
-    """The metrics under each scorer in turn, and how far they agree. Everything asked goes through the journal."""
+    """Score the metrics with each scorer in turn and measure how far they agree. All calls go through the journal."""
     draws = draws_of(options)
     _check_asked(options.chosen_metrics(), scorers)
     found: list[ScoredBy] = []
@@ -127,7 +127,7 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
         spending += evaluation.spending
         name = evaluation.scorer.short if evaluation.scorer is not None else str(scorer)
         if any(one.scorer == name for one in found):
-            raise UserError(f"two of the scorers are {name}: name different ones")
+            raise UserError(f"scorers must be different, got {name} twice")
         found += [ScoredBy(name, o.metric, response_scores(o), o.signature) for o in evaluation.outcomes.values()]
     compared = compare_scorers(found, **draws)
     return replace(compared, complete=complete, spending=tuple(spending))
@@ -136,21 +136,21 @@ async def scorer_consistency(study: Study, options: Options, scorers: Sequence[s
 def _check_asked(metrics: Sequence[Metric], scorers: Sequence[str | Scorer]) -> None:
     problems = []
     if len(scorers) < 2:
-        problems.append(f"{len(scorers)} scorer came; name at least two with --scorer A --scorer B")
+        problems.append(f"--scorer must be given at least twice, got {len(scorers)}. Try --scorer A --scorer B")
     without = [metric.name for metric in metrics if metric.needs.logprobs is None]
     if without:
         problems.append(
-            f"{', '.join(without)}: asks no scorer, so it is the same under each; score the study twice with what you "
-            "want to compare and name the two run folders"
+            f"{', '.join(without)}: does not use a scorer, so it is the same under each. Score the study twice with "
+            "the settings you want to compare and give the two run folders"
         )
     if problems:
-        raise UserError("; ".join(problems))
+        raise UserError(". ".join(problems))
 
 
 def compare_scorers(
     scored: Sequence[ScoredBy], *, seed: int = 0, resamples: int = 10_000, level: float = 0.95
 ) -> Consistency:
-    """The agreement of every two scorers on every metric that both have, tasks resampled for both alike."""
+    """The agreement of every two scorers on every metric that both have, with tasks resampled for both together."""
     draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
     rows: list[ScorerAgreement] = []
     compared: list[ScoredBy] = []
@@ -162,8 +162,8 @@ def compare_scorers(
         by: dict[str, list[str]] = {}
         for one in scored:
             by.setdefault(one.scorer, []).append(one.metric)
-        held = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by.items())
-        raise MetricError(f"no metric was computed under two scorers ({held}); compute the same one under both")
+        found = "; ".join(f"{name}: {', '.join(metrics)}" for name, metrics in by.items())
+        raise MetricError(f"no metric was computed under two scorers ({found}). Compute the same metric under both")
     order = {metric: i for i, metric in enumerate(dict.fromkeys(one.metric for one in scored))}
     rows.sort(key=lambda row: order[row.metric])
     signatures = {f"{one.metric} by {one.scorer}": one.signature for one in compared if one.signature}
@@ -181,12 +181,12 @@ def _other_differences(compared: Sequence[ScoredBy]) -> list[str]:
             continue
         both = f"{first.metric}: {first.scorer} and {second.scorer}"
         if first.signature and first.signature == second.signature:
-            notes.append(f"{both} have the same signature: the same was compared")
+            notes.append(f"{both} have the same signature: identical runs were compared")
         mine, theirs = (dict(_parts(one.signature)) for one in (first, second))
         for key in {**mine, **theirs}:
             if key not in OF_THE_SCORER and mine.get(key) != theirs.get(key):
-                told = f"{mine.get(key, 'none')} against {theirs.get(key, 'none')}"
-                notes.append(f"{both} differ in more than the scorer: {key} {told}")
+                values = f"{mine.get(key, 'none')} and {theirs.get(key, 'none')}"
+                notes.append(f"{both} differ in more than the scorer: {key} is {values}")
     return list(dict.fromkeys(notes))
 
 
@@ -203,8 +203,8 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
     kept: BoolArray = np.asarray(both.any(axis=0))
     if int(kept.sum()) < FEWEST_AGENTS:
         raise MetricError(
-            f"{first.metric}: {int(kept.sum())} agents have scores under both {first.scorer} and {second.scorer}; a "
-            f"correlation over agents needs at least {FEWEST_AGENTS}"
+            f"{first.metric}: at least {FEWEST_AGENTS} agents must have scores under both {first.scorer} and "
+            f"{second.scorer}, got {int(kept.sum())}"
         )
     tables, used = tables[:, :, kept], np.asarray(both.any(axis=1))
     rows = []
@@ -237,7 +237,7 @@ def _agreement(first: ScoredBy, second: ScoredBy, draws: Draws) -> list[ScorerAg
 
 
 def _tables(first: ScoredBy, second: ScoredBy) -> tuple[FloatArray, int]:
-    """Scores [2, tasks, agents], NaN where there is none, and how many responses were asked about."""
+    """Scores [2, tasks, agents], NaN where there is none, and how many responses were given to a scorer."""
     keys = {**first.scores, **second.scores}
     names = {"tasks": list(dict.fromkeys(t for t, _ in keys)), "agents": list(dict.fromkeys(a for _, a in keys))}
     tables = [score_arrays(one.scores, **names)[0] for one in (first, second)]
@@ -261,7 +261,7 @@ def _interval(
 def correlations(first: FloatArray, second: FloatArray, coefficient: Coefficient) -> FloatArray:
     """[rows]: the coefficient of each row of two tables over the columns present in both; NaN: not defined."""
     if coefficient not in COEFFICIENTS:
-        raise UserError(f"a coefficient is one of {', '.join(COEFFICIENTS)}, not {coefficient!r}")
+        raise UserError(f"coefficient must be one of {', '.join(COEFFICIENTS)}, got {coefficient!r}")
     both = ~(np.isnan(first) | np.isnan(second))
     left, right = (_deviations(np.where(both, table, np.nan), both) for table in (first, second))
     if coefficient == "pearson":

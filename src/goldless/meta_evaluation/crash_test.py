@@ -1,10 +1,10 @@
-"""The crash test: what a metric does when responses lose content, or are only dressed up (GEM, Algorithm 1).
+"""The crash test: how a metric reacts when responses lose content, or change without gaining any (GEM, Algorithm 1).
 
-Every response is scored as it is and after each perturbation, against the same peers. A degradation must lower the
-score, a manipulation must not raise it. A perturbed copy is an agent of its own, with the peers of the response it was
-made from, so that any metric scores it as it scores the original. The effect is the standardised mean difference of the
-paper, (mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both
-scores; tasks are what is independent.
+Every response is scored unchanged and after each perturbation, with the same peers. A degradation must lower the score,
+a manipulation must not raise it. A perturbed copy is a separate agent with the peers of the original response, so that
+any metric scores both in the same way. The effect is the standardised mean difference of the paper,
+(mean after - mean before) / sqrt((variance before + variance after) / 2), over the samples that have both scores; the
+independent units are tasks.
 """
 
 from __future__ import annotations
@@ -36,39 +36,39 @@ from goldless.statistics.standings import holm, sign_flip_p
 from goldless.studies import Study, study_from_records
 
 DEFAULT_REFERENCES = 2
-"""Peers that a response is held against, as in the GEM paper."""
+"""Peers that a response is compared with, as in the GEM paper."""
 DEFAULT_RESPONSES = 300
-"""Most responses that are perturbed, as many as the paper's candidates."""
+"""Maximum number of perturbed responses, the number of the paper's candidates."""
 DEFAULT_MARGIN = 0.2
-"""The effect that counts as none: Cohen's "small"."""
+"""Smaller effects count as none: Cohen's "small"."""
 _Sample = tuple[str, float | None, float | None]
 """Task, score before and score after; None: missing."""
-UNBOUNDED = "every score moves from one value to another: the effect has no bound"
+UNBOUNDED = "every score moves from one value to another, so the effect is unbounded"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CrashOptions:
-    """What is done to which responses, beside the options of the metrics."""
+    """Which responses are perturbed and how, in addition to the options of the metrics."""
 
     perturbations: Sequence[str] = MODEL_FREE
     agents: Sequence[str] | None = None
-    """Whose responses are perturbed; None: everybody's."""
+    """Agents whose responses are perturbed; None: all."""
     references: int | Sequence[str] = DEFAULT_REFERENCES
-    """How many peers a response is held against, or which agents."""
+    """The number of peers a response is compared with, or their names."""
     responses: int = DEFAULT_RESPONSES
-    """Most responses that are perturbed."""
+    """Maximum number of perturbed responses."""
     writer: str | ChatModel | None = None
     """Chat model for the perturbations that need one."""
     margin: float = DEFAULT_MARGIN
-    """An effect nearer to 0 than this counts as none."""
+    """A smaller effect counts as none."""
 
 
 Perturbed = Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
-"""By name, each perturbation with what became of the responses."""
+"""By name, each perturbation and the perturbed responses."""
 
 
 async def crash_test(study: Study, options: Options, *, crash: CrashOptions | None = None) -> CrashTest:
-    """Score responses before and after perturbations with every metric, and rate what happens."""
+    """Score responses before and after perturbations with every metric, and rate the effects."""
     crash = crash or CrashOptions()
     perturbations = _check(options, crash)
     candidates = choose_candidates(
@@ -110,7 +110,7 @@ async def crash_test(study: Study, options: Options, *, crash: CrashOptions | No
 
 
 def _written(perturbed: Perturbed) -> list[PerturbedText]:
-    """The texts that a writer was asked for."""
+    """The number of texts requested from a writer."""
     return [text for perturbation, texts in perturbed.values() if perturbation.needs_writer for text in texts]
 
 
@@ -131,7 +131,7 @@ def _settings(study: Study, options: Options, crash: CrashOptions, candidates: C
 
 
 def _metric_settings(scores: MetricScores) -> dict[str, str]:
-    """What tells a metric's numbers apart, without what the crash test does in another way than a leaderboard."""
+    """The settings of a metric's signature, without those that a crash test sets differently from a leaderboard."""
     ours = {"peers", "missing", "interval", "test", "resamples", "seed", "study"}
     return {key: value for key, value in scores.signature.settings.items() if key not in ours}
 
@@ -140,23 +140,25 @@ def _check(options: Options, crash: CrashOptions) -> dict[str, Perturbation]:
     """The perturbations by name. Raises where something cannot be crash-tested."""
     check_options(options)
     if options.recorded:
-        raise UserError("a crash test scores changed responses, of which nothing is recorded: leave --recorded out")
+        raise UserError("a crash test scores changed responses, which have no recorded evidence. Leave out --recorded")
     if options.peers is not None or options.peer_sample is not None or options.budget_calls is not None:
-        raise UserError("a crash test pairs responses itself: say with --references what they are held against")
+        raise UserError(
+            "a crash test chooses the peers itself. Use --references to choose what responses are compared with"
+        )
     for metric in options.chosen_metrics():
         if metric.needs.labels or metric.needs.table is not None:
             raise MetricError(
-                f"{metric.name} is computed from recorded labels or comparisons, of which changed responses have none, "
-                "so it cannot be crash-tested"
+                f"{metric.name} cannot be crash-tested: it uses recorded labels or comparisons, and changed responses "
+                "have none"
             )
     if not 0 <= crash.margin < 10:
-        raise UserError(f"the margin is a standardised difference such as 0.2, not {crash.margin}")
+        raise UserError(f"margin must be a standardised difference from 0 to 10, got {crash.margin}. Try 0.2")
     found = {name: find_perturbation(name) for name in dict.fromkeys(crash.perturbations)}
     if not found:
-        raise UserError("no perturbation was named")
+        raise UserError("no perturbation given. Name at least one")
     needing = [name for name, perturbation in found.items() if perturbation.needs_writer]
     if needing and crash.writer is None:
-        raise UserError(f"{', '.join(needing)}: written by a chat model; name one with --writer")
+        raise UserError(f"{', '.join(needing)}: needs a chat model. Name one with --writer")
     return found
 
 
@@ -188,7 +190,7 @@ async def _perturbed(
 
 
 def _quiet(_done: int, _total: int) -> None:
-    """Pure perturbations are done before anybody could look."""
+    """Pure perturbations are too fast for progress."""
 
 
 def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence: Evidence) -> dict[str, int]:
@@ -204,16 +206,16 @@ def _problems(perturbed: Perturbed, scores: Mapping[str, MetricScores], evidence
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """A candidate's response as a perturbation changed it."""
+    """A perturbed copy of a candidate's response."""
 
     task: str
     agent: str
-    """Whose response it was made from."""
+    """The agent of the original response."""
     perturbation: str
     name: str
-    """The agent that it is in the study."""
+    """The copy's agent name in the study."""
     peers: Mapping[str, str | None]
-    """What it is held against in the place of each peer of the original; None: that peer could not be perturbed."""
+    """What it is compared with in place of each peer of the original; None: that peer could not be perturbed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,10 +236,10 @@ def choose_candidates(
     most: int = DEFAULT_RESPONSES,
     seed: int = 0,
 ) -> Candidates:
-    """Responses of the agents named, or of all, that have a peer; at most so many, drawn by the seed.
+    """Responses of the given agents, or of all, that have a peer; at most ``most``, drawn by the seed.
 
-    ``references``: the agents that serve as peers, or how many of the others do: the next ones around a circle that
-    the seed draws, so that an agent has the same peers on every task that they answered.
+    ``references``: the agents used as peers, or their number: the next ones around a circle that the seed draws, so
+    that an agent has the same peers on every task that they answered.
     """
     known = [agent.agent for agent in study.agents]
     _check_choice(known, agents, references, most)
@@ -253,8 +255,8 @@ def choose_candidates(
                 found[task.task, agent] = tuple(peers)
     if not found:
         raise MetricError(
-            f"{study.name}: no response has a peer to be held against; a crash test needs tasks that at least two "
-            "agents answered"
+            f"{study.name}: no response has a peer to compare with. A crash test needs tasks with responses of at "
+            "least two agents"
         )
     drawn = set(sorted(found, key=lambda key: content_hash("candidate", seed, *key))[:most])
     return Candidates({key: peers for key, peers in found.items() if key in drawn}, len(found))
@@ -264,12 +266,12 @@ def _check_choice(
     known: Sequence[str], agents: Sequence[str] | None, references: int | Sequence[str], most: int
 ) -> None:
     if most < 1:
-        raise UserError(f"at least 1 response is needed for a crash test, not {most}")
+        raise UserError(f"the number of responses must be at least 1, got {most}")
     for name in (*(agents or ()), *(() if isinstance(references, int) else references)):
         if name not in known:
-            raise UserError(f"no agent {name!r} in the study{nearest(name, known)}")
+            raise UserError(f"unknown agent {name!r}{nearest(name, known)}")
     if isinstance(references, int) and references < 1:
-        raise UserError(f"a response is held against at least 1 peer, not {references}")
+        raise UserError(f"references must be at least 1, got {references}")
 
 
 def needed_responses(study: Study, candidates: Candidates, perturbation: Perturbation) -> list[Response]:
@@ -283,9 +285,10 @@ def needed_responses(study: Study, candidates: Candidates, perturbation: Perturb
 def crash_study(
     study: Study, candidates: Candidates, perturbed: Mapping[str, tuple[Perturbation, Sequence[PerturbedText]]]
 ) -> CrashStudy:
-    """The responses and their peers as they are, and a copy of each under every perturbation that changed it.
+    """The responses and their peers unchanged, and a copy of each for every perturbation that changed it.
 
-    A perturbation of everybody holds a copy against copies; where a peer could not be perturbed, the pair is left out.
+    A perturbation of all responses compares copies with copies; where a peer could not be perturbed, the pair is left
+    out.
     """
     originals = _responses(study, dict.fromkeys((*candidates.peers, *candidates.references)))
     copies: list[Copy] = []
@@ -297,7 +300,7 @@ def crash_study(
         copies += mine
         copied += [Response(t.task, t.copy, t.text or "") for key, t in made.items() if key in kept]
     if clash := {response.agent for response in originals} & {response.agent for response in copied}:
-        raise UserError(f"an agent of the study is called {min(clash)!r}, as a perturbed copy would be")
+        raise UserError(f"the study has an agent {min(clash)!r}, the name of a perturbed copy. Rename it")
     pairing = dict(candidates.peers)
     pairing |= {(c.task, c.name): tuple(peer for peer in c.peers.values() if peer is not None) for c in copies}
     kept_tasks = {task for task, _ in pairing}
@@ -306,7 +309,7 @@ def crash_study(
 
 
 def _copies(candidates: Candidates, perturbation: Perturbation, made: Mapping[Key, PerturbedText]) -> list[Copy]:
-    """The candidates' responses that were changed, with what each is held against."""
+    """The candidates' responses that were changed, with what each is compared with."""
     found = []
     for (task, agent), peers in candidates.peers.items():
         text = made.get((task, agent))
@@ -336,7 +339,7 @@ def crash_results(
 ) -> list[CrashResult]:
     """The effect of every perturbation on a metric's scores, with p corrected for all of them.
 
-    ``perturbed``: each perturbation with what became of the responses that were to be perturbed.
+    ``perturbed``: each perturbation with the perturbed responses.
     """
     pairs = pair_scores(scores) if scores.metric.needs.verdicts is None else {}
     responses = response_scores(scores)
@@ -381,7 +384,7 @@ def _crash_result(
         kind=perturbation.kind,
         must=perturbation.must,
         rating=rating,
-        reason=reason if samples else "it changed no response",
+        reason=reason if samples else "no response was changed",
         mean_before=float(before[both].mean()) if both.any() else None,
         mean_after=float(after[both].mean()) if both.any() else None,
         smd=smd,
@@ -400,7 +403,7 @@ def _effect(before: FloatArray, after: FloatArray, tasks: Sequence[str], options
     """The pooled SMD; 0 where no score moved, and unbounded where all of one value moved to another."""
     n = len(set(tasks))
     if n < 2:
-        return EffectSize(None, None, None, n, options.level, f"no effect size: n = {n}, at least 2 tasks are needed")
+        return EffectSize(None, None, None, n, options.level, f"no effect size: n = {n}, needs at least 2 tasks")
     if (before == after).all():
         return EffectSize(0.0, 0.0, 0.0, n, options.level, "every score is the same before and after")
     if len({*before.tolist()}) == len({*after.tolist()}) == 1:
@@ -434,9 +437,9 @@ def p_of_passing(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN)
 def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tuple[Rating, str]:
     """Whether an effect is what a sound metric shows, and why.
 
-    A degradation passes where the whole interval lies below 0, and fails where the metric is shown not to fall by
-    more than the margin. A manipulation fails where the whole interval lies above 0, and passes where the metric is
-    shown not to rise by more than the margin. Otherwise the interval is too wide to tell.
+    A degradation passes if the whole interval is below 0, and fails if the metric is shown not to fall by more than the
+    margin. A manipulation fails if the whole interval is above 0, and passes if the metric is shown not to rise by more
+    than the margin. Otherwise the interval is too wide to decide.
     """
     if smd.value is None or smd.low is None or smd.high is None:
         return "not shown", smd.note or "no interval"

@@ -1,7 +1,7 @@
-"""Whoever judges responses: a metric, a reviewer or a panel of them, somebody else's scores.
+"""Judges of responses: a metric, a reviewer, a panel of reviewers, or external scores.
 
-All are held against people, and searched for bias, by the same two things: what they say of each response, and what
-they say of every two responses to a task.
+All are compared with people, and tested for bias, in the same two ways: by their scores of single responses, and by
+their preferences between two responses to a task.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ PANEL = "panel"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Judge:
-    """One judge, with what it says of every response or of every pair."""
+    """One judge, with its scores of responses or its judgements of pairs."""
 
     name: str
     kind: Kind
     scores: PanelScores | None = None
-    """What it says of responses; None: it compares."""
+    """Scores of responses; None: it compares pairs."""
     compared: PairJudgements | None = None
-    """What it, or each of its reviewers, says of pairs; None: the difference of scores decides."""
+    """Judgements of pairs, by it or by each of its reviewers; None: the difference of scores decides."""
     weights: Mapping[str, float] | None = None
-    """Of the votes of a panel that compares; None: equal."""
+    """Weights of a panel's votes on pairs; None: equal."""
     convention: Convention = "default"
     signature: str = ""
 
@@ -62,14 +62,14 @@ class Judge:
 
     @property
     def response_scores(self) -> PanelScores:
-        """Scores of responses; of comparisons, the share that each response won."""
+        """Scores of responses; for comparisons, the share that each response won."""
         if self.scores is not None:
             return self.scores
         assert self.verdicts is not None
         return shares_by_agent(self.verdicts)
 
     def credits(self, labels: PairLabels, convention: Convention) -> PairCredits:
-        """What the judge earns on each pair that people decided."""
+        """The judge's credit on each pair that people decided."""
         if self.compared is not None and self.kind == "reviewer":
             return reviewer_credits(self.compared, labels, convention=convention)[self.name]
         if self.verdicts is not None:
@@ -88,7 +88,7 @@ def scoring_judge(
 
 
 def metric_judges(evaluation: Evaluation | None, study: Study, *, only_asked: bool = False) -> list[Judge]:
-    """Metrics that were computed, by their response scores; ``only_asked``: but for responses without a pair."""
+    """Computed metrics as judges, by their response scores; ``only_asked``: without responses that have no pair."""
     outcomes = {} if evaluation is None else evaluation.outcomes
     names = {"tasks": study.tasks, "agents": agent_names(study)}
     return [
@@ -105,9 +105,9 @@ def reviewer_judges(
     weights: Mapping[str, float] | None = None,
     convention: Convention = "default",
 ) -> list[Judge]:
-    """The reviewers, each alone, and their vote where they are several or weights are named.
+    """The reviewers, each alone, and their panel if there are several or weights are given.
 
-    Of comparisons the vote is on both orders of all; ratings are z-normalised for it, and in the papers as they are.
+    The panel votes on both orders of comparisons; ratings are z-normalised for it, or raw with the papers' convention.
     """
     judges = []
     for name in table.reviewers:
@@ -141,12 +141,12 @@ def compared_pairs(study: Study, rows: pl.DataFrame, reviewers: Sequence[str]) -
 
 
 def judgements_hash(rows: pl.DataFrame) -> str:
-    """What tells these judgements from others."""
+    """A hash of these judgements."""
     return table_hash(rows.select("reviewer", "task", "first", "second", "agent", "value"))
 
 
 def recorded_scales(study: Study) -> dict[str, list[str]]:
-    """The scales that the study carries judgements on, sorted, with the reviewers of each in their order."""
+    """The scales on which the study has recorded judgements, sorted, with the reviewers of each in their order."""
     table = study.table("judgements")
     if table is None or not {"reviewer", "format"} <= set(table.columns):
         return {}
@@ -166,7 +166,7 @@ def agent_names(study: Study) -> tuple[str, ...]:
 
 
 def response_scores(results: Results, *, only_asked: bool = False) -> dict[tuple[str, str], float | None]:
-    """The score of each response; ``only_asked``: of those of which a pair was to be scored."""
+    """The score of each response; ``only_asked``: only responses with at least one pair to score."""
     rows = results.responses.filter(pl.col("asked") > 0) if only_asked else results.responses
     return {(task, agent): score for task, agent, score in rows.select("task", "agent", "score").iter_rows()}
 
@@ -178,7 +178,7 @@ def pair_scores(results: Results) -> dict[tuple[str, str, str], float | None]:
 
 
 def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str]) -> tuple[FloatArray, BoolArray]:
-    """Scores as [tasks, agents], NaN where there is none, and which of them were asked for."""
+    """Scores as [tasks, agents], NaN where there is none, and which of them were requested."""
     task_number, agent_number = numbers(tasks), numbers(agents)
     task = np.array([task_number[name] for name, _ in scores], dtype=np.int64)
     agent = np.array([agent_number[name] for _, name in scores], dtype=np.int64)
@@ -190,5 +190,5 @@ def score_arrays(scores: Scores, *, tasks: Sequence[str], agents: Sequence[str])
 
 
 def numbers(names: Sequence[str]) -> dict[str, int]:
-    """The place of each name."""
+    """The index of each name."""
     return {name: number for number, name in enumerate(names)}

@@ -1,4 +1,4 @@
-"""What metrics did in a crash test, and their rating card: as tables, as plain data, as a badge, and as a folder."""
+"""The results of a crash test and the rating card: as tables, plain data, a badge, and a folder."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The responses to be perturbed, with the peers each is held against."""
+    """The responses to perturb, with the peers each is compared with."""
 
     peers: Mapping[Key, tuple[str, ...]]
     of: int
-    """Responses that could have been taken."""
+    """Number of eligible responses."""
 
     @property
     def references(self) -> tuple[Key, ...]:
-        """The responses that serve as peers, each once."""
+        """The responses used as peers, each once."""
         return tuple(dict.fromkeys((task, peer) for (task, _), peers in self.peers.items() for peer in peers))
 
 
@@ -51,7 +51,7 @@ class CrashResult:
     must: Must
     rating: Rating
     reason: str
-    """Why it is rated so."""
+    """The reason for the rating."""
     mean_before: float | None
     mean_after: float | None
     smd: EffectSize
@@ -63,23 +63,23 @@ class CrashResult:
     p_holm: float | None
     """Corrected for all perturbations of the metric."""
     samples: int
-    """Pairs, or responses where the metric scores no pairs, with both scores."""
+    """Number of pairs with both scores, or of responses if the metric scores no pairs."""
     responses: int
-    """Responses that were to be perturbed."""
+    """Number of responses to perturb."""
     unchanged: int
-    """Of these, left as they were by the perturbation; they are in no effect."""
+    """Number of these that the perturbation did not change; they are not part of the effect."""
     not_made: int
-    """Of these, that could not be perturbed."""
+    """Number of these that could not be perturbed."""
     missing: int
     """Samples without one of the two scores."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrashTest:
-    """What metrics did under perturbations."""
+    """The effects of perturbations on metrics."""
 
     source: Study
-    """The study that was tested on."""
+    """The name of the study."""
     results: tuple[CrashResult, ...]
     signatures: Mapping[str, str]
     """By metric."""
@@ -89,11 +89,11 @@ class CrashTest:
     level: float
     spending: tuple[Spending, ...] = ()
     problems: Mapping[str, int] = field(default_factory=dict)
-    """Why texts, evidence or scores are missing, with how often."""
+    """Why texts, evidence or scores are missing, with counts."""
     asked: int = 0
-    """Texts and evidence that models were asked for."""
+    """Number of texts and pieces of evidence requested from models."""
     open: int = 0
-    """Of these, missing for a cause that may pass: the same command would try them again."""
+    """Number of these missing for a temporary cause: the same command would try them again."""
 
     @property
     def study(self) -> str:
@@ -106,7 +106,7 @@ class CrashTest:
 
     @property
     def unscored(self) -> tuple[str, ...]:
-        """Metrics that scored none of the changed responses."""
+        """Metrics that scored no changed response."""
         return tuple(
             metric
             for metric in self.metrics
@@ -119,7 +119,7 @@ class CrashTest:
         return tuple(self.signatures)
 
     def count(self, metric: str, rating: Rating) -> int:
-        """How many perturbations a metric passed, failed, or was not shown to do either."""
+        """The number of perturbations with this rating for a metric."""
         return sum(result.rating == rating for result in self.of(metric))
 
 
@@ -129,13 +129,13 @@ READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
     "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
     "deviation of the differences. p: sign-flip test over tasks, corrected for the perturbations of a metric (Holm). "
-    "n: pairs, or responses where the metric scores no pairs. same: responses the perturbation left as they were; they "
-    "are in no effect. A degradation passes where the whole interval lies below 0, and fails where it lies above "
-    "-{margin:g} without that; a manipulation fails where it lies above 0, and passes where it lies below {margin:g} "
-    "without that; else it is not shown."
+    "n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation did not change; they "
+    "are not part of the effect. A degradation passes if the whole interval is below 0, and otherwise fails if it is "
+    "above -{margin:g}. A manipulation fails if the whole interval is above 0, and otherwise passes if it is below "
+    "{margin:g}. Anything else is not shown."
 )
 EFFECTS = {"smd": "smd", "paired": "paired_d"}
-"""Fields of a result that are effects, with their names in a row."""
+"""Fields of a result that are effects, with their column names."""
 MARKS: Mapping[Must, str] = {"fall": "↓", "not rise": "≤"}
 
 
@@ -145,7 +145,7 @@ def reading(test: CrashTest) -> str:
 
 
 def metric_table(test: CrashTest, metric: str) -> ReportTable:
-    """Everything about one metric, a row for each perturbation."""
+    """The results of one metric, one row per perturbation."""
     results = test.of(metric)
     columns = (
         _names_column(test),
@@ -184,7 +184,7 @@ def _marked(result: CrashResult) -> str:
 
 
 def overview_table(test: CrashTest) -> ReportTable:
-    """All metrics side by side: the effect of each perturbation and its rating."""
+    """All metrics side by side: effect and rating of each perturbation."""
     by_key = {(result.metric, result.perturbation): result for result in test.results}
     rows: list[Mapping[str, Cell]] = []
     for result in test.of(test.metrics[0]):
@@ -201,7 +201,7 @@ def overview_table(test: CrashTest) -> ReportTable:
 
 
 def card_tables(test: CrashTest) -> list[ReportTable]:
-    """The tables of all metrics, then all side by side where there are several."""
+    """The tables of all metrics, then, if there are several, all side by side."""
     overview = [overview_table(test)] if len(test.metrics) > 1 else []
     return [*(metric_table(test, metric) for metric in test.metrics), *overview]
 
@@ -241,28 +241,28 @@ def card_json(test: CrashTest) -> dict[str, Any]:
 
 
 def card_csv(test: CrashTest) -> str:
-    """One row for each metric and perturbation."""
+    """One row per metric and perturbation."""
     names = list(_row(test.results[0]))
     rows = [{**_row(result), "signature": test.signatures[result.metric]} for result in test.results]
     return ReportTable("", tuple(Column(name, name) for name in (*names, "signature")), tuple(rows)).to_csv()
 
 
 def badge(test: CrashTest, metric: str) -> tuple[str, Colour]:
-    """What a badge says of a metric: how much it passed, and its colour."""
+    """The text and colour of a metric's badge."""
     passed, failed = test.count(metric, "pass"), test.count(metric, "fail")
     colour: Colour = "red" if failed else "green" if passed == len(test.of(metric)) else "grey"
     return f"{passed}/{len(test.of(metric))} passed{f', {failed} failed' * bool(failed)}", colour
 
 
 def badge_file(metric: str) -> str:
-    """The name of a metric's badge in a folder."""
+    """The file name of a metric's badge."""
     plain = re.sub(r"[^a-z0-9]+", "-", metric.lower()).strip("-")
     # names that differ only in what a file name cannot hold keep files of their own
     return f"badge_{plain if plain == metric else f'{plain[:60]}-{content_hash(metric)[:6]}'}.svg"
 
 
 def card_markdown(test: CrashTest) -> str:
-    """The whole card, a badge for each metric first."""
+    """The whole card as Markdown, starting with one badge per metric."""
     badges = [f"![crash test of {m}: {badge(test, m)[0]}]({badge_file(m)})" for m in test.metrics]
     *tables, last = [table.to_markdown() for table in card_tables(test)]
     overview_first = [last, *tables] if tables else [last]
@@ -270,7 +270,7 @@ def card_markdown(test: CrashTest) -> str:
 
 
 def save_crash_test(test: CrashTest, folder: Path | str) -> Path:
-    """Write the card, its badges, and every changed text; each file is whole or not there."""
+    """Write the card, its badges, and every changed text; each file is written atomically."""
     folder = Path(folder)
     check_writable(folder, test.source)
     write_text(folder / "crash_test.json", json.dumps(card_json(test), ensure_ascii=False, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""How tasks are resampled for intervals and tests: the same for everything that is measured in one call."""
+"""Resampling of tasks for intervals and tests, the same for everything that one call measures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from goldless.statistics.bootstrap import Draws
 
 
 def draws_of(options: Options) -> Draws:
-    """What the options say of it; they are checked, and may name no metric."""
+    """The resampling settings of the options, which are checked and need not name a metric."""
     check_options(options if options.metrics else replace(options, metrics=Options().metrics))
     return {"seed": options.seed, "resamples": options.resamples, "level": options.level}
 

@@ -1,6 +1,6 @@
-"""Scores that lie in files: those of anybody, with the columns metric, task, agent, score, and those of run folders.
+"""Scores in files: external ones, with the columns metric, task, agent, score, and those of run folders.
 
-A run's file ``response_scores.csv`` has these columns. Without a column ``metric`` the file's name is the metric's.
+A run's file ``response_scores.csv`` has these columns. Without a column ``metric`` the metric has the file's name.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SCHEMA = {"metric": pl.String, "task": pl.String, "agent": pl.String, "score": p
 
 @dataclass(frozen=True, slots=True)
 class GivenScores:
-    """One metric's scores as a file has them."""
+    """One metric's scores from a file."""
 
     metric: str
     scores: Scores
@@ -36,19 +36,19 @@ class ScoredBy:
     """One metric's response scores under one scorer, or in one run."""
 
     scorer: str
-    """What tells it from the others."""
+    """The name of the scorer or run."""
     metric: str
     scores: Scores
     signature: str = ""
 
 
 def read_score_files(paths: Sequence[str | Path], study: Study) -> list[GivenScores]:
-    """The scores in all files, by metric. Raises with every problem found: strange names, repeated rows, no numbers."""
+    """The scores in all files, by metric. Reports all problems at once: unknown names, repeated rows, bad numbers."""
     found: list[GivenScores] = []
     with all_at_once("scores") as problems:
         for path in map(Path, paths):
             if not is_table(path):
-                problems.add(f"there is no such table; {ALLOWED}", str(path))
+                problems.add(f"no such file; {ALLOWED}", str(path))
                 continue
             by_metric = _ScoreTable(study, path.name).read(path, problems)
             found += [GivenScores(metric, scores, path.name) for metric, scores in by_metric.items()]
@@ -61,8 +61,8 @@ def check_given(name: str, scores: Scores, study: Study) -> GivenScores:
     strange = [f"{task!r} and {agent!r}" for task, agent in scores if task not in tasks or agent not in agents]
     if strange:
         raise UserError(
-            f"{name}: {len(strange)} of {len(scores)} scores are for a task or an agent that {study.name} does not "
-            f"have: {', '.join(strange[:10])}{' …' * (len(strange) > 10)}"
+            f"{name}: {len(strange)} of {len(scores)} scores are for a task or an agent that is not in {study.name}: "
+            f"{', '.join(strange[:5])}{f' and {len(strange) - 5} more' * (len(strange) > 5)}"
         )
     return GivenScores(name, dict(scores), "")
 
@@ -85,7 +85,7 @@ class _ScoreTable:
                 self._add(row, line, check, path.stem)
         check.finish()
         if not check.rows and not check.broken:
-            check.add("no rows; the columns are metric (optional), task, agent and score")
+            check.add("no rows. The columns are metric (optional), task, agent and score")
         self._tasks.report_strangers("task", self._file, problems)
         self._agents.report_strangers("agent", self._file, problems)
         return self._found
@@ -102,7 +102,7 @@ class _ScoreTable:
             return
         scores = self._found.setdefault(metric, {})
         if (task, agent) in scores:
-            check.duplicate(f"{metric} has scored agent {agent!r} on task {task!r} already", line)
+            check.duplicate(f"{metric} already has a score for agent {agent!r} on task {task!r}", line)
         scores[task, agent] = score
 
 
@@ -110,23 +110,25 @@ class _ScoreTable:
 
 
 def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = ()) -> list[ScoredBy]:
-    """The scores of several runs of one study, each under the name of its folder. All problems are told at once.
+    """The scores of several runs of one study, each under the name of its folder. Reports all problems at once.
 
-    ``metrics``: those to compare; none: all there are.
+    ``metrics``: those to compare; empty: all.
     """
     paths = [Path(folder) for folder in folders]
     problems = [_problem(path) for path in paths]
     if len({path.resolve() for path in paths}) < len(paths):
-        problems.append("a run folder is named twice: name different runs")
+        problems.append("run folders must be different, got one twice")
     if len(paths) < 2:
-        problems.append(f"{len(paths)} run folder came; name at least two, or one study with two scorers")
+        problems.append(
+            f"at least two run folders are needed, got {len(paths)}. Give another, or one study with two scorers"
+        )
     if any(problems):
         raise UserError("\n".join(problem for problem in problems if problem))
     fingerprints = {path: _fingerprint(path) for path in paths}
     if len(set(fingerprints.values())) > 1:
-        told = ", ".join(f"{path} ({print_[:8]})" for path, print_ in fingerprints.items())
+        listed = ", ".join(f"{path} ({print_[:8]})" for path, print_ in fingerprints.items())
         raise UserError(
-            f"the runs are of different studies, or of one that was changed: {told}; compare runs of the same"
+            f"the runs are of different studies, or of a study that was changed: {listed}. Compare runs of one study"
         )
     short = [path.name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
@@ -134,8 +136,10 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
     known = list(dict.fromkeys(scored.metric for scored in found))
     strange = [metric for metric in metrics if metric not in known]
     if strange:
-        hints = "; ".join(f"{metric!r}{nearest(metric, known)}" for metric in strange)
-        raise UserError(f"no run has {hints}. Metrics in the runs: {', '.join(known)}.")
+        raise UserError(
+            f"no run has {', '.join(map(repr, strange))}{nearest(strange[0], known) or '.'} "
+            f"Metrics in the runs: {', '.join(known)}"
+        )
     return [scored for scored in found if not metrics or scored.metric in metrics]
 
 
@@ -143,14 +147,17 @@ def _problem(folder: Path) -> str | None:
     lacking = [name for name in (SCORES, "leaderboard.json") if not (folder / name).is_file()]
     if not lacking:
         return None
-    return f"{folder}: no run folder, {' and '.join(lacking)} not there; goldless score STUDY --out {folder} writes one"
+    return (
+        f"{folder} is not a run folder: it has no {' and no '.join(lacking)}. "
+        f"Write one with goldless score STUDY --out {folder}"
+    )
 
 
 def _fingerprint(folder: Path) -> str:
     try:
         return str(json.loads((folder / "leaderboard.json").read_text(encoding="utf-8"))["fingerprint"])
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{folder}/leaderboard.json: cannot be read ({error!r}); score the study again") from error
+        raise UserError(f"{folder}/leaderboard.json: cannot be read ({error!r}). Score the study again") from error
 
 
 def _scores(folder: Path, name: str) -> list[ScoredBy]:
@@ -159,7 +166,7 @@ def _scores(folder: Path, name: str) -> list[ScoredBy]:
         frame = pl.read_csv(folder / SCORES, schema_overrides=SCHEMA).select(*SCHEMA)
     except (OSError, pl.exceptions.PolarsError) as error:
         raise UserError(
-            f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}); score the study again"
+            f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}). Score the study again"
         ) from error
     for metric, task, agent, score, signature in frame.iter_rows():
         rows.setdefault((metric, signature), {})[task, agent] = score

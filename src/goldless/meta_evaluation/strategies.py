@@ -1,7 +1,7 @@
-"""Strategies: agents that answer in good faith or on purpose not, written by any chat model (TVD-MI, A.2).
+"""Strategies: agents that answer in good faith or deliberately badly, played by any chat model (TVD-MI, A.2).
 
-A strategy has two stages: notes are taken on the task, and the response is written from the notes alone. So what the
-notes leave out or change cannot come back.
+A strategy has two stages: the model takes notes on the task, then writes the response from the notes alone, so what the
+notes leave out or change is lost.
 """
 
 from __future__ import annotations
@@ -33,35 +33,35 @@ RESPONSE = "Based on the notes please write a full response to the task that the
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """How an agent answers."""
+    """The way an agent answers."""
 
     name: str
-    """As it is asked for, such as ``brief[peer-review]``."""
+    """The full name, such as ``brief[peer-review]``."""
     group: Group
     source: str
     description: str
     reading: str | None
-    """The instruction under which notes are taken on the task; None: the response is a constant."""
+    """The instruction for taking notes on the task; None: the response is a constant."""
     writing: str
-    """The instruction under which the response is written from the notes, or the constant."""
+    """The instruction for writing the response from the notes, or the constant response."""
 
     @property
     def agent(self) -> Agent:
-        """The agent that answers so."""
+        """The name of the agent that plays it."""
         return Agent(self.name, group=self.group)
 
     @property
     def needs_writer(self) -> bool:
-        """Whether a chat model answers."""
+        """Whether it needs a chat model."""
         return self.reading is not None
 
 
 _DESCRIPTIONS: Mapping[str, tuple[Group, str]] = {
-    "strategic-rewrite": ("problematic", "answers as though quite another thing had been asked and found"),
-    "related-shift": ("problematic", "answers with details that differ from those of the task"),
+    "strategic-rewrite": ("problematic", "answers as if the task had been entirely different"),
+    "related-shift": ("problematic", "answers with details that contradict the task"),
     "standard": ("good faith", "answers in full"),
     "brief": ("good faith", "answers in one paragraph"),
-    "null": ("problematic", "says the same to every task"),
+    "null": ("problematic", "gives the same response to every task"),
 }
 _GENERAL: Mapping[str, tuple[str | None, str]] = {
     "strategic-rewrite": (
@@ -124,15 +124,15 @@ def _strategies() -> dict[str, Strategy]:
 
 
 STRATEGIES: Mapping[str, Strategy] = _strategies()
-"""By name; in the paper's words with ``[peer-review]``."""
+"""Strategies by name; ``[peer-review]``: with the paper's prompts."""
 
 
 def find_strategy(name: str) -> Strategy:
-    """The strategy of that name."""
+    """The strategy with this name."""
     if name not in STRATEGIES:
         raise UserError(
             f"unknown strategy {name!r}{nearest(name, STRATEGIES) or '.'} Known: {', '.join(_DESCRIPTIONS)}, "
-            "each also as NAME[peer-review]."
+            "each also as NAME[peer-review]"
         )
     return STRATEGIES[name]
 
@@ -147,10 +147,10 @@ async def write_strategy(
 ) -> list[str | CallFailure]:
     """The strategy's responses to the tasks, in their order, or why one is missing.
 
-    A task is read from its prompt, or from its abstract where it has no prompt; one that has neither is missing.
+    A task is read from its prompt, or from its abstract if it has no prompt; without either, the response is missing.
     """
     if strategy.needs_writer and writer is None:
-        raise UserError(f"the strategy {strategy.name} is played by a chat model, and none was named: name a writer")
+        raise UserError(f"the strategy {strategy.name} needs a chat model. Name a writer")
     return await made_side_by_side(partial(_answer, strategy, writer), tasks, at_once=at_once, tell=tell)
 
 
@@ -159,7 +159,7 @@ async def _answer(strategy: Strategy, writer: Writer | None, task: Task) -> str 
         return strategy.writing
     material = task.prompt or task.synopses.get("abstract")
     if material is None:
-        return CallFailure("no_synopsis", f"task {task.task} has no prompt and no abstract to answer", attempts=0)
+        return CallFailure("no_synopsis", f"task {task.task} has neither a prompt nor an abstract", attempts=0)
     notes = await written(writer, strategy.reading, material, what="notes", most_tokens=MOST_TOKENS)
     if isinstance(notes, CallFailure):
         return notes

@@ -1,4 +1,4 @@
-"""Agreement with people: how far metrics, reviewers and anybody's scores say what human labels say."""
+"""Agreement with people: how far metrics, reviewers and external scores agree with human labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hold metrics, reviewers and given scores against people.
+"""Compare metrics, reviewers and external scores with people.
 
 study → labels, files and recorded judgements checked → metrics computed → accuracy, correlations, ceiling, comparisons
 """
@@ -68,13 +68,13 @@ async def agree(
     measurement: Measured = "auto",
     own_family: bool = False,
 ) -> Agreement:
-    """How far metrics, recorded reviewers and given scores say what people say, beside how far people agree.
+    """How far metrics, recorded reviewers and external scores agree with people, and people with each other.
 
-    ``options.metrics`` may be empty where reviewers or scores are named. ``scores``: files with the columns metric
-    (optional), task, agent, score, or scores by metric and (task, agent). ``margin``: votes that preferences must be
-    ahead by to decide a pair; None: 2, or 1 where pairs have fewer than three votes. ``measurement``: of Krippendorff's
-    alpha; auto: ordinal up to 20 different values, else interval. Everything that costs nothing is checked before any
-    model is asked.
+    ``options.metrics`` may be empty if reviewers or scores are given. ``scores``: files with the columns metric
+    (optional), task, agent, score, or scores by metric and (task, agent). ``margin``: the margin of votes by which
+    preferences decide a pair; None: 2, or 1 where pairs have fewer than three votes. ``measurement``: of Krippendorff's
+    alpha; auto: ordinal up to 20 different values, else interval. Everything that can be checked for free is checked
+    before any model is called.
     """
     check_convention(convention)
     draws = draws_of(options)
@@ -107,26 +107,26 @@ async def agree(
 def _check_named(options: Options, reviewers: Sequence[str], scale: str | None, scores: Given | None) -> None:
     """Refuse what no agreement could be measured with."""
     if not options.metrics and not reviewers and scores is None:
-        raise UserError("name what to hold against people: metrics, recorded reviewers, or a file of scores")
+        raise UserError("nothing to compare with people. Give metrics, recorded reviewers, or a file of scores")
     of_raters = [metric.name for metric in options.chosen_metrics() if metric.needs.labels] if options.metrics else []
     if of_raters:
-        raise MetricError(f"{of_raters[0]} scores raters, not responses: it cannot be held against people")
+        raise MetricError(f"{of_raters[0]} scores raters, not responses, so it cannot be compared with people")
     if scale is not None and not reviewers:
-        raise UserError(f"the scale {scale} is that of reviewers: name them, or say all")
+        raise UserError(f"--scale {scale} needs --reviewers. Name reviewers, or use all")
 
 
 def _check_labels(study: Study, margin: float | None) -> None:
-    """Refuse a study that nobody labelled."""
+    """Refuse a study without labels."""
     check_margin(margin)
     if not study.n_ratings and not study.n_preferences:
         raise MetricError(
-            f"{study.name} has no labels, so there is nobody to agree with: add a table labels with task, agent, "
-            "rater, score, or with task, first, second, rater, preference"
+            f"{study.name} has no labels. Add a table labels with the columns task, agent, rater, score, or task, "
+            "first, second, rater, preference"
         )
 
 
 def _criteria(study: Study, criterion: str | None) -> list[str | None]:
-    """The criterion asked for, or all that labels have."""
+    """The given criterion, or all criteria of the labels."""
     found = list(dict.fromkeys(label.criterion for label in study.labels()))
     if criterion is None:
         return found
@@ -134,7 +134,7 @@ def _criteria(study: Study, criterion: str | None) -> list[str | None]:
     if criterion not in known:
         raise UserError(
             f"no label has the criterion {criterion!r}{nearest(criterion, known) or '.'} "
-            f"Criteria: {', '.join(known) or 'none'}."
+            f"Criteria: {', '.join(known) or 'none'}"
         )
     return [criterion]
 
@@ -148,13 +148,13 @@ def _given(scores: Given | None, study: Study) -> list[GivenScores]:
 
 
 def _levelled(judge: Judge) -> Judge:
-    """Scores that only rounding tells apart are equal."""
+    """Scores that differ only by rounding are equal."""
     scores = judge.response_scores
     return replace(judge, scores=replace(scores, score=levelled(scores.score)))
 
 
 def _given_judge(given: GivenScores, study: Study) -> Judge:
-    """Scores that somebody else computed."""
+    """External scores."""
     rows = [(task, agent, score) for (task, agent), score in sorted(given.scores.items())]
     settings = {"scores": f"given-{evidence_hash(rows)}", **({"file": given.file} if given.file else {})}
     signature = Signature(given.metric, {**settings, "study": study.fingerprint[:8]})
@@ -181,7 +181,9 @@ def _recorded_judges(
     said = set(rows["reviewer"])
     heard = [name for name in evidence.reviewers if name in said]
     if not heard:
-        raise MetricError("the reviewers named judged nothing but agents of their own family: see --own-family")
+        raise MetricError(
+            "the given reviewers judged only agents of their own family. Add --own-family to count these judgements"
+        )
     table = judgement_arrays(study, rows, heard, pairwise=chosen.pairwise)
     settings = {
         "scale": chosen.name,
@@ -207,7 +209,7 @@ def _scale(study: Study, scale: str | None) -> str:
     known = list(recorded_scales(study))
     if len(known) == 1:
         return known[0]
-    raise UserError(f"name the scale of the judgements with --scale; {study.name} has {', '.join(known) or 'none'}")
+    raise UserError(f"choose the scale of the judgements with --scale. {study.name} has {', '.join(known) or 'none'}")
 
 
 def _check_unlike(judges: Sequence[Judge]) -> None:
@@ -216,8 +218,8 @@ def _check_unlike(judges: Sequence[Judge]) -> None:
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
     if twice:
         raise UserError(
-            f"{', '.join(map(repr, twice))} came more than once, as metric, reviewer or in a file of scores; "
-            "rename one of them in the column metric of its file, or leave one out"
+            f"names of metrics, reviewers and scores must be unique, got {', '.join(map(repr, twice))} more than once. "
+            "Rename one in the column metric of its file, or leave one out"
         )
 
 
@@ -293,13 +295,13 @@ def _notes(
 ) -> tuple[str, ...]:
     notes = []
     if not labels.n_decided:
-        notes.append("people decided no pair of responses, so there is no accuracy")
+        notes.append("no pair of responses has a decided label, so there is no accuracy")
     if not rated:
-        notes.append("people compared responses and rated none, so there are no correlations with ratings")
+        notes.append("people compared responses but rated none, so there are no correlations with ratings")
     for one in earned:
         asked = int(one.asked.sum())
         if labels.n_decided and asked < labels.n_decided:
-            notes.append(f"{one.name} says nothing of {labels.n_decided - asked} of {labels.n_decided} decided pairs")
+            notes.append(f"{one.name} does not judge {labels.n_decided - asked} of {labels.n_decided} decided pairs")
         missing = asked - int(np.sum(~np.isnan(one.credit)))
         if missing and convention == "default":
             notes.append(f"{one.name}: {missing} of {asked} pairs are missing and left out")
@@ -331,7 +333,7 @@ def _compared_ranks(names: Sequence[str], by_task: FloatArray | None, draws: Dra
 
 
 def _hash(labels: Sequence[Rating | Preference]) -> str:
-    """What tells these labels from others."""
+    """A hash of these labels."""
     return evidence_hash(
         [
             (label.task, label.rater, label.criterion, label.agent, label.score)

@@ -1,8 +1,8 @@
-"""The ceiling: how far people agree with each other, which no metric can be asked to exceed by much.
+"""The ceiling: how far people agree with each other, which no metric can be expected to exceed by much.
 
-Krippendorff's alpha over all raters; and each rater held against the others as a metric is held against all of them:
-pairwise accuracy against the sign of the others' medians (of preferences: the others' majority), and Spearman's
-coefficient with the others' medians over the responses to a task.
+Krippendorff's alpha over all raters; and each rater compared with the others as a metric is compared with all of them:
+pairwise accuracy by the sign of the others' medians (for preferences: the others' majority), and Spearman's coefficient
+with the others' medians over the responses to a task.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from goldless.statistics.standings import score_table
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
 
 FEW_VALUES = 20
-"""Ratings of at most so many different values are levels in an order; of more, they are numbers."""
+"""Ratings with at most this many different values are ordinal levels; with more, they are numbers."""
 SURELY_SORTED = 20
-"""Responses with unlike ratings, all of them in the order of the raters' names: no people rate like that."""
+"""With this many responses whose ratings all follow the order of the raters' names, the names are not real people."""
 SHUFFLES = 20
 LISTED_RATERS = 50
-"""Up to so many raters are reported one by one."""
+"""Up to this many raters are reported one by one."""
 LEAST_PREFERENCE = 0.5
 
 
 @dataclass(frozen=True, slots=True)
 class RaterAgreement:
-    """One rater against all others."""
+    """One rater compared with all others."""
 
     rater: str
     accuracy: Share
@@ -51,23 +51,23 @@ class Ceiling:
     n_raters: int
     alpha: Reliability | None
     accuracy: Share | None
-    """Of one rater against the others, over all raters."""
+    """Of one rater compared with the others, averaged over all raters."""
     tied: int
-    """Comparisons that the others left undecided, so that a rater could not be held against them."""
+    """Comparisons that the others left undecided, so that a rater could not be compared with them."""
     spearman: Interval | None
     """Mean over tasks of the mean over raters; None: there are no ratings."""
     undefined: int
     """Tasks of a rater on which Spearman's coefficient is not defined."""
     raters: tuple[RaterAgreement, ...]
-    """None where they are more than 50, or where names stand for no people."""
+    """Empty if there are more than 50 raters, or if names are not those of people."""
     named: bool
-    """Whether the raters' names stand for people; else ratings were dealt to names at random."""
+    """Whether the raters' names are those of people; if not, ratings were assigned to names at random."""
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Voices:
-    """One value a rater and unit; a unit is a response, or a pair of them."""
+    """One value per rater and unit; a unit is a response or a pair of responses."""
 
     value: FloatArray
     unit: IntArray
@@ -91,7 +91,7 @@ def human_ceiling(
     voices = rated if by_ratings else compared
     n_raters = len(set(rated.raters) | set(compared.raters))
     if not _shared(voices):
-        why = "one rater" if n_raters == 1 else "nobody rated what another rated"
+        why = "one rater" if n_raters == 1 else "no response was labelled by two raters"
         return Ceiling(None, n_raters, None, None, 0, None, 0, (), named=True, note=f"none: {why}")
     alpha = krippendorff_alpha(
         voices.value,
@@ -138,8 +138,8 @@ def _by_ratings(voices: _Voices, alpha: Reliability, agents: int, draws: Draws) 
         named=named,
         note=None
         if named
-        else "the ratings of every response ascend or descend with the raters' names, so names stand for no people; "
-        f"ratings were dealt to names at random, {SHUFFLES} times",
+        else "the ratings of every response are sorted by the raters' names, so the names are not those of people; "
+        f"ratings were assigned to names at random, {SHUFFLES} times",
     )
 
 
@@ -152,7 +152,7 @@ class _Held:
     rater: IntArray
     tied: int
     spearman: FloatArray
-    """One value a rater and task."""
+    """One value per rater and task."""
     row_task: IntArray
     row_rater: IntArray
 
@@ -245,7 +245,7 @@ def _rater_shares(voices: _Voices, credit: FloatArray, rater: IntArray, task: In
 
 
 def _by_preferences(voices: _Voices, alpha: Reliability, draws: Draws) -> Ceiling:
-    """Each rater's preference against the majority of the others'; what is not beyond 0.5 is no vote."""
+    """Each rater's preference and the majority of the others'; preferences up to 0.5 are not votes."""
     _, unit = np.unique(voices.unit, return_inverse=True)
     net = np.bincount(unit, weights=voices.value)[unit] - voices.value
     shared = np.bincount(unit)[unit] > 1

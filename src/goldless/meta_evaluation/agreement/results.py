@@ -1,4 +1,4 @@
-"""What holding metrics against people gives: accuracies, rank correlations, the ceiling, and the tables of them.
+"""Results of comparing metrics with people: accuracies, rank correlations, the ceiling, and their tables.
 
 Rank correlations with people's ratings are within each task, over all responses, and over the agents' means.
 """
@@ -41,10 +41,10 @@ COLUMNS = (
     *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
     *("missing", "tied", "undefined", "p", "p_holm", "method", "note", "signature"),
 )
-"""Of the long table: one row a number."""
+"""Columns of the long table, with one row per number."""
 PEOPLE = "people"
 Over = Literal["tasks", "responses", "agents"]
-"""What a correlation is over: within each task, then the mean over tasks; all responses; the agents' means."""
+"""What a correlation is over: the responses of each task, averaged over tasks; all responses; the agents' means."""
 Method = Literal["bootstrap-t", "t", "percentile"]
 
 ORDER: tuple[Coefficient, ...] = ("spearman", "kendall-b", "kendall")
@@ -53,23 +53,23 @@ NAMES: dict[Coefficient, str] = {"spearman": "spearman", "kendall-b": "kendall_t
 
 @dataclass(frozen=True, slots=True)
 class LabelCounts:
-    """What people said."""
+    """A summary of the labels."""
 
     raters: int
     ratings: int
     preferences: int
     pairs: int
-    """Pairs of responses with a label."""
+    """Number of pairs of responses with a label."""
     decided: int
-    """Of these, pairs with a better one: the test."""
+    """Number of these in which one response is better; these are tested."""
     tied: int
-    """Pairs without: they leave the test."""
+    """Number of ties, which are not tested."""
     by_preference: int
-    """Decided pairs that preferences decided."""
+    """Number of decided pairs that preferences decided."""
     contradicted: int
-    """Pairs on which ratings and preferences say the opposite; ratings hold."""
+    """Number of pairs on which ratings and preferences contradict each other; ratings decide these."""
     margin: float
-    """Votes that preferences must be ahead by."""
+    """The margin of votes by which preferences decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,42 +86,42 @@ class Correlation:
     asked: int
     """Tasks with two rated responses or more, rated responses, or rated agents."""
     n: int
-    """Of these, those it rests on."""
+    """Number of these that were used."""
     undefined: int
     """Tasks on which it is not defined; they count 0 with the papers' convention. 0 for the other two kinds."""
     n_tasks: int
-    """Tasks that were resampled."""
+    """Number of resampled tasks."""
     method: Method | None
     note: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeAgreement:
-    """One judge held against people."""
+    """One judge compared with people."""
 
     name: str
     kind: Kind
     accuracy: Accuracy
     correlations: tuple[Correlation, ...]
-    """Empty where people gave no ratings."""
+    """Empty if there are no ratings by people."""
     signature: str
-    """How its scores were made."""
+    """The signature of its scores."""
 
     def correlation(self, coefficient: str, over: Over = "tasks") -> Correlation | None:
-        """The coefficient ``spearman``, ``kendall_tau_b`` or ``kendall_tau_a`` over that."""
+        """The coefficient ``spearman``, ``kendall_tau_b`` or ``kendall_tau_a``."""
         return next((c for c in self.correlations if (c.coefficient, c.over) == (coefficient, over)), None)
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeComparison:
-    """Two judges on what both have judged."""
+    """Two judges compared on what both have judged."""
 
     statistic: str
     """``accuracy`` on common pairs, or ``spearman``, the mean over tasks on which both have it."""
     first: str
     second: str
     difference: float | None
-    """First less second; None: nothing in common."""
+    """First minus second; None: nothing in common."""
     low: float | None
     high: float | None
     p: float | None
@@ -135,25 +135,25 @@ class JudgeComparison:
 
 @dataclass(frozen=True, slots=True)
 class CriterionAgreement:
-    """All judges held against the labels of one criterion."""
+    """All judges compared with the labels of one criterion."""
 
     criterion: str | None
-    """None: the labels name none."""
+    """None: the labels have no criterion."""
     labels: LabelCounts
     judges: tuple[JudgeAgreement, ...]
     comparisons: tuple[JudgeComparison, ...]
     ceiling: Ceiling
     signature: str
-    """How agreement was measured on it; each judge has one of its own for how its scores were made."""
+    """The signature of the agreement; the scores of each judge have their own."""
     notes: tuple[str, ...] = ()
 
     def judge(self, name: str) -> JudgeAgreement:
-        """The judge of that name."""
+        """The judge with this name."""
         for judge in self.judges:
             if judge.name == name:
                 return judge
         known = [judge.name for judge in self.judges]
-        raise MetricError(f"{name!r} was not held against people{nearest(name, known)}. Held: {', '.join(known)}")
+        raise MetricError(f"no judge {name!r}{nearest(name, known) or '.'} Judges: {', '.join(known)}")
 
     def as_json(self) -> dict[str, Any]:
         """Plain data."""
@@ -165,16 +165,16 @@ class CriterionAgreement:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Agreement:
-    """How far metrics, reviewers and given scores agree with people."""
+    """How far metrics, reviewers and external scores agree with people."""
 
     study: str
     fingerprint: str
     convention: Convention
     level: float
     criteria: tuple[CriterionAgreement, ...]
-    """One for each criterion of the labels, or the one asked for."""
+    """One per criterion of the labels, or only the requested one."""
     evaluation: Evaluation | None = None
-    """Of the metrics that were computed."""
+    """The evaluation of the computed metrics."""
 
     def __repr__(self) -> str:
         """Study and judges."""
@@ -184,11 +184,11 @@ class Agreement:
 
     @property
     def signature(self) -> str:
-        """How agreement was measured, criterion by criterion."""
+        """The signatures of the agreement, by criterion."""
         return " || ".join(one.signature for one in self.criteria)
 
     def criterion(self, name: str | None = None) -> CriterionAgreement:
-        """The results on a criterion; where none is named, on the first."""
+        """The results on a criterion (default: the first)."""
         for one in self.criteria:
             if name is None or one.criterion == name:
                 return one
@@ -212,7 +212,7 @@ class Agreement:
         return json.dumps(self.as_json(), ensure_ascii=False, indent=2, allow_nan=False)
 
     def to_csv(self) -> str:
-        """One row a number, with everything that number rests on."""
+        """One row per number, with its interval, counts and signature."""
         rows = [
             {"criterion": one.criterion, "signature": one.signature, **row}
             for one in self.criteria
@@ -235,11 +235,11 @@ class Agreement:
         return "\n".join(table.to_latex() for table in self.tables())
 
     def tables(self) -> list[ReportTable]:
-        """All tables, criterion by criterion; notes and the judges' signatures are not in them."""
+        """All tables, by criterion, without notes and the judges' signatures."""
         return [table for one in self.criteria for table in self._tables(one)]
 
     def signatures(self) -> list[str]:
-        """How agreement was measured, and how each judge's scores were made."""
+        """The signatures of the agreement and of each judge's scores."""
         own = [one.signature for one in self.criteria]
         return list(dict.fromkeys([*own, *(judge.signature for judge in self.criteria[0].judges)]))
 
@@ -313,8 +313,8 @@ def correlations(
 ) -> list[tuple[tuple[Correlation, ...], FloatArray]]:
     """All coefficients of each table of scores [tasks, agents] with the ratings, and Spearman's on each task.
 
-    A task counts where people rated two responses or more. Where a coefficient is not defined on it the task is left
-    out by default, and counts 0 with the papers' convention.
+    A task counts if people rated at least two of its responses. If a coefficient is not defined on a task, the task is
+    left out by default, and counts 0 with the papers' convention.
     """
     rated = (~np.isnan(ratings)).sum(axis=1) > 1
     by_task = [_within_tasks(table[rated], ratings[rated], convention) for table in scores]
@@ -343,7 +343,7 @@ def _within_tasks(scores: FloatArray, ratings: FloatArray, convention: Conventio
 
 
 def _of_tasks(coefficient: Coefficient, found: Interval, undefined: int, asked: int) -> Correlation:
-    note = "defined on no task" if found.mean is None else found.note
+    note = "not defined on any task" if found.mean is None else found.note
     return Correlation(
         NAMES[coefficient],
         "tasks",
@@ -388,10 +388,10 @@ def _of_agents(
     asked, used, tasks = counts
     low, high, note = None, None, f"no interval: n = {tasks}"
     if np.isnan(value):
-        note = "not defined: fewer than two agents, or all means alike"
+        note = "not defined: fewer than two agents, or all means equal"
     elif tasks >= 2:
         low, high, told = percentile_interval(drawn, level=level)
-        few = f"{tasks} tasks only: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
+        few = f"only {tasks} tasks: the interval is too narrow" if tasks < FEW_TASKS and low is not None else None
         note = "; ".join(part for part in (few, told) if part)
     return Correlation(
         NAMES[coefficient],

@@ -1,4 +1,4 @@
-"""What a metric or reviewer favours besides quality: place, length, markup, its own kind, a named agent."""
+"""Bias: what a metric or reviewer favours besides quality: position, length, markup, its own family, a given agent."""
 
 from __future__ import annotations
 

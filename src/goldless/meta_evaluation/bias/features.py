@@ -7,11 +7,11 @@ prefers the one that has more of it, a tie counting half.
 - *adjusted*: over pairs that people decided, the mean of the rate where they prefer the one with more and of the rate
   where they prefer the one with less, both with equal weight. A judge that errs as often in either direction has 0.5,
   however often it errs.
-- *all pairs*: as it is. Better responses may be the longer ones, so this alone shows no bias; people's own rate stands
-  beside it.
+- *all pairs*: the raw rate, with people's own rate for comparison. Better responses may be longer, so this alone does
+  not show a bias.
 
 For judges that rate or score, also the correlation of score and feature within groups of responses to one task with one
-human rating (both less their means in the group), Σ x y / sqrt(Σ x² Σ y²). It is neutral at 0.
+human rating (both minus their means in the group), Σ x y / sqrt(Σ x² Σ y²). It is neutral at 0.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from goldless.metrics.judgement_table import NEITHER
 from goldless.statistics.bootstrap import Draws, Share, task_intervals
 from goldless.studies import Study
 
-NO_LABELS = "no labels: only the raw rate can be shown, and a better response may have more of it"
+NO_LABELS = "no labels, so only the raw rate is shown; better responses may have more of it"
 ROUNDING = 1e-12
 """A sum of squares below this share of the squares themselves is rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Feature:
-    """Something that can be counted in a response."""
+    """A feature that can be counted in a response."""
 
     bias: Literal["length", "format"]
     more: str
-    """What a response with more of it is called."""
+    """The word for a response with more of it."""
     scale: str
     """What the values are, for the correlation."""
     values: FloatArray
@@ -61,7 +61,7 @@ class Feature:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class People:
-    """What people said of pairs and of responses."""
+    """People's labels of pairs and of responses."""
 
     verdicts: FloatArray
     """[tasks, pairs]: 1 low is better, 0 high, 0.5 a tie; NaN: no label."""
@@ -129,7 +129,7 @@ class _FeatureSearch:
         return rows, unavailable
 
     def raw(self, judges: Sequence[Votes], people: People | None) -> list[BiasRow]:
-        """Rates over all pairs, people's own beside them."""
+        """Rates over all pairs, including people's own."""
         found = [self._measured(judge, self.differs) for judge in judges]
         if people is not None:
             said = self.differs & ~np.isnan(people.verdicts)
@@ -137,7 +137,7 @@ class _FeatureSearch:
         return self._shares("all pairs", found, neutral=None)
 
     def correlated(self, judge: Votes, ratings: FloatArray | None) -> list[BiasRow]:
-        """The correlation of a scoring judge: at equal rating where there are ratings, else within tasks as it is."""
+        """The correlation of a scoring judge: at equal rating if there are ratings, else within tasks."""
         if judge.scores is None:
             return []
         given, neutral = ("within tasks", None) if ratings is None else ("at equal rating", 0.0)
@@ -160,10 +160,10 @@ def within_correlation(
 ) -> tuple[Share, int]:
     """Correlation of scores and feature [tasks, agents] within groups of one task and one rating, None: one task.
 
-    Also how many responses it is about. Groups lie within tasks, so sums of squares and products are sums over tasks,
+    Also how many responses it is about. Groups are within tasks, so sums of squares and products are sums over tasks,
     S_t, and whole tasks are resampled. The interval is that of Fisher's z = artanh r as the mean over the T tasks of
     z + T (Sxy_t / sqrt(Sxx Syy) - r / 2 (Sxx_t / Sxx + Syy_t / Syy)) / (1 - r²), which has the same value, and the same
-    spread to first order. Groups in which the feature is the same for all tell nothing and are not asked.
+    spread to first order. Groups in which the feature is the same for all carry no information and are left out.
     """
     known = ~np.isnan(feature) if ratings is None else ~np.isnan(feature) & ~np.isnan(ratings)
     task, agent = np.nonzero(known)
@@ -174,7 +174,7 @@ def within_correlation(
     used[used] = _varying(task[used], label[used], x[used])
     asked, n, level = int(about.sum()), int(used.sum()), draws["level"]
     if not n:
-        note = "no two responses to a task with the same label differ in it"
+        note = "no two responses to a task with the same label differ in this feature"
         return Share(None, None, None, 0, 0, level, note=note), asked
     sums = _sums_by_task(task[used], label[used], x[used], y[used])
     xx, yy, xy = sums.sum(axis=0)
@@ -182,7 +182,7 @@ def within_correlation(
         return Share(None, None, None, n, len(sums), level, note="the score does not vary at equal label"), asked
     r = float(xy / np.sqrt(xx * yy))
     if 1 - abs(r) <= ROUNDING:
-        note = "no interval: score and feature go exactly together"
+        note = "no interval: the score is an exact function of the feature"
         return Share(r, None, None, n, len(sums), level, note=note), asked
     influence = sums[:, 2] / np.sqrt(xx * yy) - r / 2 * (sums[:, 0] / xx + sums[:, 1] / yy)
     linear = np.arctanh(r) + len(sums) * influence / (1 - r**2)
@@ -234,11 +234,11 @@ FORMAT_MARKS: Mapping[str, re.Pattern[str]] = {
     "bold": re.compile(r"\*\*[^*\n]+\*\*|(?<!\w)__[^_\n]+__(?!\w)|<(?:b|strong)>", re.IGNORECASE),
     "table rows": re.compile(r"^[ \t]*\|[^\n]*\|[ \t]*$", re.MULTILINE),
 }
-"""Marks that are counted: Markdown, plain bullets and the HTML of the same."""
+"""Marks that are counted: Markdown, plain bullets and their HTML equivalents."""
 
 
 def count_words(text: str) -> int:
-    """Number of words; "don't" and "well-known" are one, each Chinese or Japanese sign is one."""
+    """Number of words; "don't" and "well-known" are one word each, as is each Chinese or Japanese character."""
     return sum(1 for _ in _WORD.finditer(text))
 
 

@@ -1,4 +1,4 @@
-"""Looking for bias: judgements and scores are collected, then everything the study has data for is measured."""
+"""The search for bias: collects judgements and scores, then measures every bias the study has data for."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
 SHARED = ("verdicts", "recorded", "seed", "resamples", "level", "budget_usd", "price", "journal", "progress", "say")
-"""What a review takes from the options of the metrics."""
+"""The options of the metrics that a review also takes."""
 
 
 async def find_bias(
@@ -68,15 +68,15 @@ async def find_bias(
     margin: float | None = None,
     task_description: str = "",
 ) -> BiasReport:
-    """What reviewers, their panel and the metrics of ``options`` favour besides quality, each with its interval.
+    """Measure what reviewers, their panel and the metrics of ``options`` favour besides quality, with intervals.
 
-    ``reviewers``: names whose judgements the study carries, or models to be asked; none: all it carries.
+    ``reviewers``: names of reviewers with recorded judgements, or models to ask; empty: all recorded ones.
     ``options.metrics`` may be empty. ``favours``: pairs of agents, ``FIRST:SECOND``. ``families``: of agents and
-    reviewers, by name, before those of the agents table. ``weights``: of the panel's vote, which also choose who votes.
-    ``orders``: of the favour rate. ``convention``: what a missing judgement counts; ``paper``: one half.
-    ``criterion``: of the labels, where they have several. ``margin``: votes that people's preferences must be ahead by
-    to decide a pair; None: 2, or 1 where pairs have fewer than three votes. What the study has no data for is listed
-    with the reason.
+    reviewers, by name, overriding the agents table. ``weights``: of the panel's vote; only these reviewers vote.
+    ``orders``: of the favour rate. ``convention``: how a missing judgement counts; ``paper``: one half.
+    ``criterion``: which label criterion to use, if there is more than one. ``margin``: the margin of votes by which
+    people's preferences decide a pair; None: 2, or 1 where pairs have fewer than three votes. Biases that the study has
+    no data for are listed with the reason.
     """
     check_convention(convention)
     find_judge(scale)
@@ -98,8 +98,8 @@ async def find_bias(
     reviewed = await reviewers_judgements(study, how)
     if not options.metrics and not len(reviewed.rows):
         raise MetricError(
-            f"there is nothing to look for bias in: {reviewed.reason}, and no metric was named. Name metrics with "
-            "--metric, reviewers with --reviewers, or another --scale"
+            f"nothing to test for bias: {reviewed.reason}, and no metric was given. Name metrics with --metric, "
+            "reviewers with --reviewers, or another --scale"
         )
     _check_families(families or {}, agents, reviewed.reviewers)
     evaluation = await _evaluated(study, options, reviewed)
@@ -140,7 +140,7 @@ class _Search:
 
     @cached_property
     def table(self) -> PairJudgements | ResponseRatings | None:
-        """What the reviewers said; None: nothing."""
+        """The reviewers' judgements; None: there are none."""
         if not len(self.reviewed.rows):
             return None
         pairwise = find_judge(self.how.scale).pairwise
@@ -148,7 +148,7 @@ class _Search:
 
     @cached_property
     def people(self) -> People | None:
-        """What people said; None: there are no labels."""
+        """People's labels; None: there are none."""
         if self.said.labels is None:
             return None
         ratings = None if self.said.ratings is None else self.said.ratings.value
@@ -173,7 +173,7 @@ class _Search:
         return [row for rows, _ in parts for row in rows], [one for _, lacking in parts for one in lacking]
 
     def coverage(self) -> tuple[Coverage, ...]:
-        """What is there of the judgements and scores, whatever the convention makes of the rest."""
+        """How many of the judgements and scores are present, whatever the convention."""
         found = []
         if self.table is not None:
             for row, name in enumerate(self.table.reviewers):
@@ -201,7 +201,7 @@ class _Search:
         if self.table is None:
             return self._unjudged("position")
         if isinstance(self.table, ResponseRatings):
-            return [], [Unavailable("position", "ratings are given to one response at a time: there is no order")]
+            return [], [Unavailable("position", "ratings are of one response at a time, so there is no order")]
         return position_rows(self.table, convention=self.how.convention, draws=self.draws)
 
     def _family(self, reviewers: Sequence[Votes]) -> Found:
@@ -217,13 +217,13 @@ class _Search:
 
     def _favoured(self, judges: Sequence[Votes]) -> list[Found]:
         if not self.favours:
-            return [([], [Unavailable("favour rate", "no two agents were named (--favours FIRST:SECOND)")])]
+            return [([], [Unavailable("favour rate", "no two agents were given (--favours FIRST:SECOND)")])]
         if self.people is None:
             return [([], [Unavailable("favour rate", "no labels")])]
         return [favour_rows(self.grid, judges, self.people.verdicts, pair, draws=self.draws) for pair in self.favours]
 
     def report(self) -> BiasReport:
-        """What was found."""
+        """The report."""
         how, reviewed, evaluation, labels = self.how, self.reviewed, self.evaluation, self.said.labels
         outcomes = {} if evaluation is None else evaluation.outcomes
         counted = (
@@ -255,9 +255,9 @@ class _Search:
     def _notes(self) -> Iterator[str]:
         evaluation, labels = self.evaluation, self.said.labels
         if evaluation is not None and evaluation.raters is not None:
-            yield f"{evaluation.raters.metric} scores no responses, so it has no bias of these kinds"
+            yield f"{evaluation.raters.metric} does not score responses, so it has no bias of these kinds"
         if labels is not None and labels.n_contradicted:
-            yield f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings hold"
+            yield f"ratings and preferences contradict each other on {labels.n_contradicted} pairs; ratings decide"
         if self.weights is not None and self.table is None:
             yield f"the weights of {', '.join(self.weights)} were not used: {self.reviewed.reason}"
 
@@ -300,18 +300,18 @@ async def _evaluated(study: Study, options: Options, reviewed: Reviewed) -> Eval
 
 def _check(orders: str, weights: Mapping[str, float] | None) -> None:
     if orders not in get_args(Orders):
-        raise UserError(f"orders are 'each' or 'together', not {orders!r}{nearest(orders, get_args(Orders))}")
+        raise UserError(f"orders must be 'each' or 'together', got {orders!r}{nearest(orders, get_args(Orders))}")
     if weights is not None and not weights:
-        raise UserError("no weight came; name the weight of at least one reviewer, or leave them out for an equal vote")
+        raise UserError("weights must name at least one reviewer, got none. Leave out weights for an equal vote")
     if below := {name: weight for name, weight in (weights or {}).items() if not weight >= 0}:
         named = ", ".join(f"{name}={weight:g}" for name, weight in below.items())
-        raise UserError(f"weights of a vote are not negative: {named}. Leave a reviewer out that is not to vote.")
+        raise UserError(f"weights must not be negative, got {named}. Leave out reviewers that should not vote")
 
 
 def _check_families(families: Mapping[str, str], agents: Sequence[str], reviewers: Sequence[str]) -> None:
     known = [*agents, *reviewers]
     problems = [
-        f"--family {name!r}: no agent or reviewer of that name{nearest(name, known)}"
+        f"--family {name!r}: no agent or reviewer with this name{nearest(name, known)}"
         for name in families
         if name not in known
     ]

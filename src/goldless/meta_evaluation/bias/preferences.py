@@ -1,4 +1,4 @@
-"""Which of two a judge prefers besides quality: the one shown first, its own, its own kind's, a named agent's.
+"""Which of two responses a judge prefers besides quality: the first shown, its own, its family's, a given agent's.
 
 *Position*, over the pairs a reviewer was asked about in both orders. *Flips*: share of pairs whose verdict changes with
 the order, 1 - Pc of Auto-PRE. *First-position rate*: of the verdicts on pairs judged in both orders that found one
@@ -11,13 +11,13 @@ number. Both shares are over the pairs that both reviewers judged. The mean of a
 once however many tasks it rests on; tasks are resampled for all gaps together.
 
 *Own-family wins*: over pairs of an agent of the reviewer's family with one of another, the rate at which the reviewer
-prefers its own; less the rate of the other reviewers, those of neither agent's family, and less that of people, on the
-same pairs.
+prefers its own; minus the rate of the other reviewers, those of neither agent's family, and minus that of people, on
+the same pairs.
 
 *Favour rate* (Auto-PRE, equation 5): how often a judge favours one agent though people do not. Over the tasks on which
 people find two agents tied or prefer the second, the share of verdicts for the first. A tied verdict does not favour
-it, and ties are counted. Beside it stands the accuracy on the pairs of these two agents that people decided, a tied
-verdict counting half. Verdicts are those in each order on its own, or one vote on both.
+it, and ties are counted. The accuracy on the pairs of these two agents that people decided is reported too, a tied
+verdict counting half. Verdicts are those of each order, or one vote on both.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from goldless.statistics.bootstrap import Draws, Share
 
 Found = tuple[list[BiasRow], list[Unavailable]]
 
-ONE_ORDER = "judgements in one order only: ask both orders of every pair"
+ONE_ORDER = "judgements are in one order only. Ask for both orders of every pair"
 GAP = "preference gap"
 MEAN = "mean of all"
 OWN_WINS = "own family wins"
@@ -102,18 +102,18 @@ def _first(own: PairJudgements) -> Measured:
 
 
 def gap_rows(grid: PairGrid, reviewers: Sequence[Votes], *, draws: Draws) -> Found:
-    """The preference gap of every two reviewers that are agents, and their mean."""
+    """The preference gap of every two reviewers that are also agents, and their mean."""
     bias: Bias = "self-preference"
     own = [judge for judge in reviewers if judge.name in grid.agents]
     others = tuple(judge.name for judge in reviewers if judge.name not in grid.agents)
-    unavailable = [Unavailable(bias, "no agent of the same name", others)] if others else []
+    unavailable = [Unavailable(bias, "no agent with the same name", others)] if others else []
     found = [_gap(grid, first, second) for first, second in itertools.combinations(own, 2)]
     silent = tuple(one.judge for one in found if not one.asked)
     if silent:
         unavailable.append(Unavailable(bias, "no pair that both reviewers judged", silent))
     found = [one for one in found if one.asked]
     if not found:
-        needed = "a gap takes two reviewers that are agents as well"
+        needed = "a preference gap needs two reviewers that are also agents"
         return [], [*unavailable, *([] if silent else [Unavailable(bias, needed)])]
     rows = share_rows(bias, GAP, found, neutral=0.0, draws=draws, lowest=-1.0)
     if len(found) > 1:
@@ -154,7 +154,7 @@ def family_rows(
     reviewer_families: Mapping[str, str],
     draws: Draws,
 ) -> Found:
-    """How each reviewer sees its own family's responses, beside how others and people see them."""
+    """How each reviewer judges its own family's responses, compared with other reviewers and people."""
     families = [agent_families[agent] for agent in grid.agents]
     low, high = (np.array([families[i] for i in side], dtype=np.str_) for side in (grid.low, grid.high))
     others = _disinterested(grid, reviewers, reviewer_families, low, high)
@@ -180,12 +180,15 @@ def family_rows(
 
 def _without_family(lacking: Sequence[str], alone: Sequence[str], *, unlabelled: bool) -> list[Unavailable]:
     found = [
-        (lacking, "no judged pair of an agent of its family with another; families: the agents table, or --family"),
-        (alone, "no other reviewer of neither family judged the same pairs"),
+        (
+            lacking,
+            "no judged pair of an agent of its family and another. Set families in the agents table or with --family",
+        ),
+        (alone, "no reviewer outside both families judged the same pairs"),
     ]
     unavailable = [Unavailable("family preference", reason, tuple(names)) for names, reason in found if names]
     if unlabelled:
-        unavailable.append(Unavailable("family preference", "no labels: nothing can be said beside people"))
+        unavailable.append(Unavailable("family preference", "no labels, so there is no comparison with people"))
     return unavailable
 
 
@@ -215,7 +218,7 @@ def _disinterested(
     low: npt.NDArray[np.str_],
     high: npt.NDArray[np.str_],
 ) -> FloatArray:
-    """[tasks, pairs]: mean vote of the reviewers of neither agent's family; NaN: nobody."""
+    """[tasks, pairs]: mean vote of the reviewers of neither agent's family; NaN: none."""
     total, count = np.zeros(grid.shape), np.zeros(grid.shape)
     for judge in reviewers:
         family = families[judge.name]
@@ -231,7 +234,7 @@ def _disinterested(
 
 
 def read_favours(given: Sequence[str | tuple[str, str]], agents: Sequence[str]) -> list[tuple[str, str]]:
-    """Pairs of agents, each ``FIRST:SECOND`` or two names; a name may hold colons itself."""
+    """Pairs of agents, each ``FIRST:SECOND`` or two names; names can contain colons."""
     found, problems = [], []
     for one in given:
         try:
@@ -248,30 +251,30 @@ def _two(given: str | tuple[str, str], agents: Sequence[str]) -> tuple[str, str]
         parts = given.split(":")
         splits = [(":".join(parts[:i]).strip(), ":".join(parts[i:]).strip()) for i in range(1, len(parts))]
         if not splits:
-            raise UserError(f"--favours {given!r}: give two agents as FIRST:SECOND")
+            raise UserError(f"--favours must be two agents as FIRST:SECOND, got {given!r}")
         pair = next((pair for pair in splits if set(pair) <= set(agents)), splits[0])
     else:
         pair = given
     for name in pair:
         if name not in agents:
             raise UserError(
-                f"--favours {given!r}: no agent {name!r}{nearest(name, agents)} Agents: {', '.join(agents)}."
+                f"--favours {given!r}: no agent {name!r}{nearest(name, agents) or '.'} Agents: {', '.join(agents)}"
             )
     if pair[0] == pair[1]:
-        raise UserError(f"--favours {given!r}: name two different agents")
+        raise UserError(f"--favours must name two different agents, got {given!r}")
     return pair
 
 
 def favour_rows(
     grid: PairGrid, judges: Sequence[Votes], people: FloatArray, pair: tuple[str, str], *, draws: Draws
 ) -> Found:
-    """Rate and accuracy of every judge for the first agent against the second."""
+    """Rate and accuracy of every judge for the first agent compared with the second."""
     first, second = pair
     column, turned = grid.pair(first, second)
     human = toward(people[:, column], turned)[:, None]
     about = f"{first} over {second}"
     if not np.any(human <= NEITHER):
-        reason = f"{about}: people prefer {first} wherever there is a label, or have none"
+        reason = f"{about}: people always prefer {first}, or there are no labels"
         return [], [Unavailable("favour rate", reason)]
     rates: list[Measured] = []
     credits_: list[Measured] = []

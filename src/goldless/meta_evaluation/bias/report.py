@@ -1,4 +1,4 @@
-"""What was found: every measured bias with its interval, what could not be measured, and the tables of both."""
+"""The bias report: every measured bias with its interval, what could not be measured, and the tables of both."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from goldless.statistics.bootstrap import FEW_TASKS, Draws, Share, ShareMethod, 
 
 Bias = Literal["position", "length", "format", "self-preference", "family preference", "favour rate"]
 JudgeKind = Kind | Literal["people", "reviewers"]
-NO_SPREAD = "no interval: all tasks say the same"
-STAR = "*: the interval, over ten tasks or more, does not hold the value of no bias"
+NO_SPREAD = "no interval: all tasks give the same value"
+STAR = "*: with at least ten tasks, the interval excludes the value of no bias"
 COLUMNS = (
     *("bias", "judge", "kind", "measure", "about", "value", "low", "high", "neutral", "shown", "asked", "used"),
     *("missing", "ties", "n_tasks", "level", "method", "note"),
 )
-"""What is said of a number, in this order."""
+"""The fields of a number, in this order."""
 SAID = (
     *("study", "fingerprint", "scale", "convention", "orders", "level", "reviewers", "weights", "metrics", "labels"),
     *("coverage", "rows", "unavailable", "notes", "complete", "signature", "review_signature", "metric_signatures"),
 )
-"""What is said of the whole, in this order."""
+"""The fields of the report, in this order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,29 +47,29 @@ class BiasRow:
     """Interval from resampling tasks; None: ``note`` says why."""
     high: float | None
     neutral: float | None
-    """The value of a judge without this bias; None: none is known, as where the better response may be the longer."""
+    """The value of a judge without this bias; None: not known, for example because better responses may be longer."""
     asked: int
-    """Pairs, verdicts or responses that the measure is about."""
+    """Number of pairs, verdicts or responses that the measure is about."""
     used: int
     n_tasks: int
     level: float
     ties: int = 0
-    """Of those used, verdicts that found neither better."""
+    """Number of those used that found neither better."""
     about: str | None = None
-    """The agents it is about, where they are named."""
+    """The agents it is about, if given."""
     method: ShareMethod | None = None
     note: str | None = None
     pair: tuple[str, str] | None = None
-    """Of a preference gap, the two reviewers."""
+    """For a preference gap: the two reviewers."""
 
     @property
     def missing(self) -> int:
-        """Asked less used: unparsable, refused, or without a score."""
+        """Requested but not used: unparsable, refused, or without a score."""
         return self.asked - self.used
 
     @property
     def shown(self) -> bool | None:
-        """Whether the interval lies beside the neutral value.
+        """Whether the interval excludes the neutral value.
 
         None: there is no interval or no neutral value, or there are fewer than ten tasks, too few to trust it.
         """
@@ -79,7 +79,7 @@ class BiasRow:
 
     @property
     def cells(self) -> dict[str, Any]:
-        """What is said of it, by the names of the columns."""
+        """Its fields, by column."""
         return {name: getattr(self, name) for name in COLUMNS}
 
 
@@ -90,12 +90,12 @@ class Unavailable:
     bias: Bias
     reason: str
     judges: tuple[str, ...] = ()
-    """Whom it is about; none: everybody."""
+    """The judges concerned; empty: all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """How much of what a judge was asked for is there."""
+    """How much of what was requested from a judge is present."""
 
     judge: str
     kind: JudgeKind
@@ -111,24 +111,24 @@ class Coverage:
 
     @property
     def cells(self) -> dict[str, Any]:
-        """What is said of it."""
+        """Its fields, by column."""
         return {**asdict(self), "missing": self.missing}
 
 
 @dataclass(frozen=True, slots=True)
 class GapMatrix:
-    """Preference gaps as a square; the same on both sides of the diagonal."""
+    """Preference gaps as a symmetric matrix."""
 
     reviewers: tuple[str, ...]
     gaps: Mapping[tuple[str, str], BiasRow]
     """By both orders of every pair."""
 
     def table(self, signature: str = "") -> ReportTable:
-        """One row and one column a reviewer; a star: the interval lies beside 0."""
+        """One row and one column per reviewer; a star: the interval excludes 0."""
         names = {name: f"with {name}" for name in self.reviewers}
         rows = tuple({"PG": one, **{names[other]: self._cell(one, other) for other in names}} for one in names)
         columns = (Column("PG", "PG"), *(Column(key, name, "figure") for name, key in names.items()))
-        return ReportTable("Preference gaps as a square", columns, rows, signature, _star(self.gaps.values()))
+        return ReportTable("Preference gaps as a matrix", columns, rows, signature, _star(self.gaps.values()))
 
     def _cell(self, one: str, other: str) -> str | None:
         row = self.gaps.get((one, other))
@@ -149,7 +149,7 @@ class BiasReport:
     level: float
     reviewers: tuple[str, ...]
     weights: Mapping[str, float]
-    """Of the panel's vote; empty: there is no panel."""
+    """Weights of the panel's vote; empty: there is no panel."""
     metrics: tuple[str, ...]
     labels: Mapping[str, int]
     """Labelled pairs: all, decided, tied; empty: no labels."""
@@ -158,19 +158,19 @@ class BiasReport:
     unavailable: tuple[Unavailable, ...]
     signature: str
     review_signature: str | None = None
-    """Of the judgements that were asked for now."""
+    """The spending on judgements requested in this run."""
     metric_signatures: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     spending: tuple[Spending, ...] = ()
     open: int = 0
-    """Evidence missing for a cause that may pass: run again."""
+    """Number of pieces of evidence missing for a temporary cause: run again."""
 
     def of(self, bias: Bias) -> tuple[BiasRow, ...]:
         """The rows of one bias."""
         return tuple(row for row in self.rows if row.bias == bias)
 
     def row(self, bias: Bias, judge: str, measure: str, about: str | None = None) -> BiasRow:
-        """One number; ``KeyError`` where it is not there."""
+        """One number; raises ``KeyError`` if there is none."""
         for row in self.of(bias):
             if (row.judge, row.measure) == (judge, measure) and about in {None, row.about}:
                 return row
@@ -178,11 +178,11 @@ class BiasReport:
 
     @property
     def complete(self) -> bool:
-        """Whether another run of the same command would find nothing left to ask."""
+        """Whether no calls are left for another run of the same command."""
         return self.open == 0
 
     def gap_matrix(self) -> GapMatrix | None:
-        """The preference gaps as a square; None: there are none."""
+        """The preference gaps as a matrix; None: there are none."""
         gaps: dict[tuple[str, str], BiasRow] = {}
         names: dict[str, None] = {}
         for row in self.of("self-preference"):
@@ -201,13 +201,13 @@ class BiasReport:
         }
 
     def to_csv(self) -> str:
-        """Comma-separated values; the signature is the last column of every row, so that no row travels without it."""
+        """Comma-separated values, with the signature in the last column of every row."""
         made = {name: f"{self.signature} {own}" for name, own in self.metric_signatures.items()}
         rows = tuple({**row.cells, "signature": made.get(row.judge, self.signature)} for row in self.rows)
         return ReportTable("", tuple(Column(name, name) for name in (*COLUMNS, "signature")), rows).to_csv()
 
     def to_markdown(self) -> str:
-        """One Markdown table a measure, what is not available, and the signatures."""
+        """One Markdown table per measure, what could not be measured, and the signatures."""
         parts = []
         for table in self.tables():
             parts += [f"### {markdown_cell(table.title)}", "", *table.markdown_lines(), ""]
@@ -217,11 +217,11 @@ class BiasReport:
         return "\n".join([*parts, *map(code_line, self.signatures()), ""])
 
     def to_latex(self) -> str:
-        """One LaTeX table a measure."""
+        """One LaTeX table per measure."""
         return "\n".join(table.to_latex() for table in self.tables())
 
     def signatures(self) -> list[str]:
-        """How everything was made, one line each."""
+        """The signatures, one line each."""
         review = [] if self.review_signature is None else [self.review_signature]
         return [self.signature, *review, *self.metric_signatures.values()]
 
@@ -234,13 +234,13 @@ class BiasReport:
         return lines
 
     def tables(self) -> list[ReportTable]:
-        """Coverage, each measure, the preference gaps as a square."""
+        """Tables of coverage, of each measure, and of the preference gaps."""
         columns = (
             Column("judge", "judge"),
             Column("of", ""),
             *(Column(name, name, "figure") for name in ("asked", "used", "missing")),
         )
-        tables = [ReportTable("What is there", columns, tuple(one.cells for one in self.coverage), self.signature)]
+        tables = [ReportTable("Coverage", columns, tuple(one.cells for one in self.coverage), self.signature)]
         for bias in get_args(Bias):
             groups: dict[tuple[str, str | None], list[BiasRow]] = {}
             for row in self.of(bias):
@@ -294,11 +294,11 @@ class Measured:
     judge: str
     kind: JudgeKind
     values: FloatArray
-    """[items], NaN: missing or not asked."""
+    """[items], NaN: missing or not requested."""
     task: IntArray
     """[items]"""
     asked: int
-    """Of these, items that it was asked about."""
+    """[items]: whether the item was requested."""
     ties: int = 0
     about: str | None = None
     note: str | None = None
@@ -306,7 +306,7 @@ class Measured:
 
 
 def measured(judge: str, kind: JudgeKind, values: FloatArray, asked: BoolArray, **said: Any) -> Measured:
-    """Values [tasks, items] as single values, as far as they were asked for."""
+    """Values [tasks, items] as single values, as far as they were requested."""
     task = np.repeat(np.arange(len(values)), values.shape[1])
     return Measured(judge, kind, np.where(asked, values, np.nan).ravel(), task, int(asked.sum()), **said)
 
@@ -361,16 +361,16 @@ def row_of(share: Share, bias: Bias, measure: str, one: Measured, *, neutral: fl
 
 
 def mean_of_shares(shares: Sequence[FloatArray], *, draws: Draws, lowest: float = 0.0) -> Share:
-    """The mean of shares, each the mean of its own values [tasks, items] but for NaN, with an interval by tasks.
+    """The mean of shares, each the mean of its own values [tasks, items], NaN left out, with an interval by tasks.
 
-    All count alike, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as in
-    ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
+    All have equal weight, however many values each has. A share's task values are share + (S_t - share N_t) T / Σ N, as
+    in ``task_shares``: the same mean, and the same spread to first order. Their mean is taken task by task, so that all
     are resampled together.
     """
     counts = [np.sum(~np.isnan(values), axis=1) for values in shares]
     n, level = int(sum(count.sum() for count in counts)), draws["level"]
     if not counts or not all(count.any() for count in counts):
-        return Share(None, None, None, n, 0, level, note="one of the sides has no judgement")
+        return Share(None, None, None, n, 0, level, note="one side has no judgement")
     on: BoolArray = np.sum(counts, axis=0) > 0
     tasks = int(on.sum())
     linear = np.zeros(tasks)

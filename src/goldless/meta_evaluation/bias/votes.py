@@ -1,4 +1,4 @@
-"""What judges say of every two responses to a task, in one form for all of them."""
+"""Judges' preferences between every two responses to a task, in one form for all judges."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from goldless.runs.review_evidence import recorded_review
 from goldless.studies import Study
 
 Orders = Literal["each", "together"]
-"""``each``: the two orders of a pair are verdicts of their own. ``together``: one vote on both."""
+"""``each``: the two orders of a pair are separate verdicts. ``together``: one vote on both."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +63,7 @@ class PairGrid:
         return table
 
     def differences(self, values: FloatArray) -> FloatArray:
-        """[tasks, pairs]: low less high, of a table [tasks, agents]."""
+        """[tasks, pairs]: low minus high, of a table [tasks, agents]."""
         found: FloatArray = values[:, self.low] - values[:, self.high]
         return found
 
@@ -78,29 +78,29 @@ class Verdicts:
     """One verdict on each pair."""
 
     value: FloatArray
-    """[tasks, pairs]: 1 low is better, 0 high is, 0.5 neither; NaN: missing or not asked."""
+    """[tasks, pairs]: 1 low is better, 0 high is, 0.5 neither; NaN: missing or not requested."""
     asked: BoolArray
     """[tasks, pairs]"""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Votes:
-    """What one judge says of every pair."""
+    """One judge's votes on every pair."""
 
     name: str
     kind: JudgeKind
     vote: FloatArray
-    """[tasks, pairs]: how far low is better; of a reviewer the mean of its verdicts in both orders."""
+    """[tasks, pairs]: how far low is better; for a reviewer, the mean of its verdicts in both orders."""
     asked: BoolArray
     """[tasks, pairs]"""
     verdicts: tuple[Verdicts, ...]
-    """In each order, or one on both."""
+    """The verdicts in each order, or one on both."""
     scores: FloatArray | None = None
     """[tasks, agents] where it rates or scores; None: it compares."""
 
 
 def votes_of(judge: Judge, grid: PairGrid, *, orders: Orders = "each") -> Votes:
-    """The judge's votes on the pairs of the grid; of scores, the higher is the better."""
+    """The judge's votes on the pairs of the grid; the higher score is better."""
     both = judge.verdicts
     if both is None or judge.compared is None:
         return _scored(judge, grid)
@@ -121,7 +121,7 @@ def peoples_verdicts(grid: PairGrid, labels: PairLabels) -> FloatArray:
 
 
 def toward(vote: FloatArray, turned: npt.ArrayLike) -> FloatArray:
-    """The vote for high in the place of that for low where ``turned`` says so."""
+    """The vote for high instead of low where ``turned`` is true."""
     found: FloatArray = np.where(turned, 1 - vote, vote)
     return found
 
@@ -137,14 +137,14 @@ def _scored(judge: Judge, grid: PairGrid) -> Votes:
 
 
 def _in_order(judgements: PairJudgements, order: int) -> PairJudgements:
-    """The judgements with low shown first (0) or second (1), as if no others had been asked for."""
+    """The judgements with low shown first (0) or second (1) only."""
     chosen = np.arange(2) == order
     value: FloatArray = np.where(chosen, judgements.value, np.nan)
     return replace(judgements, value=value, asked=judgements.asked & chosen)
 
 
 def _on(grid: PairGrid, verdicts: PanelVerdicts, values: FloatArray) -> Verdicts:
-    """Values of the pairs that verdicts are on, with which of them were asked for."""
+    """Values of the judged pairs, and which of them were requested."""
     place = verdicts.task, verdicts.low, verdicts.high
     return Verdicts(grid.spread(*place, values), grid.spread(*place, verdicts.asked > 0) == 1)
 
@@ -156,28 +156,28 @@ Reviewers = Sequence[Any] | Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Reviewed:
-    """Judgements of reviewers, and what they cost now."""
+    """Judgements of reviewers, and what they cost in this run."""
 
     rows: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     reviewers: tuple[str, ...] = ()
     reason: str | None = None
-    """Why there are none."""
+    """Why there are no judgements."""
     spending: tuple[Spending, ...] = ()
     signature: str | None = None
-    """Of what was asked now."""
+    """The spending of this run."""
     open: int = 0
-    """Judgements missing for a cause that may pass."""
+    """Number of judgements missing for a temporary cause."""
 
     @property
     def spent_usd(self) -> float:
-        """What was spent now, as far as prices are known."""
+        """The cost of this run, as far as prices are known."""
         return sum(row.cost_usd or 0.0 for row in self.spending)
 
 
 async def reviewers_judgements(study: Study, how: Options) -> Reviewed:
-    """What the study carries of the named reviewers, of all where none is named; others are models, and asked.
+    """The recorded judgements of the given reviewers (default: all); other names are models, which are asked.
 
-    With ``how.recorded`` nobody is asked.
+    With ``how.recorded`` no model is asked.
     """
     recorded = recorded_scales(study)
     known = recorded.get(how.scale, [])
@@ -200,7 +200,7 @@ async def reviewers_judgements(study: Study, how: Options) -> Reviewed:
     return Reviewed(
         rows=rows,
         reviewers=tuple(dict.fromkeys([*names, *rows["reviewer"]])),
-        reason=None if len(rows) else "the reviewers judged nothing",
+        reason=None if len(rows) else "there are no judgements by the reviewers",
         spending=() if review is None else review.spending,
         signature=None if review is None else review.signature,
         open=0 if review is None else review.open,
@@ -208,7 +208,7 @@ async def reviewers_judgements(study: Study, how: Options) -> Reviewed:
 
 
 def _check_asked(study: Study, how: Options, asked: Reviewers, known: Sequence[str]) -> None:
-    """Refuse names without judgements where nobody is to be asked, or that are no models either."""
+    """Refuse names without recorded judgements if no model is to be asked, or if they are not models."""
     strange = [
         str(name)
         for name in asked
@@ -216,9 +216,9 @@ def _check_asked(study: Study, how: Options, asked: Reviewers, known: Sequence[s
         or (known and isinstance(name, str) and find_provider(name) is None and not set(name) & set(":=/."))
     ]
     if strange:
-        listed = f"Reviewers it has: {', '.join(known)}." if known else "It has none at all."
+        listed = f"Recorded reviewers: {', '.join(known) or 'none'}."
         raise UserError(
-            f"{study.name} carries no judgements of {', '.join(strange)} on the scale {how.scale}"
-            f"{nearest(strange[0], known) or '.'} {listed} A model to be asked is named as openai:MODEL or "
-            "http://HOST:PORT/v1#MODEL, without --recorded."
+            f"{study.name} has no recorded judgements by {', '.join(strange)} on the scale {how.scale}"
+            f"{nearest(strange[0], known) or '.'} {listed} To ask a model, name it as openai:MODEL or "
+            "http://HOST:PORT/v1#MODEL, without --recorded"
         )

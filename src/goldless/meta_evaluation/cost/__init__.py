@@ -1,1 +1,1 @@
-"""What a metric or a panel of reviewers costs, and what accuracy the money buys."""
+"""Costs of metrics and panels of reviewers, and the accuracy they buy."""

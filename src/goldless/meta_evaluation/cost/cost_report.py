@@ -1,4 +1,4 @@
-"""What metrics and reviewers cost on a study and on more tasks, as tables and as plain data."""
+"""Costs of metrics and reviewers on a study and on more tasks, as tables and as plain data."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from typing import Any, Literal
 from goldless.reports.report_table import Cell, Column, ReportTable
 
 Source = Literal["spent", "planned", "estimated", "no model", "not known"]
-"""``spent``: a run was charged this. ``planned``: it would be. ``estimated``: tokens of judgements by the length of the
-text or as given. ``no model``: nobody is asked. ``not known``: a metric of the user's own, which may ask anybody."""
+"""``spent``: charged in a run. ``planned``: from a plan. ``estimated``: tokens of judgements by the length of the text
+or as given. ``no model``: no model is called. ``not known``: a custom metric, which may call any model."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """All calls of one model that a journal holds, whatever they were made for."""
+    """All calls of one model in a journal, for any purpose."""
 
     calls: int
     tokens: int
     usd: float | None
     """None: the price of some was unknown."""
     seconds: float | None
-    """Time in which at least one call was under way; None: not noted."""
+    """Time in which at least one call was running; None: not recorded."""
 
 
 @dataclass(frozen=True, slots=True)
 class ScaledCost:
-    """What the same would cost on another number of tasks like these."""
+    """The cost on another number of similar tasks."""
 
     tasks: int
     calls: float
     tokens: float
     tokens_low: float | None = None
-    """Interval of the mean over tasks; None: too few tasks, or they do not matter."""
+    """Interval of the mean over tasks; None: too few tasks, or the cost does not depend on tasks."""
     tokens_high: float | None = None
     usd: float | None = None
     """None: price unknown."""
@@ -45,19 +45,19 @@ class ScaledCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What one model costs for one metric, or for all metrics of a run."""
+    """The cost of one model for one metric, or for all metrics of a run."""
 
     metrics: tuple[str, ...]
-    """Several where a run computed them together."""
+    """Several if a run computed them together."""
     part: str
-    """What the model does; empty: no model is asked."""
+    """The model's role; empty: no model is called."""
     model: str
     source: Source
     run: str | None = None
     """The folder it was read from."""
     calls: int = 0
     reused: int = 0
-    """Replies that came from the journal: paid for before, and not in the other numbers."""
+    """Replies from the journal: paid for before, and not in the other numbers."""
     tokens: int = 0
     usd: float | None = 0.0
     """None: price unknown."""
@@ -66,13 +66,13 @@ class Cost:
     growth: str = ""
     """How calls grow, in words."""
     fixed: bool = False
-    """Whether more tasks change nothing, as with a budget of calls."""
+    """Whether the cost does not depend on the number of tasks, as with a budget of calls."""
     even: bool = False
-    """Whether tokens are taken as equal on every task, so that an interval over tasks would say nothing."""
+    """Whether tokens are assumed equal on every task, so that an interval over tasks would be meaningless."""
     pace: Pace | None = None
-    """What the journal knows of the model."""
+    """The model's calls in the journal."""
     scaled: ScaledCost | None = None
-    """None: nothing is known to reckon from."""
+    """None: there is nothing to scale."""
 
     def as_row(self) -> dict[str, Cell]:
         """The cost as one row of a table."""
@@ -87,11 +87,11 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class CostReport:
-    """What metrics cost on a study, and would cost on more tasks."""
+    """The costs of metrics on a study and on more tasks."""
 
     study: str
     n_tasks: int
-    """Tasks that at least two agents answered."""
+    """Number of tasks with responses of at least two agents."""
     n_agents: int
     tasks: int
     """Number of tasks that costs are scaled to."""
@@ -101,7 +101,7 @@ class CostReport:
 
     @property
     def total(self) -> ScaledCost | None:
-        """All rows on the larger number of tasks; a price that is unknown makes the sum unknown. None: no rows."""
+        """The sum over rows on the larger number of tasks; unknown if a price is unknown. None: no rows."""
         rows = [row.scaled for row in self.rows if row.scaled is not None]
         if not rows:
             return None
@@ -115,12 +115,12 @@ class CostReport:
         )
 
     def table(self) -> ReportTable:
-        """What it costs on this study."""
+        """A table of costs on this study."""
         columns = (
             Column("metric", "metric"),
-            Column("part", "asks the", absent=""),
+            Column("part", "role", absent=""),
             Column("model", "model", wide=True),
-            Column("source", "known by"),
+            Column("source", "source"),
             Column("calls", "calls", "count"),
             Column("reused", "reused", "count", wide=not any(row.reused for row in self.rows)),
             Column("tokens", "tokens", "count"),
@@ -131,11 +131,11 @@ class CostReport:
         return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
 
     def scaled_table(self) -> ReportTable:
-        """What it would cost on more tasks."""
+        """A table of costs on more tasks."""
         interval = f"{self.level * 100:g}% interval"
         columns = (
             Column("metric", "metric"),
-            Column("part", "asks the", absent=""),
+            Column("part", "role", absent=""),
             Column("scaled_calls", "calls", "large"),
             Column("scaled_tokens", "tokens", "large"),
             Column("scaled_usd", "USD", "usd", "unknown"),
@@ -145,7 +145,7 @@ class CostReport:
             Column("scaled_usd_low scaled_usd_high", "USD", "interval", decimals=2, wide=True),
             Column("growth", "grows with", wide=True),
         )
-        title = f"The same on {self.tasks:,} tasks like these, with {self.n_agents} agents"
+        title = f"The same on {self.tasks:,} similar tasks with {self.n_agents} agents"
         return ReportTable(title, columns, tuple(row.as_row() for row in self.rows))
 
     def as_json(self) -> dict[str, Any]:

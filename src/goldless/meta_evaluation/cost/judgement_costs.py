@@ -1,8 +1,8 @@
-"""What a reviewer's judgements cost: tokens, where they are known from, and the price of each.
+"""The cost of a reviewer's judgements: tokens, their source, and prices.
 
-Tokens are those a user gives, else those the study or the run has counted, else estimated from the text of the
-question that is really asked, with the reply, at four characters a token. A price that nobody knows stays unknown: a
-panel with such a reviewer has no cost, rather than one of 0.
+Token counts are those a user gives, else those recorded in the study or the run, else estimates from the text of the
+actual question and reply, at four characters per token. An unknown price stays unknown: a panel with such a reviewer
+has no cost, rather than a cost of 0.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ from goldless.runs.reviewers import named_reviewers
 from goldless.studies import Study
 
 TokensFrom = Literal["given", "recorded", "measured", "estimated"]
-"""``given``: by the user; ``recorded``: counted in the study's judgements; ``measured``: what the run was charged for;
-``estimated``: from the text, at four characters a token."""
+"""``given``: by the user; ``recorded``: counted in the study's judgements; ``measured``: charged in the run;
+``estimated``: from the text, at four characters per token."""
 PriceFrom = Literal["given", "price table", "on this machine", "unknown"]
 REPLY_TOKENS = 1
-"""Of a verdict that is not there to be measured: one word."""
+"""The length assumed for a missing verdict: one word."""
 Asked = tuple[str, str, str | None]
 """Task, first agent, second agent."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewerCost:
-    """What one reviewer's judgements cost."""
+    """The cost of one reviewer's judgements."""
 
     reviewer: str
     judgements: int
-    """Asked for; with both orders each pair counts twice."""
+    """Number of judgements requested; with both orders each pair counts twice."""
     input_tokens: float
     """Of all judgements together."""
     output_tokens: float
@@ -55,7 +55,7 @@ class ReviewerCost:
 
     @property
     def tokens(self) -> float:
-        """Read and written."""
+        """Input and output tokens."""
         return self.input_tokens + self.output_tokens
 
     @property
@@ -84,15 +84,15 @@ class ReviewerCost:
 
 
 def reviewer_table(costs: Iterable[ReviewerCost]) -> ReportTable:
-    """One row a reviewer."""
+    """One row per reviewer."""
     columns = (
         Column("reviewer", "reviewer"),
         Column("judgements", "judgements", "count"),
         Column("tokens_a_judgement", "tokens each", "count"),
-        Column("tokens_from", "tokens are"),
+        Column("tokens_from", "token source"),
         Column("input_usd_per_million", "USD/M in", "usd", "?"),
         Column("output_usd_per_million", "out", "usd", "?"),
-        Column("price_from", "price is"),
+        Column("price_from", "price source"),
         Column("usd", "USD", "usd", "unknown", wide=True),
     )
     return ReportTable("Reviewers' judgements", columns, tuple(cost.as_row() for cost in costs))
@@ -109,7 +109,7 @@ def reviewer_costs(
     prices: Mapping[str, Price] | None = None,
     tokens_a_judgement: float | None = None,
 ) -> dict[str, ReviewerCost]:
-    """What the judgements of a review cost, by reviewer. ``prices``: by reviewer, before any price table."""
+    """The cost of a review's judgements, by reviewer. ``prices``: by reviewer, overriding the price table."""
     names = [reviewer.name for reviewer in review.reviewers]
     counted = _recorded_tokens(study, options) if options.recorded else _measured_tokens(review)
     counter = _Counter(study, options, names, prices, tokens_a_judgement)
@@ -134,14 +134,16 @@ class _Counter:
         prices: Mapping[str, Price] | None,
         tokens_a_judgement: float | None,
     ) -> None:
-        """Refuse prices of reviewers that are not there, and a number of tokens that no judgement has."""
+        """Refuse prices of unknown reviewers, and an impossible number of tokens."""
         strange = [name for name in prices or {} if name not in names]
         if strange:
-            hints = "; ".join(f"{name!r}{nearest(name, names)}" for name in strange)
-            raise UserError(f"a price came for {hints}, and the reviewers are {', '.join(names)}")
+            raise UserError(
+                f"a price is given for {', '.join(map(repr, strange))}, which is not a reviewer"
+                f"{nearest(strange[0], names) or '.'} Reviewers: {', '.join(names)}"
+            )
         if tokens_a_judgement is not None and not 0 < tokens_a_judgement < math.inf:
             raise UserError(
-                f"{tokens_a_judgement} tokens a judgement came; give a number above 0, such as 1000, or leave it out"
+                f"tokens per judgement must be above 0, got {tokens_a_judgement}. Try 1000, or leave it out"
             )
         self._study, self._options, self._prices, self._given = study, options, prices or {}, tokens_a_judgement
         self._known: dict[tuple[str, Asked], int] = {}
@@ -149,7 +151,7 @@ class _Counter:
     def cost(
         self, name: str, asked: Sequence[Asked], written: float, counted: tuple[float, float] | None = None
     ) -> ReviewerCost:
-        """The cost of what was asked; ``counted``: tokens read and written a judgement, where they are known."""
+        """The cost of the questions; ``counted``: input and output tokens of each judgement, if known."""
         source: TokensFrom
         if self._given is not None:
             whole = self._given * len(asked)
@@ -164,7 +166,7 @@ class _Counter:
         return ReviewerCost(name, len(asked), *tokens, tokens_from=source, price=price, price_from=price_from)
 
     def _sizes(self, reviewer: str, asked: Sequence[Asked]) -> Iterator[int]:
-        """Tokens of the questions at four characters each; those asked of several reviewers are made once."""
+        """Tokens of the questions at four characters each; questions to several reviewers are rendered once."""
         described = self._options.descriptions.get(reviewer, self._options.task_description)
         texts: dict[str, dict[str, str]] = {}
         for key in asked:
@@ -228,7 +230,7 @@ def planned_reviewer_costs(
     prices: Mapping[str, Price] | None = None,
     tokens_a_judgement: float | None = None,
 ) -> dict[str, ReviewerCost]:
-    """What asking the reviewers about everything would cost, by the text of the questions. Nothing is asked."""
+    """The cost of asking the reviewers about everything, by the text of the questions. No model is called."""
     named = named_reviewers(options.reviewers)
     counter = _Counter(study, options, list(named), prices, tokens_a_judgement)
     found = {}
@@ -239,7 +241,7 @@ def planned_reviewer_costs(
 
 
 def _questions(study: Study, options: Options, name: str, identity: ModelIdentity | None) -> Sequence[ReviewQuestion]:
-    """What a reviewer is asked: everything but what is of its own family."""
+    """The questions to a reviewer: all except those about its own family."""
     families = {agent.agent: agent.family or agent.agent for agent in study.agents}
     own = reviewer_family(name, None if identity is None else identity.name, options.families, families)
     kept = {agent for agent, family in families.items() if options.judges_own_family or family != own}
@@ -266,9 +268,9 @@ def _price(name: str, prices: Mapping[str, Price], options: Options) -> tuple[Pr
 
 
 def _identity(given: Any) -> ModelIdentity | None:
-    """Who a reviewer is, as far as its specification tells; None: a model on this machine.
+    """A reviewer's identity, as far as its specification gives it; None: a model on this machine.
 
-    Nothing is loaded or asked, and no key is needed. What names no model is refused, as a review refuses it.
+    Nothing is loaded or called, and no key is needed. Unknown specifications are refused, as in a review.
     """
     told = unopened_identity(given) if isinstance(given, str) else None
     if told is not None:
@@ -288,13 +290,13 @@ def parse_reviewer_prices(given: Iterable[str]) -> dict[str, Price]:
         name, equals, price = item.rpartition("=")
         try:
             if not equals or not name.strip():
-                raise UserError("a name is missing")  # noqa: TRY301 - told with the others
+                raise UserError("a name is missing")  # noqa: TRY301 - reported with the others
             found[name.strip()] = parse_price(price if "," in price else f"{price},{price}")
         except UserError:
             problems.append(repr(item))
     if problems:
         raise UserError(
-            f"--reviewer-price {', '.join(problems)}: give NAME=USD or NAME=IN,OUT in US dollars per million tokens, "
-            "not negative, such as gpt4=40 or open-model=0"
+            "--reviewer-price must be NAME=USD or NAME=IN,OUT in US dollars per million tokens, not negative, "
+            f"got {', '.join(problems)}. Try gpt4=40 or open-model=0"
         )
     return found

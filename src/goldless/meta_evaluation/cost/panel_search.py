@@ -1,15 +1,16 @@
-"""All panels of a set of reviewers at once: what each earns on every task, and what choosing the best of them is worth.
+"""All panels of a set of reviewers at once: the credit of each on every task, and the value of choosing the best.
 
-A panel's verdict on a pair is the sign of the sum of its reviewers' votes, both orders averaged, an exact tie one half:
-what ``metrics.chair`` and ``metrics.label_agreement`` say of one panel, for thousands in a few matrix products. A panel
-of one is that reviewer: each order is scored on its own and averaged, as single judges are in the papers.
+A panel's verdict on a pair is the sign of the sum of its reviewers' votes, both orders averaged, an exact tie one half,
+as in ``metrics.chair`` and ``metrics.label_agreement``, but for thousands of panels in a few matrix products. A panel
+of one is that reviewer: each order is scored on its own and averaged, as for single judges in the papers.
 
-Panels are compared on the pairs that every compared reviewer judged: some pairs are harder than others. A reviewer that
-judged less than half as many as the one that judged most would leave too few in common: it is not compared, and named.
+Panels are compared on the pairs that every compared reviewer judged, since some pairs are harder than others. A
+reviewer that judged less than half as many as the one that judged most would leave too few in common: it is left out
+and named.
 
-The best of many panels on some labels is partly the luckiest. So tasks are parted in halves: the panel is chosen on one
-half and measured on the other, and the other way round, many times over. Every task is held out equally often, and what
-it earned while held out is averaged.
+The best of many panels on some labels is partly the luckiest. So tasks are split into halves: the panel is chosen on
+one half and measured on the other, and vice versa, many times over. Every task is held out equally often, and its
+credits while held out are averaged.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from goldless.statistics.bootstrap import Draws, task_intervals
 Places = npt.NDArray[np.intp]
 
 LEAST_COVERAGE = 0.5
-"""Share of the pairs of the reviewer that judged most which another must have judged to be compared."""
+"""To be compared, a reviewer must have judged this share of the pairs of the reviewer that judged most."""
 EVERY_PANEL_UP_TO = 12
-"""Reviewers of whom all 2^n - 1 panels are tried."""
+"""Up to this many reviewers, all 2^n - 1 panels are tried."""
 PANELS_AT_ONCE = 256
 SAME = 1e-12
 """Accuracies within this are equal: sums of the same numbers in another order."""
@@ -48,19 +49,19 @@ FEWEST_TASKS = 4
 
 @dataclass(frozen=True, slots=True)
 class JudgedPairs:
-    """How much of what people decided a reviewer judged."""
+    """How many of the decided pairs a reviewer judged."""
 
     reviewer: str
     judged: int
-    """Decided pairs with a judgement; with the papers' convention those without a legible one too."""
+    """Decided pairs with a judgement; with the papers' convention also those with an unparsable one."""
     compared: bool
-    """Whether these are enough for it to be compared."""
+    """Whether these are enough to be compared."""
 
 
 def common_pairs(
     judgements: PairJudgements, labels: PairLabels, *, convention: Convention
 ) -> tuple[tuple[JudgedPairs, ...], PairLabels]:
-    """Who judged enough to be compared, and the labels of the pairs that all of them judged."""
+    """The reviewers that judged enough to be compared, and the labels of the pairs that all of them judged."""
     earned = reviewer_credits(judgements, labels, convention=convention)
     there = {name: ~np.isnan(one.credit) for name, one in earned.items()}
     most = max(int(judged.sum()) for judged in there.values())
@@ -72,11 +73,11 @@ def common_pairs(
     )
     common: BoolArray = np.all([there[one.reviewer] for one in coverage if one.compared], axis=0)
     if not common.any():
-        told = ", ".join(f"{one.reviewer} {one.judged}" for one in coverage if one.compared)
+        listed = ", ".join(f"{one.reviewer} {one.judged}" for one in coverage if one.compared)
         raise MetricError(
-            f"no pair that people decided was judged by all reviewers (of {labels.n_pairs} they judged: {told}), so "
-            "panels cannot be compared on the same pairs; name fewer reviewers, or where they judged all but agents of "
-            "their own family count those judgements too (--own-family)"
+            f"no decided pair was judged by all reviewers (of {labels.n_pairs} they judged: {listed}), so panels "
+            "cannot be compared on the same pairs. Name fewer reviewers, or, if they judged all but agents of their "
+            "own family, add --own-family to count those judgements"
         )
     return coverage, labels.kept(common)
 
@@ -86,7 +87,7 @@ def common_pairs(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SearchedPanels:
-    """Panels, and what each earned on each task."""
+    """Panels, and the credits of each on each task."""
 
     reviewers: tuple[str, ...]
     members: BoolArray
@@ -96,7 +97,7 @@ class SearchedPanels:
     judged: FloatArray
     """[panels, tasks]: how many pairs these are."""
     search: str
-    """Which panels were tried, in words."""
+    """A description of the panels that were tried."""
 
     @property
     def sizes(self) -> npt.NDArray[np.int64]:
@@ -109,7 +110,7 @@ class SearchedPanels:
         return shares(self.earned.sum(axis=1), self.judged.sum(axis=1))
 
     def names(self, panel: int) -> tuple[str, ...]:
-        """Who is on a panel."""
+        """The members of a panel."""
         return tuple(name for name, inside in zip(self.reviewers, self.members[panel], strict=True) if inside)
 
     def costs(self, usd: Mapping[str, float | None]) -> FloatArray:
@@ -121,14 +122,14 @@ class SearchedPanels:
 
 
 def shares(earned: FloatArray, judged: FloatArray) -> FloatArray:
-    """What was earned of what was judged; NaN: nothing was."""
+    """Credits divided by judged pairs; NaN: none was judged."""
     found = np.full(np.broadcast(earned, judged).shape, np.nan)
     np.divide(earned, judged, out=found, where=judged > 0)
     return found
 
 
 def first_best(accuracy: FloatArray) -> Places:
-    """The place of the highest accuracy of each row, the first of equals."""
+    """The index of the highest accuracy of each row, the first of equals."""
     best: Places = np.argmax(accuracy >= accuracy.max(axis=-1, keepdims=True) - SAME, axis=-1)
     return best
 
@@ -136,7 +137,7 @@ def first_best(accuracy: FloatArray) -> Places:
 def search_panels(
     judgements: PairJudgements, labels: PairLabels, *, convention: Convention = "default"
 ) -> SearchedPanels:
-    """Every panel of up to twelve reviewers; of more, every small panel and the best ones grown from these."""
+    """All panels of up to twelve reviewers; of more, all small panels and the best ones grown from these."""
     votes = _Votes(judgements, labels.decided(), convention)
     n = len(judgements.reviewers)
     if n <= EVERY_PANEL_UP_TO:
@@ -154,14 +155,14 @@ def search_panels(
         earned, judged = np.concatenate([earned, some_earned]), np.concatenate([judged, some_judged])
         grown.append(_best(nexts, some_earned, some_judged, int(nexts[0].sum())))
     search = (
-        f"all panels of up to {size} of the {n} reviewers; larger ones grown from the best of these, one reviewer at a "
-        f"time, so the best large panel may be missed ({len(members)} panels tried)"
+        f"all panels of up to {size} of the {n} reviewers; larger ones grown from the best of these by one reviewer at "
+        f"a time, so the best large panel can be missed ({len(members)} panels tried)"
     )
     return SearchedPanels(judgements.reviewers, members, earned, judged, search)
 
 
 def _all_members(n: int, largest: int) -> BoolArray:
-    """Panels of up to so many of n reviewers, small ones first."""
+    """Panels of up to ``size`` of n reviewers, small ones first."""
     chosen = [panel for size in range(1, largest + 1) for panel in itertools.combinations(range(n), size)]
     members = np.zeros((len(chosen), n), dtype=np.bool_)
     for row, panel in enumerate(chosen):
@@ -203,7 +204,7 @@ class _Votes:
         self._alone = _alone(reviewer_credits(judgements, labels, convention=convention), labels)
 
     def credits(self, members: BoolArray) -> tuple[FloatArray, FloatArray]:
-        """What panels earn on each task, and on how many pairs: [panels, tasks]."""
+        """The credits of panels on each task, and the number of pairs: [panels, tasks]."""
         earned = np.empty((len(members), self._of_task.shape[1]))
         judged = np.empty_like(earned)
         for begin in range(0, len(members), PANELS_AT_ONCE):
@@ -249,12 +250,12 @@ class HeldOut:
     accuracy: float | None
     """None: too few tasks, or nothing was judged."""
     low: float | None
-    """Interval over tasks, with the choices as they fell."""
+    """Interval over tasks, given the choices made."""
     high: float | None
     on_choosing_half: float | None
     """Mean accuracy of the chosen panels on the tasks they were chosen on."""
     same_choice: float | None
-    """Share of choices that fell on the panel that is best on all tasks."""
+    """Share of splits that chose the panel that is best on all tasks."""
     splits: int
     n_tasks: int
     note: str | None = None
@@ -277,7 +278,7 @@ def held_out(searched: SearchedPanels, order: Places, *, splits: int = 200, draw
     earned, judged = searched.earned[order][:, kept], searched.judged[order][:, kept]
     tasks = int(kept.sum())
     if tasks < FEWEST_TASKS or not len(order):
-        note = f"{tasks} labelled tasks are too few to part in halves: {FEWEST_TASKS} are needed"
+        note = f"{tasks} labelled tasks are too few to split into halves, needs at least {FEWEST_TASKS}"
         return HeldOut(None, None, None, None, None, splits, tasks, note)
     choosing = halves(tasks, splits=splits, seed=draws["seed"])
     accuracy = np.nan_to_num(shares(choosing @ earned.T, choosing @ judged.T), nan=-1.0)

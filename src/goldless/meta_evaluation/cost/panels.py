@@ -1,8 +1,8 @@
-"""Accuracy against cost for panels of every size (Auto-PRE, figure 3): the best of each size, and the frontier.
+"""Accuracy and cost of panels of every size (Auto-PRE, figure 3): the best of each size, and the frontier.
 
-A panel is on the frontier where none is at least as accurate and at most as dear, and better in one of the two. All
-panels are measured on the same pairs, those that every compared reviewer judged. Choosing the best of many panels on
-the same labels is optimistic: beside each accuracy stands the one of the same choice on tasks that had no say in it.
+A panel is on the frontier if no other is at least as accurate and at most as expensive, and better in one of the two.
+All panels are measured on the same pairs, those that every compared reviewer judged. Choosing the best of many panels
+on the same labels is optimistic, so each accuracy comes with that of the same choice on held-out tasks.
 """
 
 from __future__ import annotations
@@ -54,22 +54,22 @@ class Panel:
 
     reviewers: tuple[str, ...]
     accuracy: float | None
-    """On pairs that people decided; None: it judged none."""
+    """Accuracy on pairs that people decided; None: it judged none."""
     low: float | None
     high: float | None
     n_pairs: int
     """Pairs that people decided and all compared reviewers judged: the same for every panel."""
     used: int
-    """Of these, pairs the accuracy rests on: all."""
+    """Number of these used for the accuracy: all."""
     n_tasks: int
     usd: float | None
-    """Of all its judgements; None: the price of a member is unknown."""
+    """Cost of all its judgements; None: the price of a member is unknown."""
     difference: float | None = None
-    """Accuracy less that of the most accurate panel."""
+    """Accuracy minus that of the most accurate panel."""
     difference_low: float | None = None
     difference_high: float | None = None
     held_out: HeldOut | None = None
-    """Of choosing the best panel of this size, or at no more than this cost."""
+    """Accuracy of choosing the best panel of this size, or of at most this cost."""
 
     @property
     def size(self) -> int:
@@ -91,24 +91,24 @@ class Panel:
 
 @dataclass(frozen=True, slots=True)
 class Frontier:
-    """What accuracy costs."""
+    """The accuracy and cost of panels."""
 
     reviewers: tuple[str, ...]
-    """Those that were compared."""
+    """The compared reviewers."""
     coverage: tuple[JudgedPairs, ...]
-    """How many of the decided pairs each reviewer judged, those left out among them."""
+    """How many of the decided pairs each reviewer judged, including reviewers left out."""
     n_decided: int
     """Pairs that people decided."""
     n_common: int
     """Of these, pairs that all compared reviewers judged."""
     unseen: tuple[str, ...]
-    """Agents that people decided about and no such pair is of."""
+    """Agents in decided pairs, but in none of these."""
     by_size: tuple[Panel, ...]
     """The most accurate panel of each size, its held-out accuracy that of choosing among panels of its size."""
     frontier: tuple[Panel, ...]
-    """Cheapest first; held out: of choosing among panels that cost no more. Empty: no panel's cost is known."""
+    """Cheapest first; held out: choosing among panels that cost no more. Empty: no panel's cost is known."""
     most_accurate: Panel
-    """Held out: of choosing among all panels."""
+    """Held out: choosing among all panels."""
     search: str
     """Which panels were tried."""
     unpriced: tuple[str, ...]
@@ -133,7 +133,7 @@ class Frontier:
             Column("difference_low difference_high", f"{self.level * 100:g}%", "interval", decimals=3),
         )
         return ReportTable(
-            f"Frontier of accuracy and cost (held out: choosing among panels of no greater cost; best: {most})",
+            f"Frontier of accuracy and cost (held out: choosing among panels that cost no more; best: {most})",
             (*self._columns(), *differences),
             tuple(panel.as_row() for panel in self.frontier),
             self.signature,
@@ -146,21 +146,21 @@ class Frontier:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What must be said of the pairs that panels are compared on."""
+        """Notes on the pairs that panels are compared on."""
         notes = []
         if self.left_out:
-            told = ", ".join(f"{one.reviewer} ({one.judged})" for one in self.coverage if not one.compared)
+            listed = ", ".join(f"{one.reviewer} ({one.judged})" for one in self.coverage if not one.compared)
             most = max(one.judged for one in self.coverage)
             notes.append(
                 f"left out for judging less than {LEAST_COVERAGE * 100:g} % of the {most} decided pairs of the "
-                f"reviewer that judged most: {told}"
+                f"reviewer that judged most: {listed}"
             )
         if self.n_common < self.n_decided:
             notes.append(f"panels are compared on {self._on}")
         if self.unseen:
             notes.append(
-                f"none of these pairs is of {', '.join(self.unseen)}, so accuracies say nothing of them; where that is "
-                "because reviewers judge no agents of their own family, --own-family counts those judgements too"
+                f"none of these pairs includes {', '.join(self.unseen)}, so accuracies say nothing about them. If that "
+                "is because reviewers do not judge agents of their own family, add --own-family"
             )
         return tuple(notes)
 
@@ -207,15 +207,15 @@ def panel_frontier(
 ) -> Frontier:
     """The best panel of each size and the frontier of accuracy and cost, equal votes, both orders, exact ties half.
 
-    All on the decided pairs that every compared reviewer judged; who judged too few to be compared is left out.
-    ``usd``: what each reviewer's judgements cost together; None, or no entry: unknown. ``described``: what else the
-    signature says of how the judgements and costs came about.
+    Uses the decided pairs that every compared reviewer judged; reviewers that judged too few are left out. ``usd``: the
+    total cost of each reviewer's judgements; None, or no entry: unknown. ``described``: further settings for the
+    signature.
     """
     decided = labels.decided()
     if splits < 1:
-        raise UserError(f"{splits} splits came; at least 1 is needed to measure on tasks held out, 200 is the default")
+        raise UserError(f"splits must be at least 1, got {splits}. Try 200")
     if not decided.n_pairs:
-        raise MetricError("people decided no pair, so no panel's accuracy is known: add labels to the study")
+        raise MetricError("no pair has a decided label, so no panel's accuracy is known. Add labels to the study")
     coverage, common = common_pairs(judgements, decided, convention=convention)
     judgements = judgements.of([one.reviewer for one in coverage if one.compared])
     draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
@@ -348,12 +348,12 @@ class _Finder:
 
 @dataclass(frozen=True, slots=True)
 class PanelCosts:
-    """What reviewers cost, and what their panels are worth."""
+    """The costs of reviewers, and the accuracy of their panels."""
 
     reviewers: Mapping[str, ReviewerCost]
     frontier: Frontier
     review: Review
-    """What it rests on."""
+    """The review it is based on."""
 
 
 async def find_panels(
@@ -366,26 +366,26 @@ async def find_panels(
 ) -> PanelCosts:
     """Accuracy and cost of all panels of the reviewers, from recorded judgements or by asking them.
 
-    ``prices``: by reviewer; others are looked up. ``tokens_a_judgement``: instead of those counted or estimated.
+    ``prices``: by reviewer; others are looked up. ``tokens_a_judgement``: replaces counted or estimated tokens.
     """
     check_review_options(options)
     if not options.chosen_scale.pairwise:
         raise UserError(
-            f"panels are compared by their votes on pairs, and the scale {options.scale} rates one response; take a "
-            "pairwise scale"
+            f"scale must be pairwise to compare panels, got {options.scale}, which rates single responses. "
+            "Choose a pairwise scale"
         )
     if options.traits:
-        raise UserError("all panels are compared, whoever would pass an exam: leave the exam out")
+        raise UserError("all panels are compared, without an exam. Leave out the exam")
     people = what_people_said(study, options)
     if people.tested is None or not people.tested.n_pairs:
         raise MetricError(
-            f"{study.name} has no labels that decide a pair, so nobody's accuracy is known: add a labels table, or ask "
-            "for the cost alone"
+            f"{study.name} has no labels that decide a pair, so no accuracy is known. Add a labels table, or request "
+            "the cost alone"
         )
     review = await review_study(study, options)
     heard = [reviewer.name for reviewer in review.reviewers if reviewer.asked]
     if not heard:
-        raise MetricError("no reviewer judged anything, so there is no panel")
+        raise MetricError("there are no judgements, so there is no panel")
     costs = reviewer_costs(study, review, options, prices=prices, tokens_a_judgement=tokens_a_judgement)
     frontier = panel_frontier(
         compared_pairs(study, review.judgements, heard),

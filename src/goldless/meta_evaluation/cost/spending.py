@@ -1,9 +1,9 @@
-"""What metrics cost: as runs have spent it, as planned where no run is there, and scaled to another number of tasks.
+"""Costs of metrics: as spent in runs, as planned without a run, and scaled to another number of tasks.
 
 A run's spending is read from its folder: calls, tokens and US dollars by model, for all metrics of the run together,
-because metrics of one run share evidence. A folder that holds a review beside it is charged for each apart, and what
-other verbs spent there belongs to neither. Replies that came from the journal were paid for before and are counted
-apart. What no run covers is planned, as if nothing were in the journal.
+because metrics of one run share evidence. If the folder also has a review, their spending is separate, and what other
+verbs spent there belongs to neither. Replies from the journal were paid for before and are counted separately. What no
+run covers is planned, as if the journal were empty.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from goldless.studies import Study
 from goldless.user_metrics.catalogue import USER_METRICS
 
 YOUR_OWN = tuple(f"{form.partition(':')[0]}:" for form in USER_METRICS)
-"""How names of metrics that are not ours begin."""
+"""Prefixes of the names of custom metrics."""
 RESULTS = {"score": "leaderboard.json", "review": "review.json"}
-"""What the verbs whose spending is known write."""
+"""The result files of the verbs whose spending is known."""
 BLOCKS = 20
 """Blocks of tasks over which the spread of tokens is measured."""
 TASKS_A_BLOCK = 2
@@ -49,7 +49,7 @@ TIMES = (
     "where calls.model = ? and attempts.started_at <= calls.created_at group by calls.key"
 )
 COUNTED = "openai:counted-only"
-"""Stands for a model of which only the length of what it reads is wanted. It is never opened."""
+"""Replaces a model when only the length of its input matters. It is never opened."""
 
 
 async def find_costs(
@@ -61,13 +61,13 @@ async def find_costs(
     reviewers: Mapping[str, ReviewerCost] | None = None,
     scale: str = "pairwise",
 ) -> CostReport:
-    """What the metrics and reviewers cost on the study, and on so many tasks. Asks no model.
+    """The costs of the metrics and reviewers on the study, and on ``tasks`` tasks. Calls no model.
 
-    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: what
-    their judgements on ``scale`` cost, from ``reviewer_costs`` or ``planned_reviewer_costs``.
+    ``runs``: folders of runs and reviews of this study, whose spending is used instead of a plan. ``reviewers``: the
+    costs of their judgements on ``scale``, from ``reviewer_costs`` or ``planned_reviewer_costs``.
     """
     if tasks < 1:
-        raise UserError(f"costs on {tasks} tasks were asked for; give at least 1, such as --tasks 10000")
+        raise UserError(f"tasks must be at least 1, got {tasks}. Try --tasks 10000")
     options = replace(options, recorded=False)
     paces = journal_paces(options.journal or default_journal()) if runs else {}
     found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
@@ -97,17 +97,17 @@ def _said(rows: Sequence[Cost]) -> list[str]:
     ]
     if any(row.reused for row in rows):
         notes.append(
-            "reused: from the journal, paid for before; more tasks are reckoned as if everything were asked anew"
+            "reused: from the journal, paid for before; costs on more tasks assume that every call is made again"
         )
     if any(row.source == "spent" and len(row.metrics) > 1 for row in rows):
         notes.append("metrics of one run share evidence, so their spending is given together")
     if any(row.scaled is not None and row.scaled.tokens_low is not None for row in rows):
         notes.append(
-            "intervals: Student's t or bootstrap over blocks of tasks, of the mean tokens a task by length of text at "
-            f"{CHARACTERS_A_TOKEN} characters a token"
+            "intervals: Student's t or bootstrap over blocks of tasks, of the mean tokens per task by length of text "
+            f"at {CHARACTERS_A_TOKEN} characters per token"
         )
     if any(row.source == "spent" and row.seconds is not None for row in rows):
-        notes.append("time of what was spent: calls of the run at the pace the journal noted for the model")
+        notes.append("time: the run's calls at the speed that the journal recorded for the model")
     return notes
 
 
@@ -119,8 +119,8 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
     found = {verb: folder / name for verb, name in RESULTS.items() if (folder / name).is_file()}
     if not found or not (folder / MADE_BY).is_file():
         raise UserError(
-            f"{folder}: no run folder: leaderboard.json or review.json, and {MADE_BY}, are expected, as "
-            "goldless score --out or goldless review --out write them"
+            f"{folder} is not a run folder: it needs leaderboard.json or review.json, and {MADE_BY}. "
+            "Write one with goldless score --out or goldless review --out"
         )
     try:
         noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
@@ -130,17 +130,17 @@ def _spent(study: Study, folder: Path, options: Options, paces: Mapping[str, Pac
         rows = [row for verb in told for row in _spent_rows(told[verb], spending[verb], str(folder), options)]
         rows = [_with_pace(row, paces.get(row.model)) for row in rows]
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserError(f"{folder}: its files cannot be read as those of a run ({error!r}); run it again") from error
+        raise UserError(f"{folder}: its files cannot be read as those of a run ({error!r}). Run it again") from error
     if strange:
         raise UserError(
-            f"{folder}: a run of another study ({strange[0]}), or of this one before it was changed; give runs of "
-            f"{study.name}, or leave it out to have the cost planned"
+            f"{folder} is a run of another study ({strange[0]}), or of this one before it was changed. Give runs of "
+            f"{study.name}, or leave it out to plan the cost"
         )
     return rows
 
 
 def _by_verb(noted: Mapping[str, Any], verbs: Sequence[str]) -> dict[str, list[Any]]:
-    """What each of the verbs spent. A folder of before verbs were told apart has one sum, taken as the first one's."""
+    """The spending of each verb. An old folder without separate verbs has one sum, taken as the first one's."""
     if "made" not in noted:
         return {verbs[0]: noted["spending"]}
     found = {verb: noted["made"][verb]["spending"] for verb in verbs if verb in noted["made"]}
@@ -190,7 +190,7 @@ def _spent_row(
 
 
 def journal_paces(path: Path) -> dict[str, Pace]:
-    """The pace of each model in a journal, by the model's short name; nothing where there is no such journal."""
+    """The speed of each model in a journal, by the model's short name; empty if there is no such journal."""
     if not path.is_file():
         return {}
     try:
@@ -232,7 +232,9 @@ async def _planned(study: Study, options: Options) -> tuple[list[Cost], tuple[st
     order = {name: i for i, name in enumerate(names)}
     notes = list(plan.notes)
     if len(asked) > 1:
-        notes.append("planned metrics are each counted alone; in one run what they share is asked once (goldless plan)")
+        notes.append(
+            "planned metrics are counted separately; in one run, calls that they share are made once (goldless plan)"
+        )
     return sorted(rows, key=lambda row: order[row.metrics[0]]), tuple(notes)
 
 
@@ -280,7 +282,7 @@ def _growth(part: str, options: Options, metric: str) -> str:
     """How the calls of a part grow with tasks and agents, in words."""
     chosen = options.peer_sample is not None or options.peers is not None
     if part == "critic" and options.budget_calls is not None:
-        return "nothing: the budget of calls holds"
+        return "nothing: the budget limits the calls"
     if part == "scorer":
         return "tasks times agents (chosen peers)" if chosen else "tasks times agents² (every ordered pair of agents)"
     if part == "critic":
@@ -319,7 +321,7 @@ def _scaled(row: Cost, n_tasks: int, tasks: int, spread: tuple[float, float] | N
 
 
 def _asked_anew(row: Cost) -> ScaledCost | None:
-    """The row with what came from the journal asked for again, like the calls made now or else the model's others."""
+    """The row with replies from the journal counted as new calls, like this run's calls or the model's others."""
     calls = row.calls + row.reused
     if row.source != "spent" or row.calls:
         known: tuple[int, float, float | None, float | None] = (row.calls, row.tokens, row.usd, row.seconds)
@@ -335,10 +337,10 @@ def _asked_anew(row: Cost) -> ScaledCost | None:
 async def _spread(
     study: Study, options: Options, asked: Sequence[tuple[str, ...]]
 ) -> dict[tuple[str, ...], tuple[float, float]]:
-    """The interval of the mean tokens a task as shares of that mean, by metrics asked together.
+    """The interval of the mean tokens per task as shares of that mean, by metrics computed together.
 
-    Measured over blocks of tasks spread over the study, by the length of what would be read. Which model reads it does
-    not matter for the share, so none is opened.
+    Measured over blocks of tasks spread over the study, by the length of the input. The share does not depend on the
+    model, so none is opened.
     """
     names = [task.task for task, _ in with_peers(study)]
     count = min(BLOCKS, len(names) // TASKS_A_BLOCK)

@@ -1,7 +1,7 @@
-"""Perturbations: texts changed on purpose, to see what a metric makes of it.
+"""Perturbations: deliberate changes of texts, to see how a metric reacts.
 
-A *degradation* takes content away, so a sound metric falls. A *manipulation* changes the dress and adds no content, so
-it must not rise. Those that need no model are pure functions of the text, each usable alone.
+A *degradation* removes content, so a sound metric falls. A *manipulation* changes the form and adds no content, so a
+sound metric does not rise. Those that need no model are pure functions of the text, each usable alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The perturbations by name: ours, and those of other packages (entry points ``goldless.perturbations``)."""
+"""The perturbations by name: built-in ones, and those of plugins (entry points ``goldless.perturbations``)."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from goldless.meta_evaluation.perturbations.perturbation import Perturbation
 from goldless.plugins import Catalogue
 
 OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS, *COLLUSIONS)
-"""In the order in which they are listed and made."""
+"""The built-in perturbations, in the order in which they are listed and applied."""
 
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}
-"""Forms of our names with what they are."""
+"""Names of the built-in perturbations, with descriptions."""
 
 MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if not each.needs_writer)
-"""Those of ours that need no model, each in its plain form: what is done where nothing is named."""
+"""The default: built-in perturbations that need no model, each in its plain form."""
 
 
 def _wrong(value: Any) -> str | None:
@@ -33,11 +33,11 @@ def _wrong(value: Any) -> str | None:
 
 
 CATALOGUE: Catalogue[Perturbation] = Catalogue("goldless.perturbations", {each.name: each for each in OURS}, _wrong)
-"""All that can be asked for."""
+"""All perturbations."""
 
 
 def find_perturbation(name: str) -> Perturbation:
-    """The perturbation of that name, in the form that stands in brackets after it."""
+    """The perturbation with this name, in the form given in brackets."""
     base, bracket, rest = name.partition("[")
     found = CATALOGUE.get(base)
     if found is None or bool(bracket) != rest.endswith("]"):
@@ -46,10 +46,10 @@ def find_perturbation(name: str) -> Perturbation:
         raise UserError(
             f"unknown perturbation {name!r}{nearest(name, forms) or '.'} "
             f"Known: {', '.join(form for form in forms if '[' not in form)}; "
-            f"in other forms {', '.join(form for form in forms if '[' in form)}."
+            f"in other forms {', '.join(form for form in forms if '[' in form)}"
         )
     if found.name != base:
-        raise UserError(f"the plugin {base!r} adds a perturbation called {found.name!r}: both must have one name")
+        raise UserError(f"the plugin {base!r} must have the name of its perturbation, got {found.name!r}")
     if not bracket:
         return found
     exact = next((form for form in found.forms if form.name == name), None)
@@ -58,11 +58,11 @@ def find_perturbation(name: str) -> Perturbation:
     if found.open_form is not None and rest.removesuffix("]").strip():
         return replace(found.open_form, name=name)
     known = [form.name for form in found.all_forms]
-    raise UserError(f"there is no {name!r}{nearest(name, known) or '.'} {base} comes as: {', '.join(known)}.")
+    raise UserError(f"unknown perturbation {name!r}{nearest(name, known) or '.'} Forms of {base}: {', '.join(known)}")
 
 
 def split_names(given: Iterable[str]) -> tuple[str, ...]:
-    """Names separated by commas, each once; a comma within brackets separates nothing."""
+    """Comma-separated names, each once; commas within brackets do not separate."""
     found: dict[str, None] = {}
     for item in given:
         depth, current = 0, ""

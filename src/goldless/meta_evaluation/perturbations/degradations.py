@@ -1,7 +1,7 @@
-"""Degradations: changes that take content away, so that a sound metric falls.
+"""Degradations: changes that remove content, so that a sound metric falls.
 
-Every second sentence goes and gaps may be filled (GEM, D.1.1 and D.1.2); or another text stands in the place of the
-response: one made of a synopsis alone (D.1.3), the agent's own to another task, a constant.
+Every second sentence is deleted, and gaps are optionally filled (GEM, D.1.1 and D.1.2); or another text replaces the
+response: one written from a synopsis alone (D.1.3), the agent's response to another task, a constant.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from goldless.records import CallFailure, Response
 from goldless.sentences import LINE_END, LIST_MARK, Sentence, split_sentences
 
 PLACEHOLDER = "[There is one missing sentence]"
-"""Stands for a deleted sentence (GEM, D.1.2)."""
+"""Marks a deleted sentence (GEM, D.1.2)."""
 
 
 def delete_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
     """The text without every second sentence; lines, list marks and headings stay, and a heading restarts the count.
 
-    A line that loses all of its sentences goes. A Markdown code block counts as one sentence.
+    A line that loses all of its sentences is removed. A Markdown code block counts as one sentence.
     """
     units = split_units(text, sections=sections)
     if not units:
@@ -56,7 +56,7 @@ def delete_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str
 
 
 def mark_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
-    """The text with a placeholder for every sentence that deletion takes away (D.1.2); list marks stay."""
+    """The text with a placeholder for every sentence that deletion removes (D.1.2); list marks stay."""
     units = split_units(text, sections=sections)
     pieces, place = [], 0
     for unit, kept in zip(units, _kept(units), strict=True):
@@ -67,7 +67,7 @@ def mark_every_second(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
 
 
 def delete_as_published(text: str, *, sections: Sequence[str] = SECTIONS) -> str:
-    """The text after sentence deletion as the paper's authors ran it.
+    """The text after sentence deletion as the paper's authors implemented it.
 
     A sentence ends at any full stop, question mark, exclamation mark or newline; one that contains the name of a
     section, in any case, is a heading; what is kept is joined by a space, and an unterminated tail is dropped.
@@ -150,7 +150,7 @@ async def _complete(writer: Writer, instruction: str, sections: Sequence[str], r
         return gapped
     made = await written(writer, instruction, gapped, what="completion", most_tokens=room_for(gapped))
     if isinstance(made, str) and PLACEHOLDER in made:
-        return CallFailure("bad_reply", f"the writer left gaps: {made.count(PLACEHOLDER)} of {PLACEHOLDER!r}")
+        return CallFailure("bad_reply", f"the writer left {made.count(PLACEHOLDER)} gaps {PLACEHOLDER!r}")
     return made
 
 
@@ -170,20 +170,20 @@ COMPLETION = Perturbation(
     "completion",
     "degradation",
     "GEM D.1.2, our wording",
-    "every second sentence deleted, the gaps filled by a writer with empty ones",
+    "every second sentence deleted, the gaps filled by a writer without adding content",
     _completing(COMPLETE),
     needs_writer=True,
 ).with_form(
-    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same in the paper's words"
+    "peer-review", _completing(COMPLETE_REVIEW), source="GEM D.1.2", description="the same with the paper's prompt"
 )
 
 
 # --- another text in its place ---------------------------------------------------------------------------------------
 
 NULL_TEXT = "This response addresses the task. Everything about it appears to be in order."
-"""A constant that tells nothing about any task."""
+"""A constant without information about any task."""
 NULL_REVIEW = "This paper presents research findings. The methodology and results appear sound."
-"""TVD-MI, A.2: what agent 6 always says."""
+"""TVD-MI, A.2: the constant response of agent 6."""
 SYNOPSIS = (
     "You are given a short synopsis of a task, and nothing else of it. Write the full and detailed response that "
     "somebody who knew the whole task might have given. Do not say that you saw only a synopsis. Output the "
@@ -213,10 +213,10 @@ SYNOPSIS_REVIEW = (
 
 
 def other_tasks(tasks: Sequence[str], *, agent: str, seed: int = 0) -> dict[str, str]:
-    """For each task that an agent answered another one whose response takes its place: a derangement.
+    """For each task that an agent answered, another one whose response replaces it: a derangement.
 
-    Tasks stand in a circle in the order of a hash of seed, agent and name, and each takes the next one's response. So
-    the draw depends on nothing but these: another agent in the study changes nothing. One task alone has no other.
+    Tasks form a circle in the order of a hash of seed, agent and name, and each takes the next one's response. So the
+    draw does not depend on other agents in the study. A single task has no replacement.
     """
     ring = sorted(set(tasks), key=lambda task: _drawn(seed, agent, task))
     return {} if len(ring) < 2 else dict(zip(ring, [*ring[1:], ring[0]], strict=True))
@@ -244,7 +244,7 @@ class _OtherTask:
         other = self._others[response.agent].get(response.task)
         found = None if other is None else self._study.response(other, response.agent)
         if found is None:
-            return CallFailure("not_recorded", f"{response.agent} answered no other task", attempts=0)
+            return CallFailure("not_recorded", f"{response.agent} has no response to another task", attempts=0)
         return found.text
 
 
@@ -258,8 +258,8 @@ class _OfSynopsis:
         if column not in self._study.synopses:
             has = ", ".join(self._study.synopses) or "none"
             raise UserError(
-                f"no task of {self._study.name} has a synopsis {column!r}, which synopsis-only is made of; the study "
-                f"has: {has}. Add a column synopsis_{column} to its tasks table."
+                f"no task of {self._study.name} has a synopsis {column!r}, which synopsis-only needs. The study has: "
+                f"{has}. Add a column synopsis_{column} to its tasks table"
             )
 
     async def __call__(self, response: Response) -> Made:
@@ -287,7 +287,7 @@ SYNOPSIS_ONLY = (
         "synopsis-only",
         "degradation",
         "GEM D.1.3, our wording",
-        "a response that a writer made of the abstract alone",
+        "a response that a writer wrote from the abstract alone",
         _of_synopsis,
         needs_writer=True,
     )
@@ -295,9 +295,9 @@ SYNOPSIS_ONLY = (
         "peer-review",
         lambda setting: _OfSynopsis(setting, "abstract", SYNOPSIS_REVIEW),
         source="GEM D.1.3",
-        description="a review made of the abstract alone, in the paper's words",
+        description="a review written from the abstract alone, with the paper's prompt",
     )
-    .with_open_form("COLUMN", _of_synopsis, description="made of another synopsis of the task")
+    .with_open_form("COLUMN", _of_synopsis, description="written from another synopsis of the task")
 )
 SHUFFLED_TASK = Perturbation(
     "shuffled-task",
@@ -311,7 +311,7 @@ NULL = (
         "null",
         "degradation",
         "TVD-MI A.2, our wording",
-        "a constant that tells nothing",
+        "a constant without information",
         of_text(lambda _: NULL_TEXT),
     )
     .with_form(
@@ -324,7 +324,7 @@ NULL = (
         "TEXT",
         lambda setting: lambda _: setting.form or NULL_TEXT,
         source="this project",
-        description="a constant text of yours",
+        description="a custom constant text",
     )
 )
 DEGRADATIONS = (DELETION, COMPLETION, SYNOPSIS_ONLY, SHUFFLED_TASK, NULL)

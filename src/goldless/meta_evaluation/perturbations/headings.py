@@ -34,9 +34,9 @@ class Unit:
 
 
 def section_names(text: str, sections: Sequence[str]) -> re.Pattern[str]:
-    """A pattern of the sections' names in any case, as this text spells them.
+    """A pattern of the sections' names, ignoring case, as this text spells them.
 
-    A name that does not occur is looked for in the other number, word by word ("Strength" for "Strengths").
+    A name that does not occur is matched in singular or plural, word by word ("Strength" for "Strengths").
     """
     _check_names(sections)
     lowered = text.lower()
@@ -45,9 +45,9 @@ def section_names(text: str, sections: Sequence[str]) -> re.Pattern[str]:
 
 
 def heading_at_line_start(sections: Sequence[str]) -> re.Pattern[str]:
-    """A pattern of a named section's heading where a line begins: a line of its own, or up to its colon.
+    """A pattern of a named section's heading at the start of a line: a whole line, or up to its colon.
 
-    Names are taken in any case and in either number.
+    Names match in any case, singular or plural.
     """
     _check_names(sections)
     names = "|".join(map(_either_number, sections)) or NEVER
@@ -57,7 +57,9 @@ def heading_at_line_start(sections: Sequence[str]) -> re.Pattern[str]:
 def _check_names(sections: Sequence[str]) -> None:
     blank = [name for name in sections if not name.strip()]
     if blank:
-        raise UserError(f"a section's name is blank ({blank[0]!r}); name what its heading says, or leave it out")
+        raise UserError(
+            f"a section's name must not be blank, got {blank[0]!r}. Give the text of its heading, or leave it out"
+        )
 
 
 def _either_number(name: str) -> str:
@@ -68,10 +70,10 @@ def _either_number(name: str) -> str:
 
 
 def split_units(text: str, *, sections: Sequence[str] = SECTIONS) -> tuple[Unit, ...]:
-    """The headings and sentences of a text in order; nothing but white space stands outside them.
+    """The headings and sentences of a text in order; only white space is outside them.
 
-    A heading is a named section, alone in its line or before a colon; a Markdown heading; a line all in bold; or a
-    short line that ends in a colon and holds no end of a sentence.
+    A heading is a named section, alone on its line or before a colon; a Markdown heading; a line all in bold; or a
+    short line that ends in a colon and does not contain the end of a sentence.
     """
     return tuple(_units(text, heading_at_line_start(sections)))
 

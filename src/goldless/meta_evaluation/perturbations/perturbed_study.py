@@ -52,17 +52,17 @@ class PerturbationRow:
     asked: int
     made: int
     unchanged: int
-    """Texts that the perturbation left as they were, but for white space."""
+    """Number of texts that the perturbation did not change, ignoring white space."""
 
     @property
     def missing(self) -> int:
-        """Texts that could not be made."""
+        """Number of texts that could not be made."""
         return self.asked - self.made
 
 
 @dataclass(frozen=True, slots=True)
 class PerturbationTable:
-    """What was made of a study."""
+    """The texts made from a study."""
 
     study: str
     seed: int
@@ -74,29 +74,29 @@ class PerturbationTable:
         return {"study": self.study, "seed": self.seed, "perturbations": rows}
 
     def table(self) -> ReportTable:
-        """What people read of it."""
+        """A table for people to read."""
         rows = tuple({"perturbation": row.name, "missing": row.missing, **asdict(row)} for row in self.rows)
-        return ReportTable("Texts made (must: what a sound metric does)", COLUMNS, rows)
+        return ReportTable("Texts made (must: how a sound metric reacts)", COLUMNS, rows)
 
 
 @dataclass(frozen=True, slots=True)
 class PerturbedStudy:
-    """What was made of a study."""
+    """The texts made from a study."""
 
     table: PerturbationTable
     folder: Path | None
-    """Where it was written; None: nothing was, as calls are still open."""
+    """The folder it was written to; None: not written, because calls are still open."""
     peers: tuple[str, ...]
-    """Agents that were not perturbed, to hold the copies against."""
+    """Agents that were not perturbed, to compare the copies with."""
     failures: Mapping[str, int]
-    """Texts that are missing, by cause."""
+    """Number of missing texts, by cause."""
     examples: Mapping[str, str]
-    """One message for each cause."""
+    """One message per cause."""
     spending: Spending | None = None
 
     @property
     def open(self) -> int:
-        """Texts that a second run would ask for again."""
+        """Number of texts that another run would request again."""
         return sum(count for kind, count in self.failures.items() if kind in OPEN_KINDS)
 
 
@@ -117,12 +117,12 @@ class _Work:
 
     @property
     def needs_writer(self) -> list[str]:
-        """Names of those that a chat model makes."""
+        """Names of those that need a chat model."""
         both: list[Perturbation | Strategy] = [*self.perturbations, *self.strategies]
         return [each.name for each in both if each.needs_writer]
 
     def add(self, task: str, agent: str, made: Made | None) -> None:
-        """Take what came of a task for an agent."""
+        """Add the result for a task and an agent."""
         if isinstance(made, str):
             self.responses.setdefault(task, []).append(Response(task, agent, made))
         elif made is not None:
@@ -141,9 +141,9 @@ async def perturb_study(
 ) -> PerturbedStudy:
     """Write a study with a copy of every agent for every perturbation, and with the strategies as agents.
 
-    ``agents``: whose responses are perturbed; None: all. ``writer``: a model or its name. Of the options, seed,
-    journal, budget, price, progress and messages count. Nothing is written while calls are open: the same call
-    goes on from the journal. Labels are kept; recorded evidence is not, as it knows nothing of the copies.
+    ``agents``: agents whose responses are perturbed; None: all. ``writer``: a model or its name. Of the options, seed,
+    journal, budget, price, progress and messages are used. Nothing is written while calls are open: the same call
+    resumes from the journal. Labels are kept; recorded evidence is not, since it does not cover the copies.
     """
     options = options or Options()
     work = _Work(
@@ -179,20 +179,20 @@ def _check(work: _Work, folder: Path, writer: Any) -> None:
     """Refuse, before anything is paid for, what cannot be written; all that is wrong at once."""
     wrong = []
     if work.perturbations and not work.study.n_responses:
-        wrong.append(f"{work.study.name} has no responses, so there is nothing to perturb")
+        wrong.append(f"{work.study.name} has no responses to perturb")
     if not work.perturbations and not work.strategies:
-        wrong.append("no perturbation and no strategy was named")
+        wrong.append("no perturbation and no strategy given. Name at least one")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        wrong.append(f"{folder} is there already and is not written over; name a new folder")
+        wrong.append(f"{folder} already exists. Choose a new folder")
     new = {copy_name(agent, each.name) for each in work.perturbations for agent in work.chosen}
     new |= {strategy.name for strategy in work.strategies}
     taken = sorted(new & {agent.agent for agent in work.study.agents})
     if taken:
-        wrong.append(f"the study already has agents of the names {', '.join(taken)}; rename them first")
+        wrong.append(f"the study already has agents named {', '.join(taken)}. Rename them first")
     if work.needs_writer and writer is None:
         needy = work.needs_writer
         wrong.append(
-            f"{', '.join(needy)} need{'s' * (len(needy) == 1)} a chat model: name one as writer (--writer), or leave "
+            f"{', '.join(needy)} need{'s' * (len(needy) == 1)} a chat model. Name one with --writer, or leave "
             f"{'it' if len(needy) == 1 else 'them'} out"
         )
     if wrong:

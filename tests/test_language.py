@@ -63,7 +63,6 @@ NOT_YET = {
     "finetuning",
     "gre_bench",
     "judging",
-    "models",
     "reports",
     "runs",
 }

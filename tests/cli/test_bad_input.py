@@ -180,7 +180,7 @@ def test_a_budget_of_zero_for_the_rewriter(refuses, study_file, key, script):
 @pytest.mark.parametrize("scorer", ["openai:gpt-of-tomorrow", "http://127.0.0.1:9/v1#gpt-4o"])
 def test_a_budget_for_a_model_whose_price_is_unknown(refuses, study_file, key, scorer):
     message = refuses("score", study_file(), "--scorer", scorer, "--budget", "2USD")
-    assert "is unknown, so a budget cannot be kept" in message
+    assert "is unknown, so --budget cannot be enforced" in message
     assert "--price IN,OUT" in message
 
 

@@ -312,7 +312,7 @@ def test_several_cards_are_refused_before_anything_is_loaded_unless_the_training
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     with pytest.raises(PrerequisiteError, match=r"one graphics card, and 2 are to be seen: set CUDA_VISIBLE_DEVICES=0"):
         anyio.run(finetune_study, toy_study(), replace(nowhere, out=tmp_path / "new"))
-    with pytest.raises(PrerequisiteError, match="there is no such folder"):
+    with pytest.raises(PrerequisiteError, match="no such folder"):
         anyio.run(finetune_study, toy_study(), nowhere)
 
 

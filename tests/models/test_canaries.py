@@ -86,7 +86,7 @@ BROKEN = {
 
 @pytest.mark.parametrize("spoil", BROKEN.values(), ids=BROKEN)
 async def test_a_scorer_whose_values_are_not_one_log_probability_a_token_is_stopped(spoil, journal):
-    with pytest.raises(CanaryError, match="cannot be used"):
+    with pytest.raises(CanaryError, match="returned invalid log-probabilities"):
         await check_scorer(Characters(spoil), journal)
 
 
@@ -174,6 +174,6 @@ async def test_a_tokenizer_that_merges_across_the_join_is_refused_before_anythin
             return target == TEXTS[1]
 
     scorer = Merging()
-    with pytest.raises(CanaryError, match="one token of the end of a context and the beginning"):
+    with pytest.raises(CanaryError, match="merges the end of a context with the beginning"):
         await check_scorer(scorer)
     assert scorer.calls == []

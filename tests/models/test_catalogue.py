@@ -48,7 +48,7 @@ def test_a_near_miss_is_suggested():
 
 @pytest.mark.parametrize("spec", ["hf:", "hf", "gguf:", "scripted:"])
 def test_a_form_without_a_name_behind_it_is_said_to_lack_one(spec):
-    with pytest.raises(ModelSpecError, match=f"a name or path is missing behind {spec.rstrip(':')}:") as caught:
+    with pytest.raises(ModelSpecError, match=f"a name or path is missing after {spec.rstrip(':')}:") as caught:
         open_model(spec)
     assert "Did you mean" not in str(caught.value)
 

@@ -48,7 +48,7 @@ def test_a_template_without_system_role_gets_its_words_in_the_first_turn():
     template = "{% if messages[0]['role'] == 'system' %}{{ raise_exception('no') }}{% endif %}" + CHATML
     chat = layout(template)
     assert "user\nBe brief.\n\nWhy?<|im_end|>" in shown(chat, Message("system", "Be brief."), Message("user", "Why?"))
-    with pytest.raises(CapabilityError, match="cannot take these messages: no"):
+    with pytest.raises(CapabilityError, match="does not accept these messages: no"):
         chat.context([Message("system", "Be brief.")])
 
 

@@ -80,7 +80,7 @@ async def test_choice_probabilities_sum_to_one_and_the_likeliest_is_chosen(embed
 async def test_it_warns_once_that_it_is_too_small_to_judge(embedded):
     embedded._too_small_to_write = True  # as it was when it was opened
     request = ChatRequest((Message("user", "Hello"),), max_tokens=2)
-    with pytest.warns(UserWarning, match="not fit to rewrite or to judge"):
+    with pytest.warns(UserWarning, match="not suitable for rewriting or judging"):
         await embedded.chat(request)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -125,7 +125,7 @@ def test_a_file_that_is_not_the_expected_one_is_never_used(monkeypatch, tmp_path
 
     monkeypatch.setattr("goldless.models.cache.subprocess.run", brings_another)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
-    with pytest.raises(PrerequisiteError, match="not the expected file"):
+    with pytest.raises(PrerequisiteError, match="an unexpected sha256"):
         module.locate_embedded()
     assert list(models_folder().rglob("*.gguf")) == []
 

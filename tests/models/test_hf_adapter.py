@@ -100,10 +100,12 @@ async def test_an_adapter_made_here_for_another_base_is_refused_by_its_hash(fold
     note_base(adapter, name="tiny-llama", revision=own.revision, tokenizer=own.tokenizer)
     assert (await ready(f"hf:{base}+{adapter}")).identity.name == "tiny-llama+made"
     other = save(tmp_path / "tiny-llama", seed=1)
-    with pytest.raises(CapabilityError, match=rf"made for the base tiny-llama@{own.revision[:8]}.*other weights\. "):
+    with pytest.raises(
+        CapabilityError, match=rf"made for the base tiny-llama@{own.revision[:8]}.*different weights\. "
+    ):
         await ready(f"hf:{other}+{adapter}")
     same_weights = save(tmp_path / "again" / "tiny-llama", tokenizer=byte_tokenizer("{{ messages[0]['content'] }}"))
-    with pytest.raises(CapabilityError, match="other tokenizer"):
+    with pytest.raises(CapabilityError, match="different tokenizer"):
         await ready(f"hf:{same_weights}+{adapter}")
 
 
@@ -139,16 +141,16 @@ async def test_a_broken_adapter_is_refused_with_what_is_wrong(folders, tmp_path:
     broken = tmp_path / "broken"
     broken.mkdir()
     (broken / "adapter_config.json").write_bytes((adapter / "adapter_config.json").read_bytes())
-    with pytest.raises(PrerequisiteError, match=r"not complete: adapter_model\.safetensors"):
+    with pytest.raises(PrerequisiteError, match=r"incomplete adapter: adapter_model\.safetensors"):
         await ready(f"hf:{base}+{broken}")
     (broken / "adapter_model.safetensors").write_bytes(b"nothing")
     with pytest.raises(CapabilityError, match="does not fit"):
         await ready(f"hf:{base}+{broken}")
     (broken / "goldless_adapter.json").write_text("[]", encoding="utf-8")
-    with pytest.raises(CapabilityError, match="which base it is of"):
+    with pytest.raises(CapabilityError, match="does not name its base"):
         await ready(f"hf:{base}+{broken}")
     for config, message in (
-        ("{}", "of kind None"),
+        ("{}", "kind None"),
         ('{"peft_type": "LORAX"}', "not an adapter that peft"),
         ("[", "peft"),
     ):
@@ -166,9 +168,9 @@ async def test_without_peft_the_command_that_installs_it_is_named(folders, monke
 
 async def test_an_adapter_without_its_base_is_said_to_need_one(folders):
     _, adapter = folders
-    with pytest.raises(PrerequisiteError, match=r"no saved model\. It holds an adapter.*: hf:BASE\+.*tuned"):
+    with pytest.raises(PrerequisiteError, match=r"not a saved model\. It is an adapter.*: hf:BASE\+.*tuned"):
         await ready(f"hf:{adapter}")
-    with pytest.raises(PrerequisiteError, match=r"no saved model$"):
+    with pytest.raises(PrerequisiteError, match=r"not a saved model$"):
         await ready(f"hf:{adapter.parent}")
 
 

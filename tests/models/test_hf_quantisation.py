@@ -58,10 +58,10 @@ def test_the_way_is_the_best_that_is_installed_and_runs_on_the_device(installed,
 @pytest.mark.parametrize(
     ("weights", "device", "packages", "message"),
     [
-        ("4bit", CUDA, (), "needs bitsandbytes or torchao, which is not installed: pip install bitsandbytes"),
-        ("4bit", CPU, ("torchao",), "needs bitsandbytes, which is not installed: pip install bitsandbytes"),
+        ("4bit", CUDA, (), "needs bitsandbytes or torchao, which is not installed. Run: pip install bitsandbytes"),
+        ("4bit", CPU, ("torchao",), "needs bitsandbytes, which is not installed. Run: pip install bitsandbytes"),
         ("8bit", CPU, ("bitsandbytes",), "pip install torchao"),
-        ("int4", CPU, ("torchao",), "on CUDA devices only, and the model is on cpu"),
+        ("int4", CPU, ("torchao",), "needs a CUDA device, and the model is on cpu"),
     ],
 )
 def test_what_is_missing_is_named_with_the_command(installed, weights, device, packages, message):
@@ -117,5 +117,5 @@ async def test_weights_that_were_saved_quantised_are_not_quantised_again(base: P
     folder = tmp_path / "before"
     transformers.LlamaConfig(**WIDE, quantization_config={"quant_method": "gptq", "bits": 4}).save_pretrained(folder)
     byte_tokenizer().save_pretrained(folder)
-    with pytest.raises(CapabilityError, match=r"saved quantised; leave out \?weights=8bit"):
+    with pytest.raises(CapabilityError, match=r"saved quantised. Leave out \?weights=8bit"):
         await open_model(f"hf:{folder}?weights=8bit").prepare()

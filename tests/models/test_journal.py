@@ -184,7 +184,7 @@ def test_a_journal_of_another_format_is_refused_and_left_as_it_is(tmp_path):
     other.execute("pragma user_version=7")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(UserError, match=r"later\.sqlite: journal of format 7"):
+    with pytest.raises(UserError, match=r"later\.sqlite: the journal has format 7"):
         Journal(path)
     assert path.read_bytes() == before
 
@@ -268,7 +268,7 @@ def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_h
     journal.record(identity, [Entry("first", "score", "{}", "kept", Usage(), None)])
     pages = journal._connection.execute("pragma page_count").fetchone()[0]
     journal._connection.execute(f"pragma max_page_count={pages}")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="cannot write the journal"):
         journal.record(identity, [Entry("second", "score", "{}", "x" * 1_000_000, Usage(), None)])
     assert journal.find(["first", "second"]) == {"first": "kept"}
     journal.close()

@@ -31,7 +31,7 @@ async def test_without_the_extra_the_message_gives_the_command(missing: str, mon
 async def test_a_release_that_is_too_old_is_named(package: str, old: str, needed: str, monkeypatch: pytest.MonkeyPatch):
     module = pytest.importorskip(package, reason="needs the transformers extra")
     monkeypatch.setattr(module, "__version__", old)
-    with pytest.raises(PrerequisiteError, match=rf"need {package} {needed} or newer, not {re.escape(old)}"):
+    with pytest.raises(PrerequisiteError, match=rf"need {package} {needed} or newer, got {re.escape(old)}"):
         await HfModel("owner/model").prepare()
 
 

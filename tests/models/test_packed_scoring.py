@@ -130,7 +130,7 @@ def test_neither_cuts_nor_padding_change_a_score(lengths: Lengths, *, cut: bool,
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_model_that_cannot_be_packed_is_computed_the_other_way_and_says_so(kind: str):
     network = Network(random_model(kind), PROBE)
-    with pytest.warns(UserWarning, match="the model is not packed.*its attention is of another kind") as told:
+    with pytest.warns(UserWarning, match="the model cannot be packed.*its attention is of another kind") as told:
         engine, settings = open_engine(network, "packed")
     assert len(told) == 1
     assert engine.packed is None
@@ -177,7 +177,7 @@ def test_a_torch_without_flex_attention_computes_node_by_node(monkeypatch: pytes
     for module in ("tree_attention", "packed_network"):
         monkeypatch.delitem(sys.modules, f"goldless.models.local_weights.{module}")
     release = torch.__version__.partition("+")[0]
-    with pytest.warns(UserWarning, match=rf"the slower way \(prefix tree\): torch {release}"):
+    with pytest.warns(UserWarning, match=rf"the slower method \(prefix tree\): torch {release}"):
         engine, settings = open_engine(network, "packed")
     assert settings["sharing"] == "prefix tree; not packed: this torch has no block-sparse attention"
     assert engine.score(pairs[:1])[0] == pytest.approx(plain(model, *pairs[0]), abs=1e-4)
@@ -302,7 +302,7 @@ def test_where_memory_does_not_suffice_sequences_are_halved_and_nothing_is_lost(
     pairs = study(6)
     expected = scored(opened(), pairs)
     scorer = PackedScorer(Narrow(opened().network, 300), Lengths(1024, 128))
-    with pytest.warns(UserWarning, match="does not suffice for sequences of 1024 tokens, so they are halved") as told:
+    with pytest.warns(UserWarning, match="out of GPU memory for sequences of 1024 tokens, so they are halved") as told:
         halved = scored(scorer, pairs)
     assert len(told) == 1
     for found, whole in zip(halved, expected, strict=True):
@@ -423,9 +423,9 @@ def test_short_memory_says_what_the_model_takes_and_what_is_free():
     )
     with pytest.raises(PrerequisiteError) as error, explained_memory(16_060_000_000):
         raise torch.OutOfMemoryError(said)
-    for part in ("weights take 16.1 GB", "2.50 GiB more were needed", "13.94 MiB of the card's 23.69 GiB are free"):
+    for part in ("weights take 16.1 GB", "2.50 GiB more were needed", "13.94 MiB of the GPU's 23.69 GiB are free"):
         assert part in str(error.value)
-    with pytest.raises(PrerequisiteError, match="for this model: use a smaller"), explained_memory():
+    with pytest.raises(PrerequisiteError, match=r"for this model. Use a smaller"), explained_memory():
         raise torch.OutOfMemoryError
 
 

@@ -136,5 +136,5 @@ def test_a_server_is_named_without_opening_it(monkeypatch):
     assert unopened_identity("http://h:8000/v1#m").short == "http:m"
     assert unopened_identity("https://h/v1").short == "http://h/v1"
     assert unopened_identity("embedded") is None
-    with pytest.raises(ModelSpecError, match="no http address"):
+    with pytest.raises(ModelSpecError, match="not an http address"):
         unopened_identity("http://#m")

@@ -118,7 +118,7 @@ def test_a_script_that_cannot_be_read_is_a_user_error(tmp_path, content):
     path = tmp_path / "script.jsonl"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(UserError, match="cannot be read as a script"):
+    with pytest.raises(UserError, match="cannot read this script"):
         ScriptedModel.from_file(path)
 
 
@@ -136,7 +136,7 @@ def test_lines_that_are_no_script_are_told_in_plain_words(tmp_path):
         ScriptedModel.from_file(path)
     _, *lines = str(caught.value).splitlines()
     assert [line.partition(": ")[2] for line in lines] == [
-        "there is no 'target'",
-        "prompt is a text, not 3",
-        "there is no 'answer'",
+        "missing 'target'",
+        "prompt must be a string, got 3",
+        "missing 'answer'",
     ]

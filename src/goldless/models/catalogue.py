@@ -1,7 +1,7 @@
-"""From what a user writes to a model: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``openai:MODEL``, an address.
+"""From model specifications to models: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``openai:MODEL``, an address.
 
-Here, and nowhere else, the providers stand by name. Their modules are imported when a model is opened: a run on this
-machine alone needs no HTTP client in memory, and a run over servers no engine.
+This is the only list of providers. Their modules are imported when a model is opened: a local run loads no HTTP
+client, and a run with servers loads no engine.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ DIALECTS = ("sglang", "vllm", "completions-echo")
 
 
 def _late(place: str) -> Callable[..., Any]:
-    """The function at ``module:name`` below this package; its module is imported when it is called."""
+    """The function at ``module:name`` in this package; its module is imported when it is called."""
     module, _, name = place.partition(":")
 
     def call(*given: Any, **options: Any) -> Any:
@@ -31,7 +31,7 @@ def _late(place: str) -> Callable[..., Any]:
 
 
 def _servers(what: str, *forms: Form, scheme: str = "", **facts: Any) -> Provider:
-    """A provider of models on servers, which are asked in any of the dialects; an address is told with its scheme."""
+    """A provider of models on servers, using any of the dialects; an address includes its scheme."""
     opened, named = _late(f"http_api:{what}_model"), _late(f"http_api:{what}_identity")
     return Provider(
         forms=forms,
@@ -48,7 +48,7 @@ OURS = {
         forms=(
             Form(
                 "embedded",
-                "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores; too small to judge",
+                "SmolLM2-135M-Instruct on this machine; needs no key, GPU or hub. Scores, but is too small to judge",
             ),
         ),
         make=lambda _rest, _use, say: _late("embedded:embedded_model")(say),
@@ -58,18 +58,18 @@ OURS = {
         reopened_by_name=True,
     ),
     "gguf": Provider(
-        forms=(Form("gguf:PATH", "a GGUF file of yours on this machine (architectures llama, qwen2, gemma3)"),),
+        forms=(Form("gguf:PATH", "a GGUF file on this machine (architectures llama, qwen2, gemma3)"),),
         make=lambda rest, _use, _say: _late("gguf.model:GgufModel")(Path(rest).expanduser()),
         local=True,
     ),
     "hf": Provider(
         forms=(
             Form("hf:NAME_OR_PATH", "any Hugging Face causal language model (pip install 'goldless[transformers]')"),
-            Form("hf:BASE+ADAPTER", "the same with an adapter of yours on it (goldless finetune makes one)"),
-            Form("hf:NAME?weights=4bit", "the same, with or without adapter, its weights kept in 4 or 8 bits"),
+            Form("hf:BASE+ADAPTER", "the same with an adapter (see goldless finetune)"),
+            Form("hf:NAME?weights=4bit", "the same, with or without adapter, with weights in 4 or 8 bits"),
             Form(
                 "hf:NAME?device=cpu",
-                "the same on the processor; options joined by &: also dtype=bfloat16, sharing=cached",
+                "the same on the CPU; join options with &, such as dtype=bfloat16 or sharing=cached",
             ),
         ),
         make=lambda rest, _use, _say: _late("local_weights:open_hf")(rest),
@@ -89,7 +89,7 @@ OURS = {
     ),
     "https": _servers("http", scheme="https:"),
     "scripted": Provider(
-        forms=(Form("scripted:FILE", "answers and log-probabilities from a JSON-lines file"),),
+        forms=(Form("scripted:FILE", "replies and log-probabilities from a JSON-lines file"),),
         make=lambda rest, _use, _say: ScriptedModel.from_file(rest),
         local=True,
     ),
@@ -103,7 +103,7 @@ def _wrong(value: Any) -> str | None:
 
 
 PROVIDERS: Catalogue[Provider] = Catalogue("goldless.models", OURS, _wrong)
-"""Providers by prefix, ours and those of installed packages."""
+"""Providers by prefix, built-in and from installed packages."""
 
 
 # --- by what users write -----------------------------------------------------------------------------------------
@@ -115,7 +115,7 @@ def forms() -> tuple[Form, ...]:
 
 
 def find_provider(spec: str) -> Provider | None:
-    """The provider that a specification names; None where nobody has its prefix, or nothing stands behind it."""
+    """The provider of a specification; None if the prefix is unknown or nothing follows it."""
     prefix, colon, rest = spec.partition(":")
     provider = PROVIDERS.get(prefix)
     if provider is None or (bool(colon) if provider.bare else not rest):
@@ -124,7 +124,7 @@ def find_provider(spec: str) -> Provider | None:
 
 
 def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Model:
-    """The model a specification names. Nothing is loaded or sent before its ``prepare``."""
+    """The model of a specification. Nothing is loaded or sent before its ``prepare``."""
     provider = find_provider(spec)
     if provider is None:
         raise _unknown(spec)
@@ -132,13 +132,13 @@ def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Mo
 
 
 def is_server(spec: str) -> bool:
-    """Whether a specification names a model that others run, or that runs in a process of its own."""
+    """Whether a specification names a model that runs elsewhere or in a separate process."""
     provider = find_provider(spec)
     return provider is not None and not provider.local
 
 
 def unopened_identity(spec: str) -> ModelIdentity | None:
-    """Who a specification names, told without opening the model and without a key; None where that cannot be told."""
+    """The identity for a specification without opening the model and without a key; None if that is not possible."""
     provider = find_provider(spec)
     if provider is None:
         raise _unknown(spec)
@@ -150,16 +150,16 @@ def _unknown(spec: str) -> ModelSpecError:
     PROVIDERS.refuse_broken(prefix)
     known = PROVIDERS.all()
     lacking = prefix in known and not known[prefix].bare
-    hint = f": a name or path is missing behind {prefix}:" if lacking else nearest(prefix, known)
+    hint = f": a name or path is missing after {prefix}:" if lacking else nearest(prefix, known)
     listed = "\n".join(f"  {form.form:28} {form.purpose}" for form in forms())
-    return ModelSpecError(f"unknown model {spec!r}{hint}\nA model is one of:\n{listed}")
+    return ModelSpecError(f"unknown model {spec!r}{hint}\nA model must be one of:\n{listed}")
 
 
 # --- by what models say of themselves ----------------------------------------------------------------------------
 
 
 def is_local(identity: ModelIdentity) -> bool:
-    """Whether a model computes on this machine; one of a provider that nobody knows does not."""
+    """Whether a model runs on this machine; False for an unknown provider."""
     provider = PROVIDERS.get(identity.provider)
     return provider is not None and provider.local
 
@@ -171,7 +171,7 @@ def is_small(identity: ModelIdentity) -> bool:
 
 
 def specification_of(identity: ModelIdentity) -> str | None:
-    """How to write the model of an identity that stands in a file; None where the file cannot or must not tell."""
+    """The specification for an identity from a file; None if the file cannot be trusted with it or does not say."""
     provider = PROVIDERS.get(identity.provider)
     if provider is None or not provider.reopened_by_name:
         return None

@@ -1,7 +1,7 @@
-"""How messages become token ids, for models whose tokenizer is at hand.
+"""How messages become token ids, for models whose tokenizer is available.
 
 Texts of people and models are encoded with special tokens switched off, so a response that contains ``<|im_end|>`` is
-read as those characters and cannot end its turn. Only the template's own words may become special tokens.
+read as those characters and cannot end its turn. Only the template's own text may become special tokens.
 """
 
 from __future__ import annotations
@@ -24,21 +24,20 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 TEMPLATE_DATE = dt.date(2024, 7, 26)
-"""The day templates are told it is. A prompt must not change overnight; this is the day the Llama 3 templates assume
-where nobody tells them."""
+"""The date given to templates, the default of the Llama 3 ones: a prompt must not change overnight."""
 
 
 PLAIN_END = "\n\n"
-"""Stands behind every message where a model has no chat template."""
+"""Separator after every message for a model without chat template."""
 STAND_IN = "\ue000{}\ue001"
-"""Takes the place of a content while the template is rendered, so that its own words can be told apart."""
+"""Placeholder for a content while the template is rendered, to find the template's own text."""
 
 
 class FastTokenizer(TextTokenizer):
     """A tokenizer of the ``tokenizers`` library."""
 
     def __init__(self, tokenizer: Tokenizer, *, for_texts: Tokenizer | None = None) -> None:
-        """``for_texts`` encodes texts of people and models, where it knows more special tokens than ``tokenizer``."""
+        """``for_texts`` encodes texts of people and models, if it knows more special tokens than ``tokenizer``."""
         self._tokenizer = tokenizer
         self._for_texts = for_texts or tokenizer
         added = self._for_texts.get_added_tokens_decoder()
@@ -53,7 +52,7 @@ class FastTokenizer(TextTokenizer):
         return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def token_id(self, token: str) -> int | None:
-        """The id of one token of the vocabulary, or None where it has no such token."""
+        """The id of one token of the vocabulary, or None if there is no such token."""
         found: int | None = self._tokenizer.token_to_id(token)
         return found
 
@@ -64,7 +63,7 @@ class FastTokenizer(TextTokenizer):
 
 @dataclass(frozen=True, slots=True)
 class ChatLayout:
-    """How messages become token ids: by the model's chat template, or plainly where it has none."""
+    """How messages become token ids: by the model's chat template, or plainly without one."""
 
     tokenizer: TextTokenizer
     template: str | None
@@ -73,7 +72,7 @@ class ChatLayout:
     end: str
     """End-of-sequence token."""
     add_begin: bool
-    """Whether a sequence without template starts with the beginning token."""
+    """Whether a sequence without template starts with the beginning-of-sequence token."""
 
     @property
     def name(self) -> str:
@@ -100,14 +99,15 @@ class ChatLayout:
         return self.tokenizer.text_ids(text)
 
     def target(self, text: str) -> tuple[int, ...]:
-        """Token ids of a whole assistant's turn: the text, and the end-of-turn token where there is one."""
+        """Token ids of a whole assistant's turn: the text, and the end-of-turn token if there is one."""
         end = self.end_of_turn()
         return self.text(text) if end is None else (*self.text(text), end)
 
     def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer, given context and target as one text, makes one token of the end and the beginning.
+        """Whether the tokenizer merges the end of the context with the start of the target when given both as one text.
 
-        Then a model was trained on that token, and never saw the join that its log-probabilities would be read at.
+        If so, the model was trained on the merged token and never saw the boundary where its log-probabilities would be
+        read.
         """
         encode, decode = self.tokenizer.template_ids, self.tokenizer.decode
         if self.template is None:
@@ -131,7 +131,7 @@ class ChatLayout:
         return ids[0] if ids else self.tokenizer.token_id(self.end)
 
     def stop_tokens(self) -> frozenset[int]:
-        """The tokens that end what a model writes."""
+        """The tokens that end a reply."""
         return frozenset(t for t in (self.end_of_turn(), self.tokenizer.token_id(self.end)) if t is not None)
 
     def _ids(self, pieces: list[str], messages: Sequence[Message]) -> tuple[int, ...]:
@@ -157,14 +157,14 @@ class ChatLayout:
 
 @functools.lru_cache(maxsize=256)
 def _rendered(template: str, roles: tuple[str, ...], *, open_turn: bool, begin: str, end: str) -> str:
-    """The template with stand-ins for contents: it depends on the roles alone, and rendering is slow."""
+    """The template rendered with placeholders: it depends on the roles only, and rendering is slow."""
     stand_ins = [{"role": role, "content": STAND_IN.format(i)} for i, role in enumerate(roles)]
     try:
         return _compiled(template).render(
             messages=stand_ins, add_generation_prompt=open_turn, bos_token=begin, eos_token=end
         )
     except TemplateError as error:
-        raise CapabilityError(f"the model's chat template cannot take these messages: {error}") from error
+        raise CapabilityError(f"the model's chat template does not accept these messages: {error}") from error
 
 
 @functools.lru_cache(maxsize=16)
@@ -178,12 +178,12 @@ def _compiled(template: str) -> Template:
 
 
 class _Generation(Extension):
-    """``{% generation %}``, by which some templates mark the assistant's words for training: here it does nothing."""
+    """``{% generation %}``, which some templates use to mark the assistant's text for training: ignored here."""
 
     tags = {"generation"}  # noqa: RUF012 - jinja2 declares it so
 
     def parse(self, parser: Any) -> Any:
-        """What stands between the tags."""
+        """The content between the tags."""
         next(parser.stream)
         return parser.parse_statements(("name:endgeneration",), drop_needle=True)
 

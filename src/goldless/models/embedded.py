@@ -25,14 +25,14 @@ FILES = PackagedFiles(
     kept_in="",
     otherwise=(
         "With a connection, run: goldless models pull embedded\n"
-        "Without one, copy {files} from another machine to {folder}, or use another scorer "
-        "(gguf:PATH, hf:PATH, http://HOST:PORT/v1#MODEL)."
+        "Without one, copy {files} from another machine to {folder}, or use another scorer (gguf:PATH, hf:PATH, "
+        "http://HOST:PORT/v1#MODEL)"
     ),
 )
 
 
 def embedded_model(say: Say = lambda _: None) -> GgufModel:
-    """The embedded model; its file is fetched when it is first needed."""
+    """The embedded model; its file is downloaded when it is first needed."""
     from goldless.models.gguf.model import GgufModel  # noqa: PLC0415 - loads the engine
 
     return GgufModel(lambda: locate_embedded(say), provider="embedded", name=NAME, too_small_to_write=True)
@@ -45,5 +45,5 @@ def find_embedded() -> Path | None:
 
 
 def locate_embedded(say: Say = lambda _: None) -> Path:
-    """The model's file, checked; downloaded into the cache where it is nowhere yet."""
+    """The model's file, checked; downloaded into the cache if necessary."""
     return FILES.locate(say) / FILE

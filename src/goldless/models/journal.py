@@ -1,8 +1,8 @@
-"""The call journal: every reply ever paid for, found again by content.
+"""The call journal: every paid reply, found again by content.
 
-A call's key is a hash of everything that makes it the same call: who computes (model identity), the exact token ids or
+A call's key is a hash of everything that makes it the same call: the model identity, the exact token ids or
 messages, the parameters, and the replicate. Replies go into ``calls`` once and stay. Failures go into ``failures`` and
-are tried again. ``attempts`` notes each call before it is made, so that the journal itself shows what was called twice.
+are retried. ``attempts`` records each call before it is made, so that the journal itself shows what was called twice.
 """
 
 from __future__ import annotations
@@ -40,20 +40,20 @@ create table if not exists canaries (model text primary key, report text not nul
 FORMAT = 1
 MOST_VARIABLES = 500
 LONGEST_WAIT_SECONDS = 60
-"""For other processes that write."""
+"""Time to wait for other writing processes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A reply to be kept."""
+    """A reply to keep."""
 
     key: str
     kind: str
     """``score`` or ``chat``."""
     request: str
-    """What was asked, as JSON; long shared parts by the hash under which ``bodies`` keeps them."""
+    """The request as JSON; long shared parts by their hash in ``bodies``."""
     reply: str
-    """What came, as JSON."""
+    """The reply as JSON."""
     usage: Usage
     cost_usd: float | None
     """None: price unknown."""
@@ -78,15 +78,15 @@ class Journal:
             self._set_up()
         except (sqlite3.Error, OSError) as error:
             raise UserError(
-                f"{self.path}: cannot be used as a journal ({error}). Give another file with --journal, or set "
-                "GOLDLESS_HOME to a folder you may write to."
+                f"{self.path}: cannot be used as a journal ({error}). Choose another file with --journal, or set "
+                "GOLDLESS_HOME to a writable folder"
             ) from error
         self._lock = threading.Lock()
         self._models: set[str] = set()
-        """Models that are known to stand in the file."""
+        """Models known to be in the file."""
 
     def find(self, keys: Sequence[str]) -> dict[str, str]:
-        """Replies by key, for those keys that have one."""
+        """Replies by key, for the keys that have one."""
         found: dict[str, str] = {}
         for begin in range(0, len(keys), MOST_VARIABLES):
             some = keys[begin : begin + MOST_VARIABLES]
@@ -96,12 +96,12 @@ class Journal:
         return found
 
     def usage(self, key: str) -> Usage | None:
-        """What the call of a reply that is there was charged for."""
+        """The tokens charged for the call of a stored reply."""
         rows = self._rows("select input_tokens, output_tokens from calls where key = ?", key)
         return Usage(*rows[0]) if rows else None
 
     def begin(self, keys: Iterable[str]) -> None:
-        """Note that these calls are about to be made."""
+        """Record that these calls are about to be made."""
         now = time.time()
         with self._transaction() as run:
             run.executemany("insert into attempts values (?, ?)", [(key, now) for key in keys])
@@ -109,7 +109,7 @@ class Journal:
     def record(
         self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
     ) -> None:
-        """Keep replies: all of them or, if the process dies, none. A reply that is there already stays."""
+        """Keep replies: all of them or, if the process dies, none. An existing reply is not replaced."""
         model, now = model_hash(identity), time.time()
         rows = [
             (e.key, model, e.kind, e.request, e.reply, e.usage.input_tokens, e.usage.output_tokens, e.cost_usd, now)
@@ -126,14 +126,14 @@ class Journal:
         self._models.add(model)
 
     def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
-        """Note failed calls, apart from replies."""
+        """Record failed calls, separately from replies."""
         model, now = model_hash(identity), time.time()
         rows = [(key, model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
         with self._transaction() as run:
             run.executemany("insert into failures values (?, ?, ?, ?, ?, ?)", rows)
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
-        """The report kept for a model, as JSON."""
+        """A model's stored canary report, as JSON."""
         rows = self._rows("select report from canaries where model = ?", model_hash(identity))
         return str(rows[0][0]) if rows else None
 
@@ -148,7 +148,7 @@ class Journal:
         return {table: self._rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
 
     def called_after_reply(self) -> list[str]:
-        """Keys of calls that were made again although their reply was there already. Empty, or something is wrong."""
+        """Keys of calls that were made again although their reply was stored. Must be empty."""
         rows = self._rows(
             "select attempts.key from attempts join calls on calls.key = attempts.key "
             "where attempts.started_at > calls.created_at"
@@ -176,8 +176,8 @@ class Journal:
                 if not isinstance(error, sqlite3.OperationalError):
                     raise
                 raise UserError(
-                    f"{self.path}: the journal cannot be written ({error}). Replies kept so far are safe; make room on "
-                    "the disk or end what blocks the file, and run the same command again."
+                    f"{self.path}: cannot write the journal ({error}). Replies so far are safe. Free disk space or "
+                    "stop the process that blocks the file, then run the same command again"
                 ) from error
 
     def _set_up(self) -> None:
@@ -201,17 +201,17 @@ class Journal:
                 return
 
     def _check_format(self) -> None:
-        """Refuse a file of another format before anything in it is changed."""
+        """Reject a file of another format before changing anything in it."""
         found = self._connection.execute("pragma user_version").fetchone()[0]
         if found not in {0, FORMAT}:
             raise UserError(
-                f"{self.path}: journal of format {found}, this goldless reads format {FORMAT}. "
-                "Use the version that wrote it, or another file with --journal."
+                f"{self.path}: the journal has format {found}, but this version of goldless reads format {FORMAT}. "
+                "Use the version that wrote it, or another file with --journal"
             )
 
 
 def model_hash(identity: ModelIdentity) -> str:
-    """A short name for a model's identity."""
+    """A short hash of a model's identity."""
     settings = tuple(sorted(identity.settings.items()))
     return _model_hash(identity.provider, identity.name, identity.revision, identity.tokenizer, settings)
 

@@ -1,4 +1,4 @@
-"""A scorer or chat model whose every call goes through the journal and the ledger."""
+"""Scorers and chat models whose every call goes through the journal and the ledger."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from goldless.records import CallFailure
 
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
 _KEPT_OF_REPLY = ("text", "finish", "token_logprobs", "choice_logprobs")
-"""Its usage stands in columns of its own, its retries among the failures."""
+"""Its usage has separate columns, its retries are among the failures."""
 Spread = Callable[[Mapping[str, ScoreReply]], None]
-"""Delivers replies by key to every request that has the key."""
-OVER_BUDGET = CallFailure("budget", "not sent: it could have gone over the budget", attempts=0)
+"""Delivers replies by key to every request with that key."""
+OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
 
 
 class _Journalled(WrappedModel):
-    """A model that asks only for what the journal does not have."""
+    """A model that calls only for what the journal does not have."""
 
     def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger) -> None:
         super().__init__(model)
         self._journal = journal
         self.ledger = ledger
         self.reused = 0
-        """Replies that came from the journal."""
+        """Replies taken from the journal."""
         self._under_way: dict[str, anyio.Event] = {}
 
     @contextlib.contextmanager
     def _asking(self, keys: Sequence[str]) -> Iterator[None]:
-        """While inside ``with``, whoever wants one of these calls too waits for it."""
+        """During the block, other requests for these calls wait for them."""
         done = anyio.Event()
         self._under_way |= dict.fromkeys(keys, done)
         try:
@@ -66,7 +66,7 @@ class _Journalled(WrappedModel):
 
 
 class JournalledScorer(_Journalled, WrappedScorer):
-    """A scorer that asks only for what the journal does not have."""
+    """A scorer that calls only for what the journal does not have."""
 
     def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
         super().__init__(scorer, journal, ledger)
@@ -74,7 +74,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
         """The scorer itself: canaries must not be answered from the journal."""
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Deliver what the journal has, then ask for the rest, each different call once."""
+        """Deliver what the journal has, then call for the rest, each distinct call once."""
         model = model_hash(self.identity)
         places: dict[str, list[int]] = {}
         for i, request in enumerate(requests):
@@ -99,7 +99,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
             wanted = self._deliver_known(others, spread)
 
     def _deliver_known(self, keys: Sequence[str], spread: Spread) -> list[str]:
-        """Deliver what the journal has; the keys it does not have."""
+        """Deliver what the journal has; returns the other keys."""
         found = self._journal.find(keys)
         self.reused += len(found)
         spread({key: TokenLogprobs(tuple(json.loads(reply)["logprobs"])) for key, reply in found.items()})
@@ -128,7 +128,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
     def _keep(
         self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float]
     ) -> dict[str, ScoreReply]:
-        """What is to be delivered; replies are in the journal then, failures apart from them."""
+        """Store replies in the journal, failures separately; returns what to deliver."""
         entries, bodies, failures = [], {}, []
         checked = {key: _checked(asked[key], reply) for key, reply in replies.items()}
         for key, reply in checked.items():
@@ -150,19 +150,19 @@ class JournalledScorer(_Journalled, WrappedScorer):
 
 
 class JournalledChat(_Journalled):
-    """A chat model that asks only for what the journal does not have."""
+    """A chat model that calls only for what the journal does not have."""
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of a request and its reply together, where the model tells."""
+        """Maximum tokens of a request and its reply together, if the model knows."""
         return self._model.context_length if isinstance(self._model, MeasuringModel) else None
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages, where the model tells."""
+        """Tokens of the messages, if the model can count them."""
         return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
 
     async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
-        """The reply. Another ``replicate`` is another call of the same request."""
+        """The reply. A different ``replicate`` is a different call of the same request."""
         key = chat_key(self.identity, request, replicate=replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
@@ -193,7 +193,7 @@ class JournalledChat(_Journalled):
 
 
 def _writing(identity: ModelIdentity) -> ModelIdentity:
-    """Who writes: how a server is asked for log-probabilities, where that was tried, changes nothing it writes."""
+    """The identity of the writer: how a server returns log-probabilities does not change what it writes."""
     if "dialect" not in identity.settings:
         return identity
     kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
@@ -201,18 +201,20 @@ def _writing(identity: ModelIdentity) -> ModelIdentity:
 
 
 def _most_tokens(request: ScoreRequest) -> int:
-    """Tokens that a call can be charged for at most: a token has at least one byte of text."""
+    """Maximum tokens that a call can be charged for: a token has at least one byte of text."""
     return sum(len(part.encode()) if isinstance(part, str) else len(part) for part in (request.context, request.target))
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
-    """The reply, or a failure where its values are not one finite number for each token of the target."""
+    """The reply, or a failure if it does not have one finite value per target token."""
     if isinstance(reply, CallFailure):
         return reply
     expected = len(reply.logprobs) if isinstance(request.target, str) else len(request.target)
     if len(reply.logprobs) == expected and all(map(math.isfinite, reply.logprobs)):
         return reply
-    return CallFailure("bad_reply", f"{len(reply.logprobs)} values for {expected} tokens, or values that are no number")
+    return CallFailure(
+        "bad_reply", f"got {len(reply.logprobs)} values for {expected} tokens, or values that are not numbers"
+    )
 
 
 def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
@@ -232,7 +234,7 @@ def context_hash(context: tuple[int, ...] | str) -> str:
 
 
 def _request_data(request: ChatRequest) -> dict[str, Any]:
-    """The request as plain data, as ``dataclasses.asdict`` gives it, which copies every text and takes much longer."""
+    """The request as plain data, like ``dataclasses.asdict`` but without copying every text, which is slow."""
     data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
     data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     return data

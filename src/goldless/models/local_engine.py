@@ -1,4 +1,4 @@
-"""What the engines that compute on this machine have in common, whatever they compute with."""
+"""What all engines on this machine have in common."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from goldless.models.prefix_tree import Node, build_tree, walk
 
 HEAD_ELEMENTS = 1 << 22
-"""Most logits at once: 16 MiB in float32."""
+"""Maximum logits at once: 16 MiB in float32."""
 
 FloatArray = npt.NDArray[np.float32]
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
@@ -23,11 +23,11 @@ Pair = tuple[tuple[int, ...], tuple[int, ...]]
 
 
 Check = Callable[[], None]
-"""Called between steps; raises Cancelled where the caller asked to stop."""
+"""Called between steps; raises Cancelled if the caller wants to stop."""
 
 
 class Cancelled(Exception):  # noqa: N818 - not an error: somebody asked to stop
-    """The caller asked to stop."""
+    """The caller wants to stop."""
 
 
 class LocalEngine(ABC):
@@ -45,7 +45,7 @@ class LocalEngine(ABC):
     ) -> list[FloatArray]:
         """Log p of each target token given context and earlier target tokens, for every (context, target).
 
-        ``share=False`` computes every request from scratch: the reference that benchmarks and canaries compare with.
+        ``share=False`` computes every request from scratch, as the reference for benchmarks and canaries.
         """
         results = [np.zeros(len(target), np.float32) for _, target in requests]
         with self._computing():
@@ -62,7 +62,7 @@ class LocalEngine(ABC):
         seed: int | None = None,
         cancelled: Callable[[], bool] = lambda: False,
     ) -> Iterator[tuple[int, float]]:
-        """Tokens that continue the context, each with its log p, up to ``most`` or until a stop token (not given)."""
+        """Tokens that continue the context, each with its log p, up to ``most`` or before a stop token."""
         random = np.random.default_rng(seed)
         with self._computing():
             follow, new = self._follower(raising(cancelled)), context
@@ -79,17 +79,17 @@ class LocalEngine(ABC):
 
     @abstractmethod
     def _follower(self, check: Check) -> Callable[[tuple[int, ...]], npt.NDArray[Any]]:
-        """A function that takes the tokens of one sequence piece by piece; it gives log p of everything behind each."""
+        """A function that takes the tokens of one sequence piece by piece; returns log p of every next token."""
 
     @contextmanager
     def _computing(self) -> Iterator[None]:
-        """What is held while something is computed."""
+        """The context that is active during a computation."""
         with self._lock:
             yield
 
 
 def raising(cancelled: Callable[[], bool]) -> Check:
-    """The question whether to stop, as a check."""
+    """Turn the stop predicate into a check that raises."""
 
     def check() -> None:
         if cancelled():
@@ -99,21 +99,21 @@ def raising(cancelled: Callable[[], bool]) -> Check:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ScoredPosition:
     """A position whose next token is scored."""
 
     request: int
     offset: int
-    """Place of the scored token in the request's target."""
+    """Index of the scored token in the request's target."""
     token: int
     """The scored token."""
     sibling: int
-    """Which of the nodes computed together the position is in."""
+    """Index of its node among those computed together."""
     place: int
-    """Which token of that node it is."""
+    """Index of the token in that node."""
 
 
-def wanted_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterator[Wanted]:
+def scored_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterator[ScoredPosition]:
     """The positions of sibling nodes at which the head must be read, node by node."""
     for sibling, node in enumerate(nodes):
         for request in node.requests:
@@ -122,11 +122,11 @@ def wanted_positions(nodes: Sequence[Node], requests: Sequence[Pair]) -> Iterato
             last = min(node.end, len(context) + len(target) - 1)
             for position in range(first, last):
                 offset = position - len(context) + 1
-                yield Wanted(request, offset, target[offset], sibling, position - node.start)
+                yield ScoredPosition(request, offset, target[offset], sibling, position - node.start)
 
 
 def single_branch(request: int, sequence: tuple[int, ...]) -> Node:
-    """One request as a tree of its own."""
+    """One request as a tree."""
     (branch,) = build_tree([sequence]).children
     for node in walk(branch):
         node.requests = [request]
@@ -134,7 +134,7 @@ def single_branch(request: int, sequence: tuple[int, ...]) -> Node:
 
 
 def draw(logprobs: npt.NDArray[np.floating[Any]], temperature: float, random: np.random.Generator) -> tuple[int, float]:
-    """A token drawn at a temperature (0: the likeliest), and its log p before tempering."""
+    """A token sampled at a temperature (0: the most likely), and its log p before tempering."""
     row = logprobs.astype(np.float64)
     # the largest of (log p / temperature + Gumbel noise) is a draw from the tempered distribution
     ranked = row / temperature + random.gumbel(size=row.shape) if temperature > 0 else row

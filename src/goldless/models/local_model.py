@@ -1,4 +1,4 @@
-"""A model computed on this machine as scorer and chat model; its backend only loads it and brings the engine."""
+"""A model on this machine as scorer and chat model; its backend only loads it and provides the engine."""
 
 from __future__ import annotations
 
@@ -34,23 +34,23 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 DECIMALS = 6
-"""Log-probabilities are kept to a millionth of a nat, far below any engine's own noise."""
+"""Log-probabilities are rounded to a millionth of a nat, far below any engine's noise."""
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedModel:
-    """What a backend has after loading."""
+    """What a backend returns after loading."""
 
     identity: ModelIdentity
     layout: ChatLayout
     context_length: int | None
-    """Most tokens of context and target together; None where the model sets no limit."""
+    """Maximum tokens of context and target together; None if the model has no limit."""
     stop: frozenset[int]
-    """Tokens that end what the model writes."""
+    """Tokens that end a reply."""
     engine: LocalEngine | None
-    """None once the model was closed."""
+    """None after the model was closed."""
     together: bool = False
-    """Whether the requests of many tasks are computed faster in one call than one task after the other."""
+    """Whether the requests of many tasks are computed faster in one call than task by task."""
 
 
 class LocalModel(ABC):
@@ -79,24 +79,24 @@ class LocalModel(ABC):
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of context and target together."""
+        """Maximum tokens of context and target together."""
         return self._model().context_length
 
     @property
     def positions(self) -> str:
-        """With the end-of-turn token where the model has a chat template."""
+        """With the end-of-turn token if the model has a chat template."""
         return "target" if self._model().layout.template is None else "target+end"
 
     @property
     def engine(self) -> LocalEngine:
-        """The engine under the model."""
+        """The engine of the model."""
         engine = self._model().engine
         if engine is None:
-            raise CapabilityError("the model is closed: call prepare() first")
+            raise CapabilityError("the model is closed. Call prepare() first")
         return engine
 
     async def prepare(self) -> None:
-        """Find the model and load it, where that was not done yet."""
+        """Find and load the model, if not done yet."""
         async with self._loading:
             if self._loaded is None or self._loaded.engine is None:
                 self._closing = threading.Event()
@@ -104,15 +104,15 @@ class LocalModel(ABC):
                 self._contexts = KeptIds()
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """Token ids of context and target; the target ends with the end-of-turn token where there is one."""
+        """Token ids of context and target; the target ends with the end-of-turn token if there is one."""
         return ScoreRequest(self._context(messages), self._model().layout.target(target))
 
     def merges_at_join(self, target: str) -> bool:
-        """Whether the tokenizer would make one token of a context's end and this target's beginning."""
+        """Whether the tokenizer would merge a context's end with this target's beginning."""
         return self._model().layout.merges_at_join(target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, the end-of-turn token as ""; None where the tokenizer cannot be cut so."""
+        """The target's tokens as text, the end-of-turn token as ""; None if the tokenizer cannot split it this way."""
         layout = self._model().layout
         _, ids = _ids(request)
         end = layout.end_of_turn()
@@ -145,12 +145,14 @@ class LocalModel(ABC):
         return len(self._context(messages))
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """A written text, or the likeliest of the given answers."""
+        """A written text, or the most likely of the given answers."""
         context = self._context(request.messages)
         if request.choices:
             return await self._choose(context, request.choices)
         if not context:
-            return CallFailure("rejected", "there is no message to continue, and this model has no beginning token")
+            return CallFailure(
+                "rejected", "there is no message to continue, and this model has no beginning-of-sequence token"
+            )
         length = self.context_length
         if length is not None and len(context) >= length:
             return self._too_long(len(context) + 1)
@@ -177,7 +179,7 @@ class LocalModel(ABC):
         )
 
     async def aclose(self) -> None:
-        """Drop the engine; a computation under way stops at its next step."""
+        """Release the engine; a computation in progress stops at its next step."""
         self._closing.set()
         if self._loaded is not None:
             self._loaded = replace(self._loaded, engine=None)
@@ -200,14 +202,14 @@ class LocalModel(ABC):
         )
 
     def _context(self, messages: Sequence[Message]) -> tuple[int, ...]:
-        """Token ids of the messages; one object for equal messages, so that many requests share it."""
+        """Token ids of the messages; the same object for equal messages, so that many requests share it."""
         key = tuple(messages)
         known = self._contexts.get(key)
         return self._contexts.put(key, self._model().layout.context(key)) if known is None else known
 
     def _model(self) -> LoadedModel:
         if self._loaded is None:
-            raise CapabilityError("the model is not loaded: call prepare() first")
+            raise CapabilityError("the model is not loaded. Call prepare() first")
         return self._loaded
 
     def _unfit(self, pair: Pair) -> CallFailure | None:
@@ -218,10 +220,10 @@ class LocalModel(ABC):
         return self._too_long(length) if limit is not None and length > limit else None
 
     def _too_long(self, length: int) -> CallFailure:
-        return CallFailure("too_long", f"{length} tokens, but the model's context is {self.context_length}")
+        return CallFailure("too_long", f"{length} tokens do not fit the model's context of {self.context_length}")
 
     async def _in_thread(self, work: Callable[[Callable[[], bool]], Result]) -> Result:
-        """The work's result; it is told to stop when this call is cancelled or the model is closed."""
+        """The result of work in a thread, which is stopped when this call is cancelled or the model is closed."""
         stopping, closing = threading.Event(), self._closing
         try:
             return await anyio.to_thread.run_sync(
@@ -233,5 +235,5 @@ class LocalModel(ABC):
 
 def _ids(request: ScoreRequest) -> Pair:
     if isinstance(request.context, str) or isinstance(request.target, str):
-        raise CapabilityError("this model is asked by token ids: make the request with its encode()")
+        raise CapabilityError("this model takes token ids. Make the request with its encode()")
     return request.context, request.target

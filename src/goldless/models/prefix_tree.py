@@ -1,6 +1,6 @@
-"""What is to be scored, as a tree: requests that begin alike share their beginning.
+"""Requests as a prefix tree: those that begin alike share their beginning.
 
-The tree is found in the token ids themselves, so a shared part is computed once wherever it comes from (instructions,
+The tree is built from the token ids, so a shared part is computed once, whatever it is (instructions,
 synopsis, candidate), and every position sees exactly the tokens it would see if its request were scored alone.
 """
 
@@ -10,14 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 SHORTEST_SHARED = 32
-"""A shared stretch is repeated in its branches where that adds fewer tokens than this: one more step costs as much."""
+"""A shared segment is repeated in its branches if that adds fewer tokens than this: an extra step costs as much."""
 LONGEST_NODE = 384
-"""A longer stretch is cut into a chain, to bound the memory of attention."""
+"""A longer segment is cut into a chain, to limit the memory of attention."""
 
 
 @dataclass(slots=True)
 class Node:
-    """A stretch of tokens on the way from the root."""
+    """A segment of tokens on a path from the root."""
 
     start: int
     """Position of its first token."""
@@ -52,7 +52,7 @@ def build_tree(
 
 
 def walk(root: Node) -> Iterator[Node]:
-    """Every node that has tokens, parents first; children that a node is given meanwhile are walked too."""
+    """Every node with tokens, parents first; children added during the walk are visited too."""
     stack = [root]
     while stack:
         node = stack.pop()
@@ -94,7 +94,7 @@ def _repeat_short(root: Node, shortest: int) -> None:
 
 
 def _is_short(node: Node, shortest: int) -> bool:
-    """Whether repeating the node's tokens in its branches adds fewer tokens than one more step is worth."""
+    """Whether repeating the node's tokens in its branches adds fewer tokens than an extra step costs."""
     if not node.children:
         return False
     through = sum(len(child.requests) for child in node.children)
@@ -103,7 +103,7 @@ def _is_short(node: Node, shortest: int) -> bool:
 
 
 def _dissolved(node: Node, shortest: int) -> list[Node]:
-    """The node itself, or, where it is short, its children with its tokens before theirs."""
+    """The node itself or, if it is short, its children with its tokens in front."""
     if not _is_short(node, shortest):
         return [node]
     through = {i for child in node.children for i in child.requests}

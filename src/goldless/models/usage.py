@@ -29,7 +29,7 @@ class Price:
 
 
 def price_of(identity: ModelIdentity) -> Price | None:
-    """The model's price, or None where it is unknown. Models on this machine are free."""
+    """The model's price, or None if unknown. Models on this machine are free."""
     provider = PROVIDERS.get(identity.provider)
     if provider is not None and provider.local:
         return Price(0.0, 0.0)
@@ -39,7 +39,7 @@ def price_of(identity: ModelIdentity) -> Price | None:
 
 
 def public_price(name: str) -> Price | None:
-    """The price of a model of which no more is known than its public name, or None where no provider lists it."""
+    """The price of a model by its public name, or None if no provider lists it."""
     ids = [provider.price_id for provider in PROVIDERS.all().values() if provider.price_id is not None]
     found = (_listed_price(name, price_id) for price_id in ids)
     return next((price for price in found if price is not None), None)
@@ -66,9 +66,9 @@ def parse_price(text: str) -> Price:
     try:
         given, out = (float(part) for part in text.split(","))
     except ValueError:
-        raise UserError(f"--price {text!r}: give two numbers, IN,OUT in US dollars per million tokens") from None
+        raise UserError(f"--price must be two numbers IN,OUT in US dollars per million tokens, got {text!r}") from None
     if not (0 <= given < math.inf and 0 <= out < math.inf):
-        raise UserError(f"--price {text!r}: a price is a number that is not negative")
+        raise UserError(f"--price must not be negative, got {text!r}")
     return Price(given, out)
 
 
@@ -76,7 +76,7 @@ def parse_budget(text: str) -> float:
     """US dollars from ``2USD``, ``0.5`` or ``$3``."""
     match = re.fullmatch(r"\$?\s*(\d+(?:\.\d+)?)\s*(?:USD)?", text.strip(), flags=re.IGNORECASE)
     if match is None:
-        raise UserError(f"--budget {text!r}: give an amount in US dollars, such as 2USD or 0.50USD")
+        raise UserError(f"--budget must be an amount in US dollars, such as 2USD or 0.50USD, got {text!r}")
     return float(match.group(1))
 
 
@@ -85,14 +85,14 @@ class Budget:
 
     def __init__(self, limit_usd: float) -> None:
         if not 0 <= limit_usd < math.inf:
-            raise BudgetError(f"a budget is an amount of US dollars that is not negative, not {limit_usd}")
+            raise BudgetError(f"a budget must be an amount of US dollars, not negative, got {limit_usd}")
         self.limit_usd = limit_usd
         self._committed_usd = 0.0
         self._under_way = 0
         self._waiting: list[anyio.Event] = []
 
     def commit(self, usd: float) -> bool:
-        """Take an amount out of the budget, or say that it is not there."""
+        """Reserve an amount of the budget; returns whether it is available."""
         if self._committed_usd + usd > self.limit_usd:
             return False
         self._committed_usd += usd
@@ -100,7 +100,7 @@ class Budget:
         return True
 
     def release(self, usd: float) -> None:
-        """Put an amount back: the call it was taken out for has ended."""
+        """Return a reserved amount: its call has ended."""
         self._committed_usd -= usd
         self._under_way -= 1
         for event in self._waiting:
@@ -108,7 +108,7 @@ class Budget:
         self._waiting.clear()
 
     async def settled(self) -> bool:
-        """Wait until a call under way has ended; False where there is none."""
+        """Wait until a call in progress has ended; False if there is none."""
         if not self._under_way:
             return False
         event = anyio.Event()
@@ -120,20 +120,20 @@ class Budget:
 class Ledger:
     """Counts what one model's calls cost and keeps them within the budget.
 
-    Before a call its greatest possible cost is set aside; afterwards what it did not cost is put back. So the budget
-    is never exceeded, however many calls are under way.
+    The maximum cost of a call is reserved before it; the unused part is returned afterwards. So the budget is never
+    exceeded, however many calls are in progress.
     """
 
     def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
         if budget is not None and price is None:
             raise BudgetError(
-                f"the price of {model} is unknown, so a budget cannot be kept. Give its price with "
-                "--price IN,OUT (US dollars per million tokens), or leave --budget out."
+                f"the price of {model} is unknown, so --budget cannot be enforced. Give its price with --price "
+                "IN,OUT (US dollars per million tokens), or leave out --budget"
             )
         if budget is not None and budget.limit_usd <= 0 and price != Price(0.0, 0.0):
             raise BudgetError(
-                f"a budget of {budget.limit_usd:g} USD allows no call to {model}. "
-                "Raise --budget, or use a free model such as embedded."
+                f"a budget of {budget.limit_usd:g} USD allows no call to {model}. Raise --budget, or use a free "
+                "model such as embedded"
             )
         self.price = price
         self.spent_usd = 0.0
@@ -142,18 +142,18 @@ class Ledger:
         self._budget = budget
 
     def set_aside(self, most: Usage) -> float | None:
-        """Reserve the greatest cost of a call; None where the budget does not allow it."""
+        """Reserve the maximum cost of a call; None if the budget does not allow it."""
         cost = 0.0 if self.price is None else self.price.cost(most)
         if self._budget is not None and not self._budget.commit(cost):
             return None
         return cost
 
     async def settled(self) -> bool:
-        """Wait until a call under way has given back what it did not cost; False where there is none."""
+        """Wait until a call in progress has returned its unused reservation; False if there is none."""
         return self._budget is not None and await self._budget.settled()
 
     def book(self, set_aside: float, usage: Usage | None) -> float | None:
-        """Replace a reservation by what the call used (None: it failed). Returns its cost, None where unknown."""
+        """Replace a reservation by what the call used (None: it failed). Returns its cost, None if unknown."""
         cost = None if usage is None or self.price is None else self.price.cost(usage)
         if self._budget is not None:
             self._budget.release(set_aside - (cost or 0.0))

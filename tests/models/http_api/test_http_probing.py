@@ -42,21 +42,21 @@ async def test_a_server_that_ignores_echo_silently_is_found_out(serve, connect):
     model = connect(serve(speaks={"echo"}, ignores_prompt_logprobs=True))
     await model.prepare()
     assert not model.capabilities.scoring
-    assert "took echo and did not return the prompt" in await failing(model)
+    assert "accepted echo but did not return the prompt" in await failing(model)
 
 
 async def test_a_server_that_ignores_prompt_logprobs_silently_is_found_out(serve, connect):
     model = connect(serve(speaks={"vllm"}, ignores_prompt_logprobs=True))
     await model.prepare()
     assert not model.capabilities.scoring
-    assert "took prompt_logprobs and returned none" in await failing(model)
+    assert "accepted prompt_logprobs but returned none" in await failing(model)
 
 
 async def test_a_tokenizer_that_merges_at_the_probe_is_not_trusted_with_text(serve, connect):
     model = connect(serve(speaks={"echo"}, tokenizing="merging"))
     await model.prepare()
     assert not model.capabilities.scoring
-    assert "merges across the join" in await failing(model)
+    assert "merges context and target" in await failing(model)
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ async def test_a_tokenizer_that_merges_across_the_join_gives_a_failure_not_a_num
     [reply] = await scored(model, await model.encode(MESSAGES, TARGET))
     assert isinstance(reply, CallFailure)
     assert reply.kind == "bad_reply"
-    assert "merges across the join" in reply.message
+    assert "merges context and target" in reply.message
 
 
 def without_last_row(reply):

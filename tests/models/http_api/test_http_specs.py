@@ -149,7 +149,7 @@ async def test_chat_without_prepare_settles_the_name_itself(serve, connect):
     assert server.bodies("/v1/chat/completions")[0]["model"] == "toy"
 
 
-@pytest.mark.parametrize(("models", "said"), [([{"id": "a"}, {"id": "b"}], "a, b"), ([], "does not say")])
+@pytest.mark.parametrize(("models", "said"), [([{"id": "a"}, {"id": "b"}], "a, b"), ([], "does not list its models")])
 async def test_without_a_name_none_or_several_models_are_an_error(serve, connect, models, said):
     with pytest.raises(ModelSpecError, match=said):
         await connect(serve(models=models), name="").prepare()

@@ -1,6 +1,6 @@
-"""A GGUF file read as what the engine needs: the architecture's numbers and the weights.
+"""A GGUF file: the architecture's numbers and the weights that the engine needs.
 
-Four-bit weights can stay as they are: onnxruntime's block-quantised matrix product holds them exactly
+Four-bit weights can stay as they are: onnxruntime's block-quantised matrix product represents them exactly
 (``value = scale * (code - zero)`` over blocks along the input dimension). Others are expanded to float32.
 """
 
@@ -44,11 +44,11 @@ class Architecture:
     rope_base_local: float
     """Rope base of sliding-window layers (gemma3); equal to rope_base elsewhere."""
     rope_half_split: bool
-    """True where the file's query and key rows already are in half-split order."""
+    """Whether the file's query and key rows are already in half-split order."""
     window: int | None
     """Sliding window of local layers, in tokens."""
     global_every: int
-    """Every so many layers one attends to everything; 1: all of them."""
+    """Every n-th layer attends to everything; 1: all of them."""
     vocabulary: int
 
     def is_local(self, layer: int) -> bool:
@@ -61,7 +61,7 @@ class Blocks:
     """A weight matrix [outputs, inputs] as 4-bit codes with a scale and a zero point per block of 32 inputs."""
 
     codes: ByteArray
-    """[outputs, blocks, 16]; two codes a byte, low half first."""
+    """[outputs, blocks, 16]; two codes per byte, low half first."""
     scales: FloatArray
     """[outputs, blocks]"""
     zeros: FloatArray | None
@@ -84,8 +84,8 @@ class Checkpoint:
             self._reader = GGUFReader(path)
         except (ValueError, OSError, IndexError) as error:
             raise UserError(
-                f"{path}: not a readable GGUF file ({error}). Give the path of a .gguf file; "
-                "a file split in parts must be joined first."
+                f"{path}: not a readable GGUF file ({error}). Give the path of a .gguf file; join the parts of a "
+                "split file first"
             ) from error
         self._tensors = {tensor.name: tensor for tensor in self._reader.tensors}
         self.architecture = self._architecture()
@@ -107,22 +107,22 @@ class Checkpoint:
         return np.ascontiguousarray(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
 
     def matrix(self, name: str) -> Blocks | FloatArray:
-        """A weight matrix [outputs, inputs] in the file's own blocks where they can be kept, else in float32."""
+        """A weight matrix [outputs, inputs] in the file's own blocks if possible, otherwise in float32."""
         tensor = self._tensors[name]
         unpack = UNPACKERS.get(tensor.tensor_type)
         return self.dense(name) if unpack is None else unpack(np.asarray(tensor.data))
 
     def weights(self) -> int:
-        """How many numbers the model consists of."""
+        """Number of weights of the model."""
         return sum(int(tensor.n_elements) for tensor in self._tensors.values())
 
     def _architecture(self) -> Architecture:
         name = self.get("general.architecture")
         if name not in ARCHITECTURES:
             raise CapabilityError(
-                f"{self.path}: architecture {name!r} is not one this engine computes ({', '.join(ARCHITECTURES)}). "
-                "Load the original weights with hf:NAME_OR_PATH, or serve the model with vLLM or SGLang and use "
-                "http://HOST:PORT/v1#MODEL."
+                f"{self.path}: unsupported architecture {name!r} (supported: {', '.join(ARCHITECTURES)}). Load the "
+                "original weights with hf:NAME_OR_PATH, or serve the model with vLLM or SGLang and use "
+                "http://HOST:PORT/v1#MODEL"
             )
 
         def number(key: str, default: Any = None) -> Any:
@@ -158,22 +158,21 @@ class Checkpoint:
         scaling = self.get(f"{self.architecture.name}.rope.scaling.type")
         if unknown:
             raise CapabilityError(
-                f"{self.path}: quantisation {', '.join(sorted(unknown))} cannot be read. Use a file in Q4_0, Q4_1, "
-                "Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, F16, BF16 or F32, or the original weights with hf:NAME_OR_PATH."
+                f"{self.path}: unsupported quantisation {', '.join(sorted(unknown))}. Use a file in Q4_0, Q4_1, "
+                "Q4_K, Q5_0, Q5_1, Q5_K, Q6_K, Q8_0, F16, BF16 or F32, or the original weights with "
+                "hf:NAME_OR_PATH"
             )
         if scaling not in {None, "none"} and "rope_freqs.weight" not in self:
-            raise CapabilityError(
-                f"{self.path}: rope scaling {scaling!r} is not computed by this engine; use hf:NAME_OR_PATH instead."
-            )
+            raise CapabilityError(f"{self.path}: unsupported rope scaling {scaling!r}. Use hf:NAME_OR_PATH instead")
 
     def _refuse_other_layers(self) -> None:
-        """A file may name a known architecture and still hold layers of another kind, such as mixtures of experts."""
+        """Reject a file that names a known architecture but has other layers, such as mixtures of experts."""
         layer = [f"blk.{i}.{part}.weight" for i in range(self.architecture.layers) for part in LAYER_PARTS]
         missing = [name for name in ("token_embd.weight", *layer, "output_norm.weight") if name not in self]
         if missing:
             raise CapabilityError(
-                f"{self.path}: has no tensor {missing[0]} ({len(missing)} expected ones are missing): its layers are "
-                "not those this engine computes. Use hf:NAME_OR_PATH, or a server, for this model."
+                f"{self.path}: no tensor {missing[0]} ({len(missing)} expected tensors are missing), so its layers "
+                "are not supported. Use hf:NAME_OR_PATH, or a server, for this model"
             )
 
 
@@ -225,7 +224,7 @@ def _with_minimum(codes: ByteArray, scales: FloatArray, minima: FloatArray) -> B
 
 
 def _pair_neighbours(nibbles: ByteArray) -> ByteArray:
-    """From (weight i, weight i + 16) a byte, as GGUF packs them, to (weight 2i, weight 2i + 1)."""
+    """From (weight i, weight i + 16) per byte, as GGUF packs them, to (weight 2i, weight 2i + 1)."""
     return _pack(np.concatenate([nibbles & 0x0F, nibbles >> 4], axis=-1))
 
 

@@ -1,7 +1,7 @@
 """The engine: onnxruntime sessions, the walk over the prefix tree, and generation.
 
 One call of the body computes several siblings of the tree under the keys and values of their common path. So a shared
-part is computed once, and no position attends to a token that is not its own past.
+part is computed once, and no position attends to a token outside its own past.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import onnxruntime
 
 from goldless.models.gguf.checkpoint import Architecture, FloatArray
 from goldless.models.gguf.graph import mask_names, past_names
-from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, single_branch, wanted_positions
+from goldless.models.local_engine import HEAD_ELEMENTS, Check, LocalEngine, Pair, scored_positions, single_branch
 from goldless.models.prefix_tree import Node, build_tree
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Engine(LocalEngine):
     """Computes log-probabilities and continuations of token ids."""
 
     def __init__(self, architecture: Architecture, folder: Path, *, threads: int | None = None) -> None:
-        """Weights are loaded when they are first needed: a run that finds everything in the journal needs none."""
+        """Weights are loaded when first needed: a run that finds everything in the journal needs none."""
         super().__init__()
         self.architecture = architecture
         self._folder = folder
@@ -103,9 +103,9 @@ class Engine(LocalEngine):
         return hidden, new
 
     def _read(self, nodes: Sequence[Node], hidden: FloatArray, requests: Any, results: list[FloatArray]) -> None:
-        """Run the head on the positions whose next token is scored, and put the results where they belong."""
+        """Run the head on the positions whose next token is scored, and store the results."""
         starts = np.cumsum([0, *(len(node.tokens) for node in nodes)])
-        wanted = list(wanted_positions(nodes, requests))
+        wanted = list(scored_positions(nodes, requests))
         size = max(1, HEAD_ELEMENTS // self.architecture.vocabulary)
         for begin in range(0, len(wanted), size):
             some = wanted[begin : begin + size]
@@ -147,7 +147,7 @@ def available_cores() -> int:
 
 
 def _packs(nodes: Sequence[Node]) -> Iterator[list[Node]]:
-    """Siblings in groups of like length that fill a call."""
+    """Siblings in groups of similar length that fill a call."""
     pack: list[Node] = []
     size = 0
     for node in sorted(nodes, key=lambda n: len(n.tokens)):
@@ -161,7 +161,7 @@ def _packs(nodes: Sequence[Node]) -> Iterator[list[Node]]:
 
 
 def _mask(before: int, length: int, window: int | None) -> npt.NDArray[np.float32]:
-    """What new positions must not see: their future and, with a window, what is too far back."""
+    """The mask of new positions: hides their future and, with a window, what is too far back."""
     query = np.arange(before, before + length)[:, None]
     key = np.arange(before + length)[None, :]
     blocked = key > query
@@ -171,7 +171,7 @@ def _mask(before: int, length: int, window: int | None) -> npt.NDArray[np.float3
 
 
 def _extended(past: Past, new: Past, begin: int, end: int) -> Past:
-    """The past with some of the new tokens behind it."""
+    """The past followed by some of the new tokens."""
     return [
         np.concatenate([old, fresh[begin:end].transpose(1, 0, 2)], axis=1) for old, fresh in zip(past, new, strict=True)
     ]

@@ -20,15 +20,15 @@ Kernel = Literal["float32", "blocks"]
 
 OPSET = 21
 SMALL_WEIGHT = 1024
-"""Weights below this many bytes stand in the graph itself."""
+"""Weights below this many bytes are in the graph itself."""
 PAGE = 4096
-"""Larger weights start at a page of their own, so that the runtime can map the file."""
+"""Larger weights start on a new page, so that the runtime can map the file."""
 VOCABULARY_BLOCK = 256
-"""Logits that are summed at a time."""
+"""Logits summed per block."""
 NO_LOGIT = -1e30
-"""In place of the logits that the last block lacks."""
+"""Padding for the logits missing from the last block."""
 FLOAT32_ARITHMETIC = 1
-"""MatMulNBits' accuracy level that rounds no activation."""
+"""The accuracy level of MatMulNBits that does not round activations."""
 
 
 class Sight(NamedTuple):
@@ -43,7 +43,7 @@ class GraphBuilder:
     """Nodes and weights of one graph, added step by step. Each method returns the name of what it computed."""
 
     def __init__(self, path: Path, kernel: Kernel) -> None:
-        """Weights go to a file beside ``path`` as they come: the whole model never lies in memory."""
+        """Weights are written to a file beside ``path`` one by one: the whole model is never in memory."""
         self.kernel = kernel
         self.nodes: list[Any] = []
         self.weights: list[Any] = []
@@ -120,9 +120,9 @@ class GraphBuilder:
 def save_body(checkpoint: Checkpoint, path: Path, kernel: Kernel) -> None:
     """Write the body graph.
 
-    New tokens stand packed, one after the other: ``ids`` and ``positions`` [n]. For attention alone they are laid out
-    as ``rows`` [b, l] of indices into them, one row a sequence, padded at the end; ``places`` [n] leads back from the
-    flattened rows. Every row sees the whole past, as far as ``mask`` [b, l, p + l] lets it.
+    New tokens are packed, one after the other: ``ids`` and ``positions`` [n]. For attention alone they are laid out
+    as ``rows`` [b, l] of indices into them, one row per sequence, padded at the end; ``places`` [n] maps back from the
+    flattened rows. Every row sees the whole past, as far as ``mask`` [b, l, p + l] allows.
     """
     arch = checkpoint.architecture
     g = GraphBuilder(path, kernel)
@@ -274,7 +274,7 @@ def _rotate(g: GraphBuilder, x: str, sight: Sight, *, interleaved: bool) -> str:
 
 
 def past_names(arch: Architecture) -> list[str]:
-    """What the past consists of, in order: key and value of layer 0, of layer 1 and so on."""
+    """The names of the past, in order: key and value of layer 0, of layer 1 and so on."""
     return [f"{part}_{layer}" for layer in range(arch.layers) for part in ("key", "value")]
 
 

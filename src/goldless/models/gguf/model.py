@@ -1,6 +1,6 @@
 """A GGUF model as scorer and chat model: ``gguf:PATH``, and the embedded default.
 
-The engine's files are made once and kept in the cache; then the model is loaded without reading the GGUF again.
+The engine's files are built once and cached; after that the model loads without reading the GGUF again.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from goldless.records import CallFailure
 
 FORMAT = 2
-"""Raised whenever the graphs change what they compute or how they are called."""
+"""Increased whenever the graphs change what they compute or how they are called."""
 LARGEST_FLOAT32 = 300_000_000
-"""Models with more weights keep the file's blocks: four times less memory, about a quarter slower."""
+"""Models with more weights keep the file's blocks: a quarter of the memory, about a quarter slower."""
 
 
 class GgufModel(LocalModel):
-    """A model in a GGUF file, computed on this machine's processor."""
+    """A model in a GGUF file, computed on the CPU."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class GgufModel(LocalModel):
         kernel: Kernel | None = None,
         too_small_to_write: bool = False,
     ) -> None:
-        """``locate`` is the file or gives it when first needed."""
+        """``locate`` is the file, or a function that returns it when first needed."""
         super().__init__()
         self._locate = locate
         self._provider = provider
@@ -56,19 +56,19 @@ class GgufModel(LocalModel):
         self._too_small_to_write = too_small_to_write
 
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
-        """A written text, or the likeliest of the given answers; warns once where the model is too small for that."""
+        """A written text, or the most likely of the given answers; warns once if the model is too small for that."""
         if self._too_small_to_write:
             self._too_small_to_write = False
             warnings.warn(
-                f"{self._name} is a small model: it scores given texts well enough on average, but is not fit to "
-                "rewrite or to judge. Use a larger model for that (openai:MODEL, http://HOST:PORT/v1#MODEL, "
-                "gguf:PATH, hf:NAME_OR_PATH).",
+                f"{self._name} is a small model: it can score given texts, but is not suitable for rewriting or "
+                "judging. Use a larger model for that (openai:MODEL, http://HOST:PORT/v1#MODEL, gguf:PATH, "
+                "hf:NAME_OR_PATH)",
                 stacklevel=1,
             )
         return await super().chat(request)
 
     def _load(self) -> LoadedModel:
-        """The file, converted where that was not done yet, and its engine."""
+        """The file, converted if necessary, and its engine."""
         path = self._locate if isinstance(self._locate, Path) else self._locate()
         built = build_model(path, self._kernel)
         self._name = self._name or path.stem
@@ -97,12 +97,12 @@ class BuiltModel:
 
     folder: Path
     sha256: str
-    """Of the GGUF file."""
+    """Hash of the GGUF file."""
     architecture: Architecture
     layout: ChatLayout
     kernel: Kernel
     tokenizer_hash: str
-    """Of tokenizer and chat template."""
+    """Hash of tokenizer and chat template."""
 
 
 def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
@@ -125,8 +125,8 @@ def build_model(path: Path, kernel: Kernel | None = None) -> BuiltModel:
     except OSError as error:
         if not (folder / "settings.json").exists():
             raise PrerequisiteError(
-                f"cannot write the converted model to {folder} ({error}). Free some disk space, or set GOLDLESS_HOME "
-                "to a folder on a larger disk."
+                f"cannot write the converted model to {folder} ({error}). Free some disk space, or set "
+                "GOLDLESS_HOME to a folder on a larger disk"
             ) from error
     finally:
         shutil.rmtree(aside, ignore_errors=True)

@@ -50,8 +50,8 @@ def build_tokenizer(checkpoint: Checkpoint) -> Tokenizer:
         tokenizer = _sentencepiece(checkpoint, tokens)
     else:
         raise CapabilityError(
-            f"{checkpoint.path}: tokenizer {kind!r} is not one this engine reads (gpt2, llama). "
-            "Load the original weights with hf:NAME_OR_PATH instead."
+            f"{checkpoint.path}: unsupported tokenizer {kind!r} (supported: gpt2, llama). Load the original "
+            "weights with hf:NAME_OR_PATH instead"
         )
     # a user-defined token that the chat template writes is a control token in all but name
     template = checkpoint.get("tokenizer.chat_template") or ""
@@ -68,8 +68,8 @@ def _byte_level(checkpoint: Checkpoint, tokens: list[str]) -> Tokenizer:
     name = checkpoint.get("tokenizer.ggml.pre", "default")
     if name not in PRE_TOKENIZERS:
         raise CapabilityError(
-            f"{checkpoint.path}: word splitting {name!r} is not one this engine knows ({', '.join(PRE_TOKENIZERS)}). "
-            "Load the original weights with hf:NAME_OR_PATH instead."
+            f"{checkpoint.path}: unsupported pre-tokenizer {name!r} (supported: {', '.join(PRE_TOKENIZERS)}). Load "
+            "the original weights with hf:NAME_OR_PATH instead"
         )
     merges = [tuple(merge.split(" ", 1)) for merge in checkpoint.get("tokenizer.ggml.merges")]
     vocabulary = {token: i for i, token in enumerate(tokens)}

@@ -1,13 +1,13 @@
-"""Models behind HTTP servers: OpenAI, and whatever speaks its wire format (vLLM, SGLang, Ollama, OpenRouter, …).
+"""Models behind HTTP servers: OpenAI, and other servers with its API (vLLM, SGLang, Ollama, OpenRouter, …).
 
 specs.py        HttpModel from ``openai:MODEL`` and ``http://host:port/v1#MODEL``
 model.py        HttpModel: both Protocols of ``interface`` over one server
-chat.py         chat completions: what is asked, what the reply means, which of the given answers was chosen
-probing.py      the models a server lists, and which scoring dialect it speaks
+chat.py         chat completions: requests, replies, and which of the given answers was chosen
+probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
 tokenizing.py   the server's own tokenizer
-calls.py        how many calls are in flight, attempts and the waits between them
-client.py       one HTTP session, and what can go wrong, typed
+calls.py        the number of calls in flight, retries and waits
+client.py       one HTTP session, and its errors as one type
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Calls: how many are in flight, and each one made as often as it takes.
+"""Calls: how many are in flight, and retries.
 
 In flight: additive increase, multiplicative decrease. The number doubles with every clean round until the server first
-says that there are too many calls, then grows by 5 % with every clean round and falls to 80 % with every rate-limit
+reports too many calls, then grows by 5 % with every clean round and falls to 80 % with every rate-limit
 episode. A *round* is as many clean replies as calls allowed. An *episode* is everything that was sent before the fall
 took effect: many 429 within one round count once.
 """
@@ -38,7 +38,7 @@ class Pace:
     __slots__ = ("_clean", "_doubling", "epoch", "limit", "maximum")
 
     def __init__(self, *, start: int = DEFAULT_START, maximum: int = DEFAULT_MAXIMUM) -> None:
-        """Begin with ``start`` calls, at most ``maximum``, both at least 1."""
+        """Start with ``start`` calls, at most ``maximum``, both at least 1."""
         self.maximum = max(1, maximum)
         self.limit = max(1, min(start, self.maximum))
         """Calls allowed at once."""
@@ -68,20 +68,20 @@ class Pace:
 
 
 class Limiter:
-    """Lets at most as many callers through as the pace allows, in the order they came."""
+    """Admits at most as many callers as the pace allows, in order of arrival."""
 
     __slots__ = ("_clock", "_paused_until", "_waiting", "in_flight", "pace")
 
     def __init__(self, pace: Pace, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.pace = pace
         self.in_flight = 0
-        """Slots given out."""
+        """Slots in use."""
         self._clock = clock
         self._paused_until = 0.0
         self._waiting: deque[anyio.Event] = deque()
 
     async def acquire(self) -> int:
-        """Wait for a slot and for the end of any pause; returns the epoch to hand to ``clean`` or to the pace."""
+        """Wait for a slot and for the end of any pause; returns the epoch to pass to ``clean`` or to the pace."""
         if self._waiting or self.in_flight >= self.pace.limit:
             await self._wait_for_turn()
         else:
@@ -91,20 +91,20 @@ class Limiter:
         return self.pace.epoch
 
     def release(self) -> None:
-        """Give the slot back."""
+        """Release the slot."""
         self.in_flight -= 1
         while self._waiting and self.in_flight < self.pace.limit:
             self.in_flight += 1
             self._waiting.popleft().set()
 
     def clean(self, epoch: int) -> None:
-        """A good reply came; call it before ``release``."""
+        """Record a good reply; call it before ``release``."""
         # A limit nobody uses must not grow: the first burst would then test it all at once.
         if self._waiting or self.in_flight * 2 >= self.pace.limit:
             self.pace.clean(epoch)
 
     def pause(self, seconds: float) -> None:
-        """Let nobody through for so long, as the server asked."""
+        """Admit no caller for this many seconds, as the server requested."""
         self._paused_until = max(self._paused_until, self._clock() + seconds)
 
     async def _wait_for_turn(self) -> None:
@@ -134,31 +134,31 @@ class Limiter:
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how patiently a failed call is tried again."""
+    """How often and with which waits a failed call is retried."""
 
     attempts: int = 6
-    """Attempts in all, the first included."""
+    """Total attempts, including the first."""
     wait_initial_seconds: float = 0.5
     """Wait before the second attempt; it doubles from there."""
     wait_max_seconds: float = 30.0
     wait_jitter_seconds: float = 1.0
-    """A random part added to each wait, so that calls that failed together do not return together."""
+    """A random part added to each wait, so that calls that failed together do not retry together."""
     longest_retry_after_seconds: float = 300.0
-    """A server that asks for a longer pause than this is left alone: the call stays open for another run."""
+    """If the server requests a longer pause than this, the call is left open for another run."""
     lost_connections: bool = True
-    """Whether timeouts and lost connections are tried again too."""
+    """Whether timeouts and lost connections are retried too."""
 
     def wait_seconds(self, failures: int, retry_after_seconds: float | None) -> float:
-        """How long to wait after so many failures, the last of which named so long a pause.
+        """The wait after this many failures, the last of which requested this pause.
 
-        What the server asks for is the least; one that always says "at once" must not use up all attempts at once.
+        The server's request is the minimum; a server that always says "now" must not use up all attempts at once.
         """
         usual = min(self.wait_max_seconds, self.wait_initial_seconds * 2.0 ** (failures - 1))
         jitter = random.uniform(0.0, self.wait_jitter_seconds)  # noqa: S311 not secret
         return max(retry_after_seconds or 0.0, usual) + jitter
 
     def hasty(self) -> RetryPolicy:
-        """For a first contact: a server that is not there is reported at once, a busy one asked once more."""
+        """For a first contact: a server that is down is reported at once, a busy one is tried once more."""
         return replace(self, attempts=min(self.attempts, 2), lost_connections=False)
 
 
@@ -168,7 +168,7 @@ class Answer:
 
     data: Any
     retries: tuple[CallFailure, ...] = ()
-    """Failed attempts that came before it."""
+    """Failed attempts before it."""
 
 
 class Calls:
@@ -202,7 +202,7 @@ class Calls:
             await anyio.sleep(wait)
 
     async def _attempt(self, *request: Any) -> Any:
-        """One attempt in a slot of its own; the slot is free again while a retry waits."""
+        """One attempt in its own slot; the slot is released while a retry waits."""
         epoch = await self._limiter.acquire()
         try:
             data = await self._client.send(*request)

@@ -1,16 +1,17 @@
-"""Chat completions: what is asked, in the words this server takes, and what its reply means.
+"""Chat completions: requests with the parameters this server accepts, and the meaning of its replies.
 
-*The choice* is the written answer where the text holds exactly one of the answers as a whole word, case as given;
+*The choice* is the written answer if the text contains exactly one of the answers as a whole word, case as given;
 a longer answer hides a shorter one inside it ("very good" is not "good").
 
 *The probabilities* are read at one token: where the written answer begins, or else at the first word. Every alternative
-token listed there is laid to the answers it could begin (leading spaces aside). Tokens that all answers share are
-skipped to the first that tells them apart. The masses are normalised over the answers. There are no probabilities
+token listed there is assigned to the answers it could begin (ignoring leading spaces). Tokens that all answers share
+are skipped up to the first that distinguishes them. The masses are normalised over the answers. There are no
+probabilities
 
-- where a token that matters could begin several answers (they share their first token);
-- where an answer is not listed and could still have more than 1 % of the answers' mass; an unlisted answer with a
+- if a token that matters could begin several answers (they share their first token);
+- if an answer is not listed and could still have more than 1 % of the answers' mass; an unlisted answer with a
   smaller bound gets that bound, so each probability is off by at most 1 %;
-- where the answers together have less than 5 % of the mass: the model is not answering there.
+- if the answers together have less than 5 % of the mass: the model is not answering there.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from goldless.models.http_api.calls import Answer
 
 MOST_ALTERNATIVES = 20
-"""Alternatives the OpenAI format lists at most."""
+"""Maximum alternatives in the OpenAI format."""
 _FEWER_ALTERNATIVES = {MOST_ALTERNATIVES: 5, 5: 0}
 _NEGLIGIBLE = 0.01
 _LEAST_MASS = 0.05
@@ -40,16 +41,16 @@ _SPACE = " \t\r\n\u2581\u0120"  # the last two stand for a leading space in raw 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """Which optional parameters a server takes, learnt from what it rejects by name."""
+    """Which optional parameters a server accepts, learnt from its rejections."""
 
     limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
     temperature: bool = True
     seed: bool = True
     alternatives: int = MOST_ALTERNATIVES
-    """``top_logprobs`` to ask for; 0: the server gives no log-probabilities of what it writes."""
+    """``top_logprobs`` to request; 0: the server returns no log-probabilities of what it writes."""
 
     def after(self, failure: AttemptError) -> Wording | None:
-        """Another wording to try after this rejection, or None where wording is not the matter."""
+        """Other parameters to try after this rejection, or None if the parameters are not the cause."""
         if failure.status not in {400, 422} or failure.kind == "too_long":
             return None  # a request that is too long is refused with words about max_tokens, whatever it is called
         if self.limit == "max_tokens" and failure.names("max_tokens"):
@@ -63,7 +64,7 @@ class Wording:
         return None
 
     def settings(self) -> dict[str, str]:
-        """What stands in the identity because it changes what the model writes."""
+        """Settings for the identity, because they change what the model writes."""
         left_out = {} if self.temperature else {"temperature": "server default"}
         return left_out if self.seed else {**left_out, "seed": "not taken"}
 
@@ -99,10 +100,10 @@ def read_reply(answer: Answer, request: ChatRequest) -> ChatReply:
     if finish == "content_filter":
         raise AttemptError("refused", "the server's content filter stopped the reply")
     if finish == "error":
-        raise AttemptError("server_error", "the model behind the server failed while it wrote")
+        raise AttemptError("server_error", "the model behind the server failed while writing")
     if not isinstance(text, str):
         if finish != "length":
-            raise bad_reply("the reply holds no text")
+            raise bad_reply("the reply has no text")
         text = ""  # everything allowed went into reasoning that is not shown
     reply = ChatReply(
         text=text,
@@ -116,13 +117,13 @@ def read_reply(answer: Answer, request: ChatRequest) -> ChatReply:
 
 
 def written_steps(choice: dict[str, Any]) -> tuple[Step, ...]:
-    """The written tokens with their alternatives; empty where the server gave no log-probabilities."""
+    """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
     content = part_of(choice, "logprobs", "content")
     return steps_of(content) if isinstance(content, list) else ()
 
 
 def _with_logprobs(reply: ChatReply, steps: tuple[Step, ...], request: ChatRequest) -> ChatReply:
-    """Add written tokens and the choice, where asked for and there."""
+    """Add written tokens and the choice, if requested and available."""
     if request.logprobs and steps:
         reply = replace(reply, token_logprobs=tuple((step.token, step.logprob) for step in steps))
     if not request.choices:
@@ -148,16 +149,16 @@ def _token_limit(request: ChatRequest, wording: Wording) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One written token with the alternatives listed beside it."""
+    """One written token with its listed alternatives."""
 
     token: str
     logprob: float
     alternatives: tuple[tuple[str, float], ...]
-    """Token and log-probability, the written one among them."""
+    """Tokens and log-probabilities, including the written one."""
 
 
 def steps_of(content: Iterable[Any]) -> tuple[Step, ...]:
-    """The steps in an OpenAI ``logprobs.content`` list; none at all where one is not of that shape."""
+    """The steps in an OpenAI ``logprobs.content`` list; empty if any entry is malformed."""
     steps = []
     for entry in content:
         if not _is_token(entry):
@@ -175,7 +176,7 @@ def _is_token(entry: Any) -> bool:
 
 
 def written_answer(text: str, answers: Sequence[str]) -> tuple[str, int] | None:
-    """The one answer the text holds, with the place it begins; None where it holds none or several."""
+    """The only answer in the text, with its position; None if there are none or several."""
     stripped = text.strip()
     if stripped in answers:
         return stripped, text.index(stripped)
@@ -186,7 +187,7 @@ def written_answer(text: str, answers: Sequence[str]) -> tuple[str, int] | None:
 
 
 def answer_logprobs(steps: Sequence[Step], answers: Sequence[str], *, begin: int) -> Mapping[str, float] | None:
-    """The log-probability of each answer in nats, normalised over the answers; None where the tokens cannot tell.
+    """The log-probability of each answer in nats, normalised over the answers; None if the tokens are ambiguous.
 
     ``begin`` is the character of the text at which the answer begins.
     """
@@ -201,7 +202,7 @@ def answer_logprobs(steps: Sequence[Step], answers: Sequence[str], *, begin: int
 
 
 def _distinguish(steps: Sequence[Step], answers: Sequence[str], *, lead: str) -> Mapping[str, float] | None:
-    """Walk on while every answer could still follow, then read the masses."""
+    """Continue while every answer could still follow, then read the masses."""
     written = ""
     for step in steps:
         masses, shared = _masses(step, answers, written, lead)
@@ -213,7 +214,7 @@ def _distinguish(steps: Sequence[Step], answers: Sequence[str], *, lead: str) ->
 
 
 def _begun(token: str, written: str, lead: str) -> str:
-    """What is written of an answer once this token is added."""
+    """The part of an answer written once this token is added."""
     return written + token if written else token.lstrip(_SPACE).removeprefix(lead).lstrip(_SPACE)
 
 

@@ -1,4 +1,4 @@
-"""One HTTP session to one server: addresses, keys, timeouts, JSON, and what can go wrong as one typed exception."""
+"""One HTTP session to one server: addresses, keys, timeouts, JSON, and all errors as one exception type."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from goldless.records import CallFailure, FailureKind
 _RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
 _TOO_LONG_STATUSES = frozenset({400, 422, 500})
-"""TGI answers 422; llama.cpp now and then 500."""
+"""TGI responds with 422; llama.cpp sometimes with 500."""
 _SHOWN_CHARACTERS = 400
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
@@ -44,10 +44,10 @@ class Timeouts:
 
 
 class Client:
-    """Sends one request at a time for whoever asks; knows nothing of retries or concurrency."""
+    """Sends single requests; knows nothing of retries or concurrency."""
 
     def __init__(self, base_url: str, key: ApiKey, *, timeouts: Timeouts) -> None:
-        """``base_url`` ends in ``/v1`` as a rule; native routes of a server are asked beside it."""
+        """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
         self.base_url = base_url.rstrip("/")
         self.key = key
         self._root = self.base_url.removesuffix("/v1")
@@ -71,7 +71,7 @@ class Client:
             await session.close()
 
     async def send(self, method: str, route: str, body: bytes | None = None) -> Any:
-        """The decoded reply, to a JSON body where there is one. Raises AttemptError."""
+        """The decoded reply, to a JSON body if there is one. Raises AttemptError."""
         session = self._session or self._open()
         url = self.address(route)
         try:
@@ -111,9 +111,9 @@ class Client:
 
 
 def proxy_for(url: URL) -> str | None:
-    """The proxy the environment names for this address, or None; this machine is always reached directly.
+    """The proxy in the environment for this address, or None; this machine is always reached directly.
 
-    ``trust_env`` would ask on every call, and would read passwords from .netrc.
+    ``trust_env`` would look it up on every call, and would read passwords from .netrc.
     """
     host = url.host or ""
     if is_loopback(host) or urllib.request.proxy_bypass(host):
@@ -151,7 +151,7 @@ class ApiKey:
         return bool(self._value)
 
     def headers(self) -> dict[str, str]:
-        """The only place the key goes to."""
+        """The only place where the key is used."""
         return {"Authorization": f"Bearer {self._value}"} if self._value else {}
 
     def redact(self, text: str) -> str:
@@ -163,7 +163,7 @@ class ApiKey:
 
 @dataclass(eq=False)
 class AttemptError(Exception):
-    """One attempt that gave nothing, or the last of several: what the retry, the limiter and the record need.
+    """One failed attempt, or the last of several, with what the retry, the limiter and the record need.
 
     It stays inside this package: callers of a model get a :class:`CallFailure`.
     """
@@ -172,12 +172,12 @@ class AttemptError(Exception):
     message: str
     _: KW_ONLY
     status: int = 0
-    """HTTP status; 0 where there was none."""
+    """HTTP status; 0 if there was none."""
     param: str = ""
-    """The parameter the server says is wrong, where it says so."""
+    """The parameter that the server rejects, if it says so."""
     retryable: bool = False
     overloaded: bool = False
-    """Too many calls at once: the concurrency must fall."""
+    """Too many calls at once: reduce the concurrency."""
     retry_after_seconds: float | None = None
     attempts: int = 1
 
@@ -187,37 +187,37 @@ class AttemptError(Exception):
 
     @property
     def is_answer(self) -> bool:
-        """Whether the server says no, or says what cannot be used; one that is down may say otherwise later."""
+        """Whether this is the server's final word: a rejection or an unusable reply, not an outage."""
         return self.kind in {"rejected", "bad_reply"}
 
     def record(self) -> CallFailure:
-        """The failure as it is stored."""
+        """The failure as stored."""
         return CallFailure(self.kind, self.message, self.attempts)
 
     def names(self, parameter: str) -> bool:
-        """Whether the server objects to this parameter by name."""
+        """Whether the server rejects this parameter by name."""
         return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
 
 
 def part_of(reply: Any, *place: str) -> Any:
-    """What stands at a place in a reply, key by key; None where there is no such place."""
+    """The value at a path in a reply, key by key; None if there is no such path."""
     for key in place:
         reply = reply.get(key) if isinstance(reply, dict) else None
     return reply
 
 
 def bad_reply(message: str) -> AttemptError:
-    """A well-formed answer that cannot be used; asking again would give the same."""
+    """The failure of a well-formed but unusable reply; a retry would give the same."""
     return AttemptError("bad_reply", message)
 
 
 def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url: str, key: ApiKey) -> AttemptError:
-    """The failure an HTTP status other than 200 stands for."""
+    """The failure for an HTTP status other than 200."""
     said, param, code = _error_text(body)
     if 300 <= status < 400:
         # Following would send texts, and perhaps a key, to an address nobody named.
-        said = f"it redirects to {headers.get('Location', 'another address')}; give that address instead"
-    message = key.redact(f"{url} answered {status}: {said}" if said else f"{url} answered {status}")
+        said = f"it redirects to {headers.get('Location', 'another address')}. Use that address instead"
+    message = key.redact(f"{url} returned status {status}: {said}" if said else f"{url} returned status {status}")
     kind: FailureKind = "rejected"
     if status == 413 or (status in _TOO_LONG_STATUSES and _TOO_LONG.search(f"{code} {said}")):
         kind = "too_long"
@@ -238,23 +238,23 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
 
 
 def transport_failure(error: BaseException, *, url: str, key: ApiKey) -> AttemptError:
-    """The failure an exception of the HTTP library stands for."""
+    """The failure for an exception of the HTTP library."""
     said = key.redact(str(error)) or type(error).__name__
     if isinstance(error, aiohttp.ClientSSLError):
         return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
     if isinstance(error, TimeoutError):
-        return AttemptError("timeout", _shortened(f"{url} did not answer in time: {said}"), retryable=True)
+        return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True)
     return AttemptError("connection", _shortened(f"{url}: the connection failed: {said}"), retryable=True)
 
 
 def invalid_json(body: bytes, *, url: str, key: ApiKey) -> AttemptError:
-    """The failure of an answer that is no JSON, most often a cut one."""
+    """The failure of a reply that is not JSON, usually a truncated one."""
     start = key.redact(body[:120].decode(errors="replace"))
-    return AttemptError("bad_reply", f"{url} answered with invalid JSON ({len(body)} bytes: {start!r})", retryable=True)
+    return AttemptError("bad_reply", f"{url} returned invalid JSON ({len(body)} bytes: {start!r})", retryable=True)
 
 
 def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
-    """Seconds to wait as a Retry-After header says it (a number or an HTTP date); None where it says nothing usable."""
+    """Seconds to wait according to a Retry-After header (a number or an HTTP date); None if it is unusable."""
     if not value:
         return None
     try:
@@ -271,7 +271,7 @@ def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> fl
 
 
 def _error_text(body: bytes) -> tuple[str, str, str]:
-    """Message, parameter and code out of the error formats in use, or the body as it is."""
+    """Message, parameter and code from the common error formats, or the body as it is."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:

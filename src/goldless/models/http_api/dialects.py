@@ -1,8 +1,8 @@
-"""The ways of asking a server for log-probabilities of a given text.
+"""The ways of requesting log-probabilities of a given text from a server.
 
 A *dialect* turns messages and a target into a request and a request into log-probabilities. Two kinds exist. With
-*ids*, the server shows its tokenizer: context and target are tokenised apart, the ids are joined, and the reply must
-bring the same ids back. With *text*, the reply must prove that a token boundary stands between context and target.
+*ids*, the server exposes its tokenizer: context and target are tokenised separately, the ids are joined, and the reply
+must return the same ids. With *text*, the reply must prove that there is a token boundary between context and target.
 
 The *layout* says how messages become a context: ``chat`` is the server's own chat template, ``plain`` is the contents
 joined by blank lines and ending in a blank line.
@@ -27,13 +27,13 @@ SCORING_TEMPERATURE = 1.0
 """Log-probabilities are those of the model itself; some servers would scale them by any other temperature."""
 
 _CLAMPED_NATS = -9999.0
-"""vLLM writes this for minus infinity, which is no log-probability anybody could sum."""
+"""vLLM's value for minus infinity, which cannot be summed as a log-probability."""
 _ROUNDING_NATS = 1e-3
-"""Log-probabilities in half precision come out above zero by at most about this much."""
+"""In half precision log-probabilities can exceed zero by at most about this much."""
 
 
 class Dialect(Protocol):
-    """One way of asking for log p(target | context)."""
+    """One way of requesting log p(target | context)."""
 
     name: str
     """Its name in the identity and in messages."""
@@ -43,10 +43,10 @@ class Dialect(Protocol):
         """How messages become a context."""
 
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request in the form this dialect asks with. Raises AttemptError."""
+        """The request in this dialect's form. Raises AttemptError."""
 
     async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, or None where the server cannot tell. Raises AttemptError."""
+        """The target's tokens as text, or None if the server cannot return them. Raises AttemptError."""
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the target's tokens, proven to be theirs. Raises AttemptError."""
@@ -58,14 +58,14 @@ def usage_of(counts: Any) -> Usage:
 
 
 def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
-    """The values as log-probabilities in nats. Raises AttemptError where they cannot be that."""
+    """The values as log-probabilities in nats. Raises AttemptError if they are not valid."""
     if len(values) != expected:
-        raise bad_reply(f"the reply holds {len(values)} log-probabilities for {expected} tokens")
+        raise bad_reply(f"got {len(values)} log-probabilities for {expected} tokens")
     for value in values:
         if not isinstance(value, int | float) or not math.isfinite(value):
-            raise bad_reply(f"the reply holds {value!r} in the place of a log-probability")
+            raise bad_reply(f"got {value!r} instead of a log-probability")
         if value > _ROUNDING_NATS or value <= _CLAMPED_NATS:
-            raise bad_reply(f"the reply holds {value!r}, which is no log-probability")
+            raise bad_reply(f"got {value!r}, which is not a log-probability")
     return tuple(map(float, values))
 
 
@@ -73,7 +73,7 @@ def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]
 
 
 class _IdsDialect:
-    """What the dialects of servers that show their tokenizer have in common."""
+    """What the dialects of servers with a visible tokenizer have in common."""
 
     def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
         self._model = model
@@ -98,7 +98,7 @@ class SglangDialect(_IdsDialect):
     """SGLang: ``/generate`` with ``logprob_start_len``.
 
     Only the suffix from the start index is returned, and the radix cache still serves what comes before it: the right
-    primitive for many targets under one context. The token *at* the start index comes back without a value, because
+    primitive for many targets under one context. The token *at* the start index is returned without a value, because
     its predecessor is not computed; so the start is one token before the target.
     """
 
@@ -128,19 +128,19 @@ class SglangDialect(_IdsDialect):
 class VllmDialect(_IdsDialect):
     """vLLM: ``prompt_logprobs`` on ``/v1/completions``.
 
-    vLLM computes the whole prompt anew for such a request and has no start offset, so the reply covers context and
+    vLLM recomputes the whole prompt for such a request and has no start offset, so the reply covers context and
     target.
     """
 
     name = "vllm"
 
     def __init__(self, model: str, *, alternatives: int = 0) -> None:
-        """``alternatives``: further tokens to name at each position; 0 is least work, old versions want 1."""
+        """``alternatives``: further tokens to return per position; 0 is the least work, old versions require 1."""
         super().__init__(model)
         self._alternatives = alternatives
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
-        """The target's log-probabilities; each position of the reply must name the id sent."""
+        """The target's log-probabilities; each position of the reply must have the id sent."""
         context, target = _sides(request, tuple)
         question = {
             "model": self._model,
@@ -152,9 +152,9 @@ class VllmDialect(_IdsDialect):
         answer = await calls.post("/v1/completions", question)
         positions = first_choice(answer.data).get("prompt_logprobs")
         if not isinstance(positions, list):
-            raise bad_reply("the server took prompt_logprobs and returned none")
+            raise bad_reply("the server accepted prompt_logprobs but returned none")
         if len(positions) != len(context) + len(target):
-            raise bad_reply(f"prompt_logprobs holds {len(positions)} positions for {len(context) + len(target)} tokens")
+            raise bad_reply(f"prompt_logprobs has {len(positions)} positions for {len(context) + len(target)} tokens")
         values = [_value_at(entry, token) for entry, token in zip(positions[len(context) :], target, strict=True)]
         return TokenLogprobs(_checked_logprobs(values, len(target)), usage_of(answer.data.get("usage")), answer.retries)
 
@@ -164,7 +164,7 @@ def _sides(request: ScoreRequest, form: type[Form]) -> tuple[Form, Form]:
     context, target = request.context, request.target
     if not isinstance(context, form) or not isinstance(target, form):
         wanted, held = ("text", "token ids") if form is str else ("token ids", "text")
-        raise AttemptError("rejected", f"this server is asked with {wanted}, and the request holds {held}")
+        raise AttemptError("rejected", f"this server takes {wanted}, but the request has {held}")
     if not context:
         raise AttemptError("rejected", "the context is empty, and the first token of a text has no log-probability")
     return context, target
@@ -173,10 +173,10 @@ def _sides(request: ScoreRequest, form: type[Form]) -> tuple[Form, Form]:
 def _values_after_start(rows: list[Any], sent: tuple[int, ...]) -> list[Any]:
     """The values after the start index. Raises AttemptError where rows and ids sent differ."""
     if len(rows) != len(sent):
-        raise bad_reply(f"input_token_logprobs holds {len(rows)} rows for {len(sent)} tokens from the start index on")
+        raise bad_reply(f"input_token_logprobs has {len(rows)} rows for {len(sent)} tokens from the start index on")
     for row, token in zip(rows, sent, strict=True):
         if not isinstance(row, list) or len(row) < 2 or row[1] != token:
-            raise bad_reply(f"token {token} was sent, and the reply holds {row!r} in its place")
+            raise bad_reply(f"sent token {token}, but the reply has {row!r} at its position")
     return [row[0] for row in rows[1:]]
 
 
@@ -184,7 +184,7 @@ def _value_at(entry: Any, token: int) -> Any:
     try:
         return entry[str(token)]["logprob"]
     except (KeyError, TypeError):
-        raise bad_reply(f"token {token} was sent, and the reply does not name it at its position") from None
+        raise bad_reply(f"sent token {token}, but the reply does not have it at its position") from None
 
 
 # --- by text -----------------------------------------------------------------------------------------------------
@@ -193,16 +193,17 @@ def _value_at(entry: Any, token: int) -> Any:
 class EchoDialect:
     """The oldest dialect: ``/v1/completions`` with ``echo`` and ``logprobs``, over plain text.
 
-    The server shows no tokenizer, so context and target go as one text, and ``text_offset`` must prove that a token
-    begins exactly where the target begins. A tokenizer that merges across the join makes the target's log-probability
-    undefined; then nothing is returned.
+    The server has no visible tokenizer, so context and target are sent as one text, and ``text_offset`` must prove that
+    a
+    token begins exactly where the target begins. A tokenizer that merges across the boundary makes the target's
+    log-probability undefined; then nothing is returned.
     """
 
     name = "completions-echo"
     layout: Layout = "plain"
 
     def __init__(self, model: str, *, written_tokens: int = 0) -> None:
-        """``written_tokens``: tokens to let the model write; 0 is right, some servers want 1."""
+        """``written_tokens``: tokens to let the model write; 0 is right, some servers require 1."""
         self._model = model
         self._written_tokens = written_tokens
 
@@ -211,7 +212,7 @@ class EchoDialect:
         return ScoreRequest(plain_layout(messages), target)
 
     async def pieces(self, calls: Calls, request: ScoreRequest) -> None:
-        """Never: the server shows no tokenizer."""
+        """None: the server has no visible tokenizer."""
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the tokens that begin within the target."""
@@ -227,7 +228,7 @@ class EchoDialect:
         answer = await calls.post("/v1/completions", question)
         choice = first_choice(answer.data)
         if not str(choice.get("text") or "").startswith(context + target):
-            raise bad_reply("the server took echo and did not return the prompt")
+            raise bad_reply("the server accepted echo but did not return the prompt")
         tokens, values, offsets = _columns(choice.get("logprobs"))
         first, end = _target_span(tokens, offsets, context, target)
         logprobs = _checked_logprobs(values[first:end], end - first)
@@ -237,7 +238,7 @@ class EchoDialect:
 def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:
     """Tokens, values and offsets, of equal length."""
     if not isinstance(logprobs, dict):
-        raise bad_reply("the server took echo and logprobs and returned no logprobs")
+        raise bad_reply("the server accepted echo and logprobs but returned no logprobs")
     columns = tuple(logprobs.get(name) for name in ("tokens", "token_logprobs", "text_offset"))
     if not all(isinstance(column, list) and column for column in columns):
         raise bad_reply("the reply lacks tokens, token_logprobs or text_offset")
@@ -248,18 +249,18 @@ def _columns(logprobs: Any) -> tuple[list[str], list[Any], list[int]]:
 
 
 def _target_span(tokens: list[str], offsets: list[int], context: str, target: str) -> tuple[int, int]:
-    """First and end index of the target's tokens. Raises AttemptError where the join is no token boundary."""
+    """First and end index of the target's tokens. Raises AttemptError if the boundary is inside a token."""
     begin = len(context) + _leading_mark(tokens, offsets, context)
     end = begin + len(target)
     inside = [index for index, offset in enumerate(offsets) if begin <= offset < end]
     if not inside or offsets[inside[0]] != begin:
         raise bad_reply(
-            "no token begins where the target begins: the server's tokenizer merges across the join of context and "
-            "target, so the target has no log-probability of its own; use a scorer that takes token ids"
+            "no token begins where the target begins: the server's tokenizer merges context and target, so the "
+            "target has no log-probability of its own. Use a scorer that takes token ids"
         )
     first, last = inside[0], inside[-1] + 1
     if inside != list(range(first, last)):
-        raise bad_reply("text_offset does not rise from token to token")
+        raise bad_reply("text_offset does not increase from token to token")
     written = "".join(tokens[first:last])
     # Pieces of a character come as a replacement character or as "bytes:\\x…"; then the offsets alone must do.
     spelled = "\ufffd" not in written and not any(token.startswith("bytes:") for token in tokens[first:last])
@@ -269,7 +270,7 @@ def _target_span(tokens: list[str], offsets: list[int], context: str, target: st
 
 
 def _leading_mark(tokens: list[str], offsets: list[int], context: str) -> int:
-    """Characters of a begin-of-text mark that some servers count in ``text_offset`` though it is not in the text."""
+    """Length of a begin-of-text mark that some servers count in ``text_offset`` although it is not in the text."""
     mark = tokens[0]
     counted = len(offsets) > 1 and offsets[1] - offsets[0] == len(mark)
     return len(mark) if counted and not context.startswith(mark) else 0
@@ -280,4 +281,4 @@ WORDINGS: Mapping[str, Sequence[Callable[[str], Dialect]]] = {
     VllmDialect.name: (VllmDialect, lambda model: VllmDialect(model, alternatives=1)),
     EchoDialect.name: (EchoDialect, lambda model: EchoDialect(model, written_tokens=1)),
 }
-"""Each dialect in its wordings, the one for the newest servers first."""
+"""Each dialect in its variants, the one for the newest servers first."""

@@ -1,4 +1,4 @@
-"""A model behind an HTTP server: a chat model, and a scorer where the server gives log-probabilities of a prompt."""
+"""A model behind an HTTP server: a chat model, and a scorer if the server returns log-probabilities of a prompt."""
 
 from __future__ import annotations
 
@@ -40,16 +40,16 @@ _YES_NO = {True: "yes", False: "no"}
 
 
 class HttpOptions(TypedDict, total=False):
-    """How a server is asked."""
+    """How to call a server."""
 
     use: Use
-    """What is probed by ``prepare``; both by default."""
+    """What ``prepare`` probes; both by default."""
     dialects: Sequence[str]
-    """Ways to try of asking for log-probabilities of a given text; all by default."""
+    """Scoring dialects to try; all by default."""
     concurrency: int | None
-    """Begin with so many calls and never exceed it; otherwise begin with 20 and let the server's replies decide."""
+    """Maximum concurrent calls, used from the start; by default start with 20 and adapt to the replies."""
     max_concurrency: int
-    """Most calls where the server's replies decide."""
+    """Maximum concurrent calls when adapting to the server's replies."""
     retry: RetryPolicy | None
     timeouts: Timeouts | None
 
@@ -57,9 +57,9 @@ class HttpOptions(TypedDict, total=False):
 class HttpModel:
     """One model on one OpenAI-compatible server.
 
-    ``prepare`` connects and probes what the model is wanted for (``use``): chat by one short question, scoring by
-    asking each dialect in turn to score a few words. ``capabilities`` then says what was found; what was not probed
-    counts as absent until ``probe``, ``encode`` or ``score`` has looked. ``identity`` is complete after ``prepare``.
+    ``prepare`` connects and probes what the model is needed for (``use``): chat by one short question, scoring by
+    trying each dialect on a few words. ``capabilities`` then says what was found; what was not probed
+    counts as absent until ``probe``, ``encode`` or ``score`` has checked. ``identity`` is complete after ``prepare``.
     """
 
     positions = "target"
@@ -78,7 +78,7 @@ class HttpModel:
     ) -> None:
         """Nothing is sent yet.
 
-        ``name``: empty takes the only model the server has. ``public_address``: the provider's own, which says nothing
+        ``name``: empty takes the server's only model. ``public_address``: the provider's own, which says nothing
         about the model.
         """
         self._provider = provider
@@ -103,7 +103,7 @@ class HttpModel:
         self.capabilities = Capabilities()
         """What was found so far."""
         self.findings: tuple[Finding, ...] = ()
-        """What each probe found, in the order asked."""
+        """The finding of each probe, in order."""
 
     def __repr__(self) -> str:
         """Provider, address and name; never the key."""
@@ -111,7 +111,7 @@ class HttpModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who computes: the name, what the server says of itself, and the dialect where scoring was probed."""
+        """The name, what the server reports about itself, and the dialect if scoring was probed."""
         settings = {} if self._public_address else {"server": self._client.base_url}
         settings |= self._wording.settings()
         if self._dialect is not None:
@@ -120,12 +120,12 @@ class HttpModel:
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of context and target together; one is left for the token a server insists on writing."""
+        """Maximum tokens of context and target together; one is reserved for a token that a server insists on."""
         longest = self._listing.context_tokens(self._name) if self._listing else None
         return None if longest is None else longest - 1
 
     async def prepare(self) -> None:
-        """Connect, and probe what the model is wanted for. Raises a UserError where it cannot be used."""
+        """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
         await self._connect()
         if self._use != "scoring":
             await self._probe_chat()
@@ -134,7 +134,7 @@ class HttpModel:
         self._require_known_model()
 
     async def probe(self) -> tuple[Finding, ...]:
-        """Probe everything, wanted or not, and return what was found."""
+        """Probe everything, needed or not, and return the findings."""
         await self._connect()
         await self._probe_chat()
         await self._probe_scoring()
@@ -149,7 +149,7 @@ class HttpModel:
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target as the assistant's turn | messages).
 
-        Raises CapabilityError where the server cannot score, CallError where its tokenizer does not answer.
+        Raises CapabilityError if the server cannot score, CallError if its tokenizer does not respond.
         """
         dialect = await self._scoring_dialect()
         try:
@@ -158,9 +158,9 @@ class HttpModel:
             raise CallError(failure.record()) from None
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text; None where the server does not turn ids into text.
+        """The target's tokens as text; None if the server cannot turn ids into text.
 
-        Raises CapabilityError where the server cannot score, CallError where it does not answer.
+        Raises CapabilityError if the server cannot score, CallError if it does not respond.
         """
         dialect = await self._scoring_dialect()
         try:
@@ -169,10 +169,10 @@ class HttpModel:
             raise CallError(failure.record()) from None
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
-        """Score all requests, those with a common context next to each other; deliver each reply as it comes.
+        """Score all requests, those with a common context next to each other; deliver each reply as it arrives.
 
-        Raises CapabilityError where the server cannot score. An empty target has no positions: its sum is over
-        nothing, and nothing is asked.
+        Raises CapabilityError if the server cannot score. An empty target has no positions: its sum is over
+        nothing, and no call is made.
         """
         dialect = await self._scoring_dialect()
         # Servers with a prefix cache compute a context once when its targets come together.
@@ -193,7 +193,7 @@ class HttpModel:
             return TokenLogprobs(())
         longest = self.context_length
         if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
-            return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which takes {longest}")
+            return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}")
         try:
             return await dialect.score(self._calls, request)
         except AttemptError as failure:
@@ -204,9 +204,9 @@ class HttpModel:
     async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
         """The reply, or why there is none.
 
-        With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer where the text
-        holds exactly one, else the most probable one. Where neither can be told, the text is as the model wrote it and
-        ``choice_logprobs`` is None. How probabilities are read stands in ``chat``.
+        With ``choices``, ``text`` is the chosen answer and ``finish`` is ``choice``: the written answer if the text
+        has exactly one, otherwise the most probable one. If neither is known, the text is as the model wrote it and
+        ``choice_logprobs`` is None. How probabilities are read is described in ``chat``.
         """
         if not self._name:
             await self._connect()
@@ -216,9 +216,9 @@ class HttpModel:
             return failure.record()
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
-        """Tokens of the messages in the server's chat layout; None where it does not tell, as only vLLM does.
+        """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).
 
-        Raises CallError where its tokenizer does not answer.
+        Raises CallError if its tokenizer does not respond.
         """
         if self._listing is None or not self._listing.has_tokenizer(self._name) or not self._counts_tokens:
             return None
@@ -231,7 +231,7 @@ class HttpModel:
             return None
 
     async def _ask(self, request: ChatRequest) -> Answer:
-        """The server's answer, in the wording it takes; a wording that works is kept for the next call."""
+        """The server's reply, with the parameters it accepts; those that work are kept for the next call."""
         wording = self._wording
         while True:
             try:
@@ -250,7 +250,7 @@ class HttpModel:
     # --- probing -----------------------------------------------------------------------------------------------
 
     async def _connect(self) -> None:
-        """Reach the server, learn its models, and settle the name."""
+        """Connect to the server, list its models, and determine the name."""
         async with self._lock:
             if self._listing is not None:
                 return
@@ -301,16 +301,18 @@ class HttpModel:
     def _no_scoring(self) -> str:
         asked = "\n".join(f"  {finding.ability}: {finding.answer}" for finding in self.findings if not finding.works)
         return (
-            f"{self._client.base_url} gives no log-probabilities of a given text for {self._name}. It was asked:\n"
-            f"{asked}\nScorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)."
+            f"{self._client.base_url} returns no log-probabilities of a given text for {self._name}. It was "
+            "probed:\n"
+            f"{asked}\n"
+            "Scorers that can: embedded, gguf:…, hf:…, or a vLLM or SGLang server (http://host:port/v1#MODEL)"
         )
 
     def _require_key(self, failure: AttemptError) -> None:
         if failure.status in {401, 403}:
-            raise PrerequisiteError(f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}.")
+            raise PrerequisiteError(f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}")
 
     def _require_known_model(self) -> None:
-        """A name that is not listed is an error only when the server does not take it either."""
+        """Raise if the name is not listed and the server also rejects it."""
         names = self._listing.names if self._listing else ()
         works = self.capabilities.chat or self.capabilities.scoring
         if works or not names or self._name in names:
@@ -323,5 +325,5 @@ class HttpModel:
 
 
 def _context_order(request: ScoreRequest) -> tuple[bool, tuple[int, ...] | str]:
-    """A sorting key under which equal and similar contexts stand together; ids and text do not compare."""
+    """A sorting key that puts equal and similar contexts together; ids and text do not compare."""
     return isinstance(request.context, str), request.context

@@ -1,7 +1,7 @@
-"""What a server has and can do: the models it lists, and the scoring dialect it speaks.
+"""What a server has and can do: the models it lists, and its scoring dialect.
 
-A dialect is found by asking to score a few words. A server that ignores ``echo`` or ``prompt_logprobs`` without a
-word, as llama.cpp's does, is found out here: a dialect counts as spoken only when a real reply passes the same checks
+A dialect is found by scoring a few words. A server that silently ignores ``echo`` or ``prompt_logprobs``, as
+llama.cpp's does, is detected here: a dialect counts as supported only if a real reply passes the same checks
 as every later one.
 """
 
@@ -28,10 +28,10 @@ _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What ``/v1/models`` said."""
+    """The reply of ``/v1/models``."""
 
     entries: Mapping[str, Mapping[str, Any]]
-    """By name; empty where the server keeps no list."""
+    """Entries by name; empty if the server has no list."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -39,17 +39,17 @@ class Listing:
         return tuple(self.entries)
 
     def only_model(self, url: str) -> str:
-        """The one model there is. Raises ModelSpecError where there are none or several."""
+        """The server's only model. Raises ModelSpecError if there are none or several."""
         if len(self.entries) == 1:
             return next(iter(self.entries))
         if not self.entries:
-            raise ModelSpecError(f"{url} does not say which models it has; name one: {url}#MODEL")
+            raise ModelSpecError(f"{url} does not list its models. Name one: {url}#MODEL")
         raise ModelSpecError(
-            f"{url} has {len(self.entries)} models; name one: {url}#MODEL\nIt has: {', '.join(self.names[:20])}"
+            f"{url} has {len(self.entries)} models. Name one: {url}#MODEL\nIt has: {', '.join(self.names[:20])}"
         )
 
     def context_tokens(self, name: str) -> int | None:
-        """Most tokens the model takes, where the server says."""
+        """Maximum tokens of the model, if the server reports it."""
         entry = self.entries.get(name, {})
         for field in _LENGTH_FIELDS:
             value = entry.get(field)
@@ -58,31 +58,33 @@ class Listing:
         return None
 
     def has_tokenizer(self, name: str) -> bool:
-        """Whether the entry is worded as by servers that also tokenise: vLLM and SGLang."""
+        """Whether the entry looks like that of a server with a tokenizer route: vLLM or SGLang."""
         return _LENGTH_FIELDS[0] in self.entries.get(name, {})
 
     def revision(self, name: str) -> str:
-        """The weights behind a served name, where they are called otherwise (vLLM's and SGLang's ``root``)."""
+        """The weights behind a served name, if they have another name (vLLM's and SGLang's ``root``)."""
         root = self.entries.get(name, {}).get("root")
         return root if isinstance(root, str) and root != name else ""
 
 
 async def list_models(calls: Calls, *, url: str, key_variable: str) -> Listing:
-    """The list; empty where the server has no such route.
+    """The list; empty if the server has no such route.
 
-    Raises PrerequisiteError where no server answers or the key is not taken.
+    Raises PrerequisiteError if no server responds or the key is rejected.
     """
     try:
         data = (await calls.get("/v1/models")).data
     except AttemptError as failure:
         if failure.kind in {"connection", "timeout"}:
             raise PrerequisiteError(
-                f"No server answers at {url} ({failure.message}).\nStart it, or check the host and the port."
+                f"no server responds at {url} ({failure.message}).\nStart it, or check the host and the port"
             ) from None
         if failure.status in {401, 403}:
-            raise PrerequisiteError(f"{failure.message}\nSet {key_variable} to a key this server takes.") from None
+            raise PrerequisiteError(
+                f"{failure.message}\nSet {key_variable} to a key that this server accepts"
+            ) from None
         if failure.kind in {"rate_limited", "server_error"}:
-            raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready; try again later.") from None
+            raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later") from None
         return Listing({})
     rows = part_of(data, "data") or ()
     return Listing({row["id"]: row for row in rows if isinstance(part_of(row, "id"), str)})
@@ -90,19 +92,19 @@ async def list_models(calls: Calls, *, url: str, key_variable: str) -> Listing:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What one probe found."""
+    """The result of one probe."""
 
     ability: str
     """What was probed, such as ``scoring as vllm``."""
     works: bool
     answer: str
-    """What the server answered, in words."""
+    """The server's reply, described."""
 
 
 async def find_dialect(
     calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS)
 ) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
-    """The first of the named dialects that works, the revision where it is an SGLang, and what each probe found."""
+    """The first of the named dialects that works, the revision if it is an SGLang, and the findings of all probes."""
     findings: list[Finding] = []
     revision: str | None = None
     if SglangDialect.name in names:
@@ -125,7 +127,7 @@ async def find_dialect(
 
 
 async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
-    """The finding, and whether it holds for other wordings of the dialect too."""
+    """The finding, and whether it also applies to other variants of the dialect."""
     ability = f"scoring as {dialect.name}"
     try:
         request = await dialect.encode(calls, _MESSAGES, _TARGET)
@@ -140,9 +142,9 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
 
 
 async def _sglang_revision(calls: Calls, name: str) -> str:
-    """The weights behind a served name, and their version where somebody set one.
+    """The weights behind a served name, and their version if one is set.
 
-    Raises AttemptError where the server is no SGLang.
+    Raises AttemptError if the server is not an SGLang.
     """
     try:
         data = (await calls.get("/get_model_info")).data
@@ -150,6 +152,6 @@ async def _sglang_revision(calls: Calls, name: str) -> str:
         data = (await calls.get("/model_info")).data
     path = part_of(data, "model_path")
     if not isinstance(path, str):
-        raise bad_reply("/model_info answers, but not as SGLang's does")
+        raise bad_reply("/model_info responds, but not as in SGLang")
     other, version = "" if path == name else path, str(data.get("weight_version") or "default")
     return other if version == "default" else f"{other}@{version}"

@@ -1,4 +1,4 @@
-"""Models from what users write: ``openai:MODEL`` and ``http://host:port/v1#MODEL``."""
+"""Models from specifications: ``openai:MODEL`` and ``http://host:port/v1#MODEL``."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 def openai_model(name: str, **options: Unpack[HttpOptions]) -> HttpModel:
     """The model of that name at OpenAI, or at OPENAI_BASE_URL.
 
-    Raises PrerequisiteError where OPENAI_API_KEY is not set.
+    Raises PrerequisiteError if OPENAI_API_KEY is not set.
     """
     key = _key(OPENAI_KEY_VARIABLE)
     if not key:
@@ -44,14 +44,14 @@ def openai_model(name: str, **options: Unpack[HttpOptions]) -> HttpModel:
 
 
 def openai_identity(name: str) -> ModelIdentity:
-    """The model of that name at OpenAI, as far as the name tells; needs no key."""
+    """The identity of the model of that name at OpenAI, as far as the name gives it; needs no key."""
     return ModelIdentity(OPENAI, name)
 
 
 def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
     """The model at ``http://host:port/v1#MODEL`` (or https); without ``#MODEL``, the server's only one.
 
-    The key, where the server wants one, is GOLDLESS_HTTP_API_KEY: a key for OpenAI never goes to another host.
+    The key, if the server requires one, is GOLDLESS_HTTP_API_KEY: a key for OpenAI is never sent to another host.
     """
     address, _, name = url_spec.partition("#")
     return HttpModel(
@@ -65,34 +65,38 @@ def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
 
 
 def http_identity(url_spec: str) -> ModelIdentity:
-    """The model at an address, as far as the address tells; nothing is asked there."""
+    """The identity of the model at an address, as far as the address gives it; nothing is sent."""
     address, _, name = url_spec.partition("#")
     server = _checked_url(address, said="the model")
     return ModelIdentity(HTTP, name or address.partition(":")[2], settings={"server": server})
 
 
 def _key(variable: str) -> ApiKey:
-    """The key in the environment, or none. Raises PrerequisiteError for one that cannot stand in a header."""
+    """The key in the environment, or none. Raises PrerequisiteError for one that is not valid in a header."""
     value = os.environ.get(variable, "").strip()
     if value and not (value.isascii() and value.isprintable()):
-        raise PrerequisiteError(f"{variable} holds characters no key has, such as a line break; set it again")
+        raise PrerequisiteError(
+            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
+        )
     return ApiKey(value)
 
 
 def _checked_url(address: str, *, said: str) -> str:
-    """The address without a trailing slash, with ``/v1`` where it has no path. Raises ModelSpecError."""
+    """The address without a trailing slash, with ``/v1`` if it has no path. Raises ModelSpecError."""
     try:
         url = URL(address)
         host, _ = url.host, url.port
     except ValueError:
         raise ModelSpecError(
-            f"{said}: no address: {address.rsplit('@', maxsplit=1)[-1]!r}; write http://host:port/v1#MODEL"
+            f"{said}: not an address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
         ) from None
     if url.scheme not in {"http", "https"} or not host:
         raise ModelSpecError(
-            f"{said}: no http address: {address.rsplit('@', maxsplit=1)[-1]!r}; write http://host:port/v1#MODEL"
+            f"{said}: not an http address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
         )
     if url.user is not None or url.password is not None or url.query_string:
         # An address is shown in tables and stored; what stands here is most often a secret.
-        raise ModelSpecError(f"{said}: an address holds no user, password or query; keys come from {HTTP_KEY_VARIABLE}")
+        raise ModelSpecError(
+            f"{said}: the address must not contain a user, password or query. Set the key in {HTTP_KEY_VARIABLE}"
+        )
     return str(url).rstrip("/") if url.path.strip("/") else f"{url.origin()}/v1"

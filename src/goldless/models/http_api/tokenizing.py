@@ -1,4 +1,4 @@
-"""The server's own tokenizer, asked over HTTP, with what it said kept for the next request."""
+"""The server's own tokenizer, called over HTTP, with its replies kept for later requests."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Layout = Literal["chat", "plain"]
 """How messages become a context."""
 
 
-class _Asked:
-    """A text that the server is being asked about."""
+class _PendingText:
+    """A text whose ids are being requested."""
 
     def __init__(self) -> None:
         self.done = anyio.Event()
@@ -29,9 +29,9 @@ class _Asked:
 class ServerTokenizer:
     """Token ids of contexts and targets.
 
-    Contexts are tokenised with the server's chat template where it offers that: through ``/tokenize`` with messages
+    Contexts are tokenised with the server's chat template if it offers that: through ``/tokenize`` with messages
     (vLLM), or through ``/v1/chat/completions`` returning the prompt's ids (SGLang). A server with neither gets the
-    plain layout. Which of the three it is, is found on the first context and kept.
+    plain layout. Which of the three applies is determined on the first context and kept.
     """
 
     def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
@@ -40,7 +40,7 @@ class ServerTokenizer:
         self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
         self._found = False
         self._ids = KeptIds()
-        self._under_way: dict[tuple[Message, ...] | str, _Asked] = {}
+        self._under_way: dict[tuple[Message, ...] | str, _PendingText] = {}
 
     @property
     def layout(self) -> Layout:
@@ -48,12 +48,12 @@ class ServerTokenizer:
         return "plain" if self._ways[0] == self._plain else "chat"
 
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
-        """The request as ids: context and target tokenised apart, so that a token boundary stands between them."""
+        """The request as ids: context and target tokenised separately, with a token boundary between them."""
         context_ids = await self._kept(calls, tuple(messages))
         return ScoreRequest(context_ids, await self._kept(calls, target) if target else ())
 
     async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
-        """The text of each token, which joined give the text of all; None where the server has no ``/detokenize``."""
+        """The text of each token, which concatenate to the whole text; None if the server has no ``/detokenize``."""
         if not ids:
             return ()
         try:
@@ -65,7 +65,7 @@ class ServerTokenizer:
         return pieces_of_prefixes([*await self._prefixes(calls, ids), whole])
 
     async def _prefixes(self, calls: Calls, ids: tuple[int, ...]) -> list[str]:
-        """The texts of the first token, the first two, and so on up to all but the last, asked side by side."""
+        """The texts of the first token, the first two, and so on up to all but the last, requested concurrently."""
         texts = [""] * (len(ids) - 1)
         failures: list[AttemptError] = []
 
@@ -91,7 +91,7 @@ class ServerTokenizer:
         return text
 
     async def _kept(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
-        """The ids, asked for once however many want them at the same time; whoever waits shares a failure."""
+        """The ids, requested once for all concurrent callers; waiting callers share a failure."""
         while (known := self._ids.get(text)) is None:
             other = self._under_way.get(text)
             if other is None:
@@ -102,7 +102,7 @@ class ServerTokenizer:
         return known
 
     async def _asked(self, calls: Calls, text: tuple[Message, ...] | str) -> tuple[int, ...]:
-        asked = self._under_way[text] = _Asked()
+        asked = self._under_way[text] = _PendingText()
         try:
             if isinstance(text, str):
                 return await self._tokenize(calls, {"prompt": text, "add_special_tokens": False})
@@ -128,10 +128,10 @@ class ServerTokenizer:
                 self._ways = self._ways[position:]
                 self._found = True
                 return ids
-        raise AssertionError("the last way either returns or raises")  # pragma: no cover
+        raise AssertionError("the last method either returns or raises")  # pragma: no cover
 
     async def chat_ids(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
-        """Ids of the messages in the server's chat template, as vLLM tells them. Raises AttemptError."""
+        """Ids of the messages in the server's chat template, as vLLM returns them. Raises AttemptError."""
         return await self._tokenize(calls, {"messages": messages, "add_generation_prompt": True})
 
     async def _chat_by_reply(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
@@ -153,18 +153,18 @@ def plain_layout(messages: Sequence[Message]) -> str:
 
 
 def first_choice(data: Any) -> dict[str, Any]:
-    """The first choice of an OpenAI-style reply. Raises AttemptError where there is none."""
+    """The first choice of an OpenAI-style reply. Raises AttemptError if there is none."""
     try:
         choice = data["choices"][0]
     except (KeyError, IndexError, TypeError):
         raise bad_reply("the reply has no choices") from None
     if not isinstance(choice, dict):
-        raise bad_reply("the reply's first choice is no object")
+        raise bad_reply("the reply's first choice is not an object")
     return choice
 
 
 def _checked_ids(ids: Any) -> tuple[int, ...]:
-    """The ids. Raises AttemptError where the server gave none: one that does not know our question gives []."""
+    """The ids. Raises AttemptError if the server returned none: one that does not know the request returns []."""
     if not isinstance(ids, list) or not ids or not all(type(token) is int for token in ids):
-        raise bad_reply("the server gave no token ids")
+        raise bad_reply("the server returned no token ids")
     return tuple(ids)

@@ -7,4 +7,4 @@ from goldless.models.local_weights.model import HfModel
 __all__ = ["HfModel", "open_hf"]
 
 open_hf = HfModel.from_specification
-"""The model that stands behind ``hf:``."""
+"""The model of an ``hf:`` specification."""

@@ -1,7 +1,7 @@
-"""Adapters: small trained additions to a base model, kept in a folder of their own in the form of ``peft``.
+"""Adapters: small trained additions to a base model, in folders in ``peft``'s format.
 
-An adapter's layers stand beside the weights they were trained on and are not merged into them: in half precision part
-of what was learnt would be rounded away.
+An adapter's layers stay separate from the weights they were trained on and are not merged into them: in half precision
+part of what was learnt would be rounded away.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from goldless.models.local_weights.specification import ADAPTER_CONFIG, adapter_
 INSTALL = "pip install 'goldless[finetune]'"
 WEIGHTS_FILE = "adapter_model.safetensors"
 ADAPTER_FILES = (ADAPTER_CONFIG, WEIGHTS_FILE)
-"""What decides over the numbers of a model with this adapter."""
+"""The files that determine the numbers of a model with this adapter."""
 RECORD_FILE = "goldless_adapter.json"
-"""What an adapter made here says of its base and its prompts."""
+"""The record of base and prompts in an adapter made by goldless."""
 
 
 def with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
-    """The model with an adapter on it. Raises where the adapter is not one, or was made for another base."""
+    """The model with an adapter. Raises if the folder is not an adapter, or was made for another base."""
     peft = _peft()
     folder = _found(written)
     config = _config(peft, folder)
@@ -45,15 +45,15 @@ def with_adapter(checkpoint: Checkpoint, written: str) -> Checkpoint:
 
 
 def read_record(folder: Path) -> dict[str, Any]:
-    """What an adapter made here says of itself; empty for one that was made elsewhere."""
+    """The record of an adapter made by goldless; empty for one made elsewhere."""
     try:
         record = json.loads((folder / RECORD_FILE).read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
-        raise CapabilityError(f"{folder / RECORD_FILE}: cannot be read ({error}); make the adapter again") from error
+        raise CapabilityError(f"{folder / RECORD_FILE}: cannot be read ({error}). Make the adapter again") from error
     if not isinstance(record, dict) or not isinstance(record.get("base"), dict):
-        raise CapabilityError(f"{folder / RECORD_FILE}: does not say which base it is of; make the adapter again")
+        raise CapabilityError(f"{folder / RECORD_FILE}: does not name its base. Make the adapter again")
     return record
 
 
@@ -61,7 +61,7 @@ def _peft() -> Any:
     try:
         import peft  # noqa: PLC0415 - an extra, and slow to import
     except ImportError as error:
-        raise PrerequisiteError(f"an adapter needs peft, which cannot be imported ({error}): {INSTALL}") from error
+        raise PrerequisiteError(f"an adapter needs peft, which cannot be imported ({error}). Run: {INSTALL}") from error
     return peft
 
 
@@ -69,11 +69,11 @@ def _found(written: str) -> Path:
     folder = adapter_folder(written)
     if folder is None:
         raise PrerequisiteError(
-            f"{written}: no adapter is there: a folder with {ADAPTER_CONFIG} and {WEIGHTS_FILE}. One on the hub is "
-            f"fetched with 'hf download {written} --local-dir FOLDER'."
+            f"{written}: not an adapter, which is a folder with {ADAPTER_CONFIG} and {WEIGHTS_FILE}. Download one "
+            f"from the hub with 'hf download {written} --local-dir FOLDER'"
         )
     if not (folder / WEIGHTS_FILE).is_file():
-        raise PrerequisiteError(f"{folder}: the adapter is not complete: {WEIGHTS_FILE} is missing")
+        raise PrerequisiteError(f"{folder}: incomplete adapter: {WEIGHTS_FILE} is missing")
     return folder.resolve()
 
 
@@ -84,14 +84,14 @@ def _config(peft: Any, folder: Path) -> Any:
         raise CapabilityError(f"{folder}: not an adapter that peft {peft.__version__} can read: {error}") from error
     if config.peft_type is None or config.is_prompt_learning or config.task_type not in {None, "CAUSAL_LM"}:
         raise CapabilityError(
-            f"{folder}: an adapter of kind {config.peft_type} for {config.task_type or 'no task'}; scorers take LoRA "
-            "and its kin on causal language models"
+            f"{folder}: the adapter has kind {config.peft_type} for {config.task_type or 'no task'}. Scorers "
+            "support LoRA and its variants on causal language models"
         )
     return config
 
 
 def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
-    """Refuse an adapter that was made for another base, by what it says itself."""
+    """Reject an adapter that, by its own record, was made for another base."""
     base = read_record(folder).get("base")
     if base is None:
         said = str(config.base_model_name_or_path or "").rstrip("/").rsplit("/", 1)[-1]
@@ -99,8 +99,8 @@ def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
         if said != have:
             raise CapabilityError(
                 f"{folder}: made for the base {config.base_model_name_or_path!r}, but the base here is "
-                f"{checkpoint.name!r}. Name its own base; where the two are the same model, say so in {ADAPTER_CONFIG} "
-                "(base_model_name_or_path)."
+                f"{checkpoint.name!r}. Use its own base; if the two are the same model, set "
+                f"base_model_name_or_path in {ADAPTER_CONFIG}"
             )
         return
     pairs = (("weights", "revision", checkpoint.revision), ("tokenizer", "tokenizer", checkpoint.tokenizer_hash))
@@ -108,13 +108,13 @@ def _check_base(checkpoint: Checkpoint, folder: Path, config: Any) -> None:
     if other:
         raise CapabilityError(
             f"{folder}: made for the base {base.get('name')}@{str(base.get('revision'))[:8]}, but the base here is "
-            f"{checkpoint.name}@{checkpoint.revision[:8]}: other {' and '.join(other)}. Name the base it was made "
-            "for, from where it was then (hub or folder), or fine-tune this one."
+            f"{checkpoint.name}@{checkpoint.revision[:8]}, with different {' and '.join(other)}. Use the base it "
+            "was made for, from the same source (hub or folder), or fine-tune this one"
         )
 
 
 def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
-    """The base with the adapter's layers in it, every one of them filled from the file and nothing left over."""
+    """The base with the adapter's layers, all of them filled from the file and nothing left over."""
     from safetensors import SafetensorError, safe_open  # noqa: PLC0415 - peft brings it; without the extra it is absent
 
     try:
@@ -130,20 +130,20 @@ def _loaded(peft: Any, model: Any, folder: Path, config: Any) -> Any:
             raise
         line = " ".join(str(error).split())[:300] or type(error).__name__
         raise CapabilityError(
-            f"{folder}: the adapter does not fit this base: layers or shapes differ ({line}). Name the base it was "
-            "made for."
+            f"{folder}: the adapter does not fit this base: layers or shapes differ ({line}). Use the base it was "
+            "made for"
         ) from error
     if strange := sorted(saved ^ there):
         raise CapabilityError(
-            f"{folder}: the adapter does not fit this base: {len(strange)} layers are in one of them only, such as "
-            f"{strange[0]}. Name the base it was made for."
+            f"{folder}: the adapter does not fit this base: {len(strange)} layers are in only one of them, such as "
+            f"{strange[0]}. Use the base it was made for"
         )
     # the base itself, whose linear layers now have the adapter's beside them
     return tuned.get_base_model()
 
 
 def _name(base: str, folder: Path) -> str:
-    """``BASE+ADAPTER``, how weights are kept behind it; a folder ``adapter`` is called like the one it lies in."""
+    """``BASE+ADAPTER``, followed by the weight format; a folder ``adapter`` is named after its parent."""
     model, sign, option = base.partition("?")
     own = folder.parent.name if folder.name == "adapter" else folder.name
     return f"{model}+{own}{sign}{option}"

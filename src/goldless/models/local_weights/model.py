@@ -17,17 +17,17 @@ from goldless.models.local_weights.specification import (
 )
 
 OLDEST = {"torch": (2, 5), "transformers": (4, 57)}
-"""The oldest releases that have all that is used here."""
+"""The oldest supported releases."""
 INSTALL = "pip install 'goldless[transformers]'"
 
 
 class HfModel(LocalModel):
-    """A model of the Hugging Face hub, or in a local folder of the same form, computed with torch on this machine."""
+    """A model from the Hugging Face hub, or in a local folder of the same form, computed with torch on this machine."""
 
     def __init__(self, base: str | HfSpecification, *, revision: str | None = None, **options: Any) -> None:
         """``base``: a name on the hub or a folder, with ``options`` as the fields of an HfSpecification; or one.
 
-        ``revision`` is a branch, tag or commit of a hub model. A model that cannot share in the way that was asked for
+        ``revision`` is a branch, tag or commit of a hub model. A model that does not support the requested sharing
         is computed the other way, and its identity says so.
         """
         super().__init__()
@@ -36,11 +36,11 @@ class HfModel(LocalModel):
 
     @classmethod
     def from_specification(cls, written: str | HfSpecification) -> Self:
-        """The model that stands behind ``hf:``."""
+        """The model of an ``hf:`` specification."""
         return cls(parse_specification(written) if isinstance(written, str) else written)
 
     def training_record(self) -> Mapping[str, Any]:
-        """What its adapter says of its training; empty where there is none, or one that was made elsewhere."""
+        """The training record of its adapter; empty if there is none, or one made elsewhere."""
         folder = None if self._wanted.adapter is None else adapter_folder(self._wanted.adapter)
         if folder is None:
             return {}
@@ -84,14 +84,16 @@ class HfModel(LocalModel):
 
 
 def _require_extra() -> None:
-    """Raise a PrerequisiteError where torch or transformers are missing or too old."""
+    """Raise a PrerequisiteError if torch or transformers is missing or too old."""
     for package, oldest in OLDEST.items():
         try:
             module = importlib.import_module(package)
         except ImportError as error:
             raise PrerequisiteError(
-                f"hf: models need {package}, which cannot be imported ({error}): {INSTALL}"
+                f"hf: models need {package}, which cannot be imported ({error}). Run: {INSTALL}"
             ) from error
         if tuple(int(part) for part in re.findall(r"\d+", module.__version__)[:2]) < oldest:
             needed = ".".join(map(str, oldest))
-            raise PrerequisiteError(f"hf: models need {package} {needed} or newer, not {module.__version__}: {INSTALL}")
+            raise PrerequisiteError(
+                f"hf: models need {package} {needed} or newer, got {module.__version__}. Run: {INSTALL}"
+            )

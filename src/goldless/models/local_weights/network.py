@@ -1,8 +1,8 @@
 """A transformers model as two functions: states of new tokens under a past, and log-probabilities of states.
 
 Transformers itself computes logits of the same columns for all rows of a batch, and all of them at once. Here the
-model's body gives hidden states, and its head is run on the scored positions alone, piece by piece. Which parts a
-model has, and whether its past can be shared among branches, is tried out once on a few tokens.
+model's body returns hidden states, and its head runs only on the scored positions, piece by piece. Which parts a
+model has, and whether branches can share its past, is tested once on a few tokens.
 """
 
 from __future__ import annotations
@@ -23,18 +23,20 @@ from goldless.models.local_engine import HEAD_ELEMENTS
 
 SHARED_CACHE_LAYERS = frozenset({"DynamicLayer", "DynamicSlidingWindowLayer"})
 """Kinds of memory that are keys and values position by position, so that a batch can begin with the same ones and be
-cut afterwards. Windows are kept by the mask; the cache here keeps every position."""
+cut afterwards. Windows are applied by the mask; the cache here keeps every position.
+"""
 CARD_HEAD_ELEMENTS = 1 << 28
-"""Most logits at once on a graphics card: with fewer rows it would do little but read the head's weights."""
+"""Maximum logits at once on a GPU: with fewer rows it would mostly read the head's weights."""
 NOISE_NATS = {torch.float32: 1e-3, torch.float64: 1e-3}
 COARSE_NOISE_NATS = 0.5
 
 ROTATED_BY_LENGTH = frozenset({"dynamic", "longrope"})
-"""Rotations of positions that depend on the length of a text: one set of angles is taken for a whole call, by the
-largest position in it. What a short text shares with a long one is then not the same in both, and nothing that was
-computed for one may serve the other."""
+"""Rotary embeddings that depend on the length of a text: one set of angles is used for a whole call, chosen by the
+largest position in it. What a short text shares with a long one then differs between them, and nothing
+computed for one can be used for the other.
+"""
 ANGLES = "inv_freq"
-"""What transformers calls the angles, behind the kind of layer where a model has several."""
+"""The angles' name in transformers, after the kind of layer if a model has several."""
 
 Past = list[tuple[Any, Any]]
 """Keys and values of a path, layer by layer: [1, heads, tokens, head size]."""
@@ -42,7 +44,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def without_gradients(function: Function) -> Function:
-    """The function, computed without keeping anything for training."""
+    """The function without gradient tracking."""
     return cast("Function", torch.inference_mode()(function))
 
 
@@ -50,29 +52,29 @@ class Network:
     """What the engine needs of a transformers model."""
 
     def __init__(self, model: Any, probe: tuple[int, ...]) -> None:
-        """``probe`` are a few ordinary tokens, to try the model with."""
+        """``probe`` is a few ordinary tokens for trying the model."""
         self.device = model.device
         self.dtype = model.dtype
         """The precision it computes in."""
         self.noise_nats = NOISE_NATS.get(model.dtype, COARSE_NOISE_NATS)
-        """How far a log p may move when tokens are computed in another batch: wrong sharing moves it further."""
+        """How far a log p may change when tokens are computed in another batch: wrong sharing changes it more."""
         self.config = model.config.get_text_config()
         """The settings of the model's text part."""
         self._model = model
         self.body = _body(model)
-        """The part of the model below its head; the whole model where the two cannot be told apart."""
+        """The part of the model below its head; the whole model if the two cannot be separated."""
         self._head = model.get_output_embeddings()
         self.vocabulary = int(self.config.vocab_size if self._head is None else self._head.weight.shape[0])
         self.probe = tokens = tuple(itertools.islice(itertools.cycle(probe), 24))
-        """Tokens to try the model with."""
+        """Tokens for trying the model."""
         self._rule = self._find_rule(tokens)
         if self._rule is None:
             self.body = model
         self._accepted = frozenset(inspect.signature(self.body.forward).parameters)
         self.position_bytes = 0
-        """Memory of one position's keys and values; 0 where they cannot be shared."""
+        """Memory of one position's keys and values; 0 if they cannot be shared."""
         self.rotates_by_length = rotates_by_length(self.config)
-        """Whether the same beginning is computed otherwise in a long text than in a short one."""
+        """Whether the same beginning is computed differently in a long text than in a short one."""
         self.shares = not self.rotates_by_length and self._can_share(tokens)
 
     @property
@@ -85,7 +87,7 @@ class Network:
 
     @property
     def has_apart_head(self) -> bool:
-        """Whether the head can be run on some positions alone."""
+        """Whether the head can run on some positions alone."""
         return self._rule is not None
 
     @property
@@ -96,12 +98,12 @@ class Network:
 
     @property
     def longest_call(self) -> int | None:
-        """Most tokens of one call, where every token's logits are computed; None where they are not."""
+        """Maximum tokens of one call, if every token's logits are computed; None if they are not."""
         return max(1, HEAD_ELEMENTS // self.vocabulary) if self._rule is None else None
 
     @without_gradients
     def run(self, rows: Sequence[tuple[int, ...]], starts: Sequence[int], cache: DynamicCache) -> Any:
-        """States [rows, longest, …] of new tokens behind what the cache holds; the cache takes them up.
+        """States [rows, longest, …] of new tokens after the cache's content; the cache is extended by them.
 
         A row's past ends where its new tokens begin, so a shorter past is padded before its beginning and masked
         there. Shorter rows are padded at their end, where causality keeps the padding out of every real position.
@@ -129,7 +131,7 @@ class Network:
 
     @without_gradients
     def chosen_logprobs(self, states: Any, tokens: Sequence[int]) -> list[float]:
-        """Log p of one token after each state, computed in pieces of bounded memory."""
+        """Log p of one token after each state, computed in pieces of limited memory."""
         elements = HEAD_ELEMENTS if self.device.type == "cpu" else CARD_HEAD_ELEMENTS
         size = max(1, elements // self.vocabulary)
         chosen = torch.tensor(tokens, device=self.device)[:, None]
@@ -153,7 +155,7 @@ class Network:
 
     @without_gradients
     def path(self, cache: DynamicCache, row: int, begin: int, end: int) -> Past:
-        """Some columns of one row of a cache, on their own so that the rest can be freed."""
+        """Some columns of one row of a cache, copied so that the rest can be freed."""
         layers = [(layer.keys, layer.values) for layer in cache.layers]
         return [(k[row : row + 1, :, begin:end].clone(), v[row : row + 1, :, begin:end].clone()) for k, v in layers]
 
@@ -171,7 +173,7 @@ class Network:
 
     @without_gradients
     def _find_rule(self, tokens: tuple[int, ...]) -> Callable[[Any], Any] | None:
-        """What the model does to its head's output, or None where body and head apart do not give its logits."""
+        """What the model does to its head's output, or None if body and head separately do not give its logits."""
         if self.body is None or self._head is None:
             return None
         ids = torch.tensor([tokens], device=self.device)
@@ -189,7 +191,7 @@ class Network:
         return None
 
     def _can_share(self, tokens: tuple[int, ...]) -> bool:
-        """Whether branches computed together, each under its own past, give what each gives alone."""
+        """Whether branches computed together, each under its own past, give the same as each alone."""
         stems, branches = (tokens[:8], tokens[4:9]), (tokens[8:12], tokens[12:])
         try:
             if not _has_plain_cache(self._model.config):
@@ -217,7 +219,7 @@ class Network:
 
 
 def tensor_bytes(tensor: Any) -> int:
-    """What a tensor takes; one that is packed is asked for its parts."""
+    """Memory of a tensor; a packed one is measured by its parts."""
     if hasattr(tensor, "__tensor_flatten__"):
         return sum(tensor_bytes(getattr(tensor, name)) for name in tensor.__tensor_flatten__()[0])
     return int(tensor.numel() * tensor.element_size())
@@ -230,53 +232,53 @@ def _filled(part: Any, length: int) -> Any:
 
 
 def total_memory(device: Any) -> int:
-    """Bytes of a graphics card, whatever else it does."""
+    """Total memory of a GPU in bytes."""
     return int(torch.cuda.get_device_properties(device).total_memory)
 
 
 def free_memory(device: Any) -> int:
-    """Bytes that can still be had on a graphics card, those that torch holds unused included."""
+    """Available memory of a GPU in bytes, including what torch holds unused."""
     free, _ = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 
 
 @contextlib.contextmanager
 def explained_memory(weight_bytes: int | None = None) -> Iterator[None]:
-    """Say what is lacking and what to do where the memory of a graphics card or of the processor does not suffice."""
+    """Turn out-of-memory errors of a GPU or CPU into an error that says what to do."""
     try:
         yield
     except RuntimeError as error:
         if not short_of_memory(error):
             raise
         on_card = isinstance(error, torch.OutOfMemoryError)
-        whose = "the graphics card's" if on_card else "this machine's"
+        whose = "the GPU's" if on_card else "this machine's"
         weights = "" if weight_bytes is None else f", whose weights take {weight_bytes / 1e9:.1f} GB"
-        others = ", another card, or the processor (hf:NAME?device=cpu)" if on_card else ", or another machine"
+        others = ", another GPU, or the CPU (hf:NAME?device=cpu)" if on_card else ", or another machine"
         raise PrerequisiteError(
-            f"{whose} memory does not suffice for this model{weights}{_lacking(error)}: use a smaller model, one with "
+            f"{whose} memory is too small for this model{weights}{_lacking(error)}. Use a smaller model, one with "
             f"fewer bits (hf:NAME?weights=4bit){others}"
         ) from error
 
 
 def short_of_memory(error: BaseException) -> bool:
-    """Whether it says that memory does not suffice: a graphics card's error, or torch's for the processor."""
+    """Whether this is an out-of-memory error, of a GPU or of torch on the CPU."""
     return isinstance(error, torch.OutOfMemoryError) or "DefaultCPUAllocator: " in str(error)
 
 
 def _lacking(error: BaseException) -> str:
-    """What torch says of the memory: how much it wanted, and how much the card had."""
+    """What torch reports about memory: how much it needed, and how much the GPU had."""
     in_bytes = re.search(r"tried to allocate (\d+) bytes", str(error))
     if in_bytes:
         return f" ({int(in_bytes[1]) / 1e9:.1f} GB more were needed)"
     wanted = re.search(r"Tried to allocate ([\d.]+ \w+)", str(error))
     free = re.search(r"capacity of ([\d.]+ \w+) of which ([\d.]+ \w+) is free", str(error))
     parts = [f"{wanted[1]} more were needed"] if wanted else []
-    parts += [f"{free[2]} of the card's {free[1]} are free"] if free else []
+    parts += [f"{free[2]} of the GPU's {free[1]} are free"] if free else []
     return f" ({', '.join(parts)})" if parts else ""
 
 
 def _body(model: Any) -> Any:
-    """The part below the head, or None where the model does not show it."""
+    """The part below the head, or None if the model does not expose it."""
     base = getattr(model, "base_model", None)
     if base is not None and base is not model:
         return base
@@ -285,7 +287,7 @@ def _body(model: Any) -> Any:
 
 
 def _rules(config: Any) -> Iterator[Callable[[Any], Any]]:
-    """What models do to the output of their heads, those their config names first."""
+    """What models do to the output of their heads, those named in their config first."""
     cap = getattr(config, "final_logit_softcapping", None)
     if cap:
         yield lambda logits: torch.tanh(logits / cap) * cap
@@ -305,7 +307,7 @@ def _has_plain_cache(config: Any) -> bool:
 
 
 def rotates_by_length(config: Any) -> bool:
-    """Whether a model's positions are rotated by the length of the text they are in."""
+    """Whether a model's rotary embedding depends on the length of the text."""
     found = getattr(config, "rope_parameters", None) or getattr(config, "rope_scaling", None) or {}
     # a model with several kinds of layers has a dictionary for each
     parts = [found, *(part for part in found.values() if isinstance(part, dict))]
@@ -313,7 +315,7 @@ def rotates_by_length(config: Any) -> bool:
 
 
 def forget_length(body: Any) -> None:
-    """Give a model the angles of a short text again: transformers keeps those of the longest text it has seen."""
+    """Reset a model to the angles of a short text: transformers keeps those of the longest text so far."""
     for module in body.modules():
         longest = getattr(module, "original_max_seq_len", None)
         if longest is None:

@@ -1,6 +1,6 @@
 """One forward pass over a packed sequence of prefix trees, and the head on its scored positions.
 
-On a graphics card the model's layers are compiled, once for each length of a sequence, and attention is block-sparse.
+On a GPU the model's layers are compiled, once per sequence length, and attention is block-sparse.
 Elsewhere everything is as transformers computes it, under a dense mask.
 """
 
@@ -38,13 +38,13 @@ if TYPE_CHECKING:
     from goldless.models.local_engine import Pair
 
 HEAD_ROWS = 2048
-"""Scored positions whose logits are there at once on a graphics card."""
+"""Scored positions per batch of logits on a GPU."""
 SHORTEST_CUDA = 1024
 LONGEST_CUDA = 65_536
 LONGEST_CPU = 1024
-"""Longer ones would be filled better, but a dense mask is computed whole."""
+"""Longer ones would be filled better, but a dense mask is computed in full."""
 MEMORY_SHARE = 0.9
-"""Of the memory that is there, what is planned with; the rest is for gaps."""
+"""Share of the available memory that is planned with; the rest is for fragmentation."""
 RECOMPILE_LIMIT = 64
 """Every length, and every kind of layer, is one compilation; torch's own limit is 8."""
 
@@ -53,17 +53,17 @@ class PackedNetwork:
     """What the packed engine needs of a transformers model."""
 
     def __init__(self, network: Network, windows: Sequence[int], *, compiled: bool | None = None) -> None:
-        """``windows``: the sliding windows of the model's layers; no window is 0. ``compiled``: on a graphics card."""
+        """``windows``: the sliding windows of the model's layers; no window is 0. ``compiled``: on a GPU."""
         self.network = network
         self.compile_seconds = 0.0
         """Time of the first passes of each length, most of it compilation."""
         self.token_bytes = 0
-        """Memory that one more token of a sequence needs on a graphics card, measured on the shortest one."""
+        """Memory per additional token of a sequence on a GPU, measured on the shortest one."""
         self._windows = sorted(set(windows))
         self._card = network.device.type == "cuda"
         self._compiled = self._card if compiled is None else compiled
         self.lengths = Lengths(LONGEST_CPU, SHORTEST_CUDA if self._compiled else None)
-        """The lengths of its sequences; on a graphics card they are planned once, when the model is loaded."""
+        """The lengths of its sequences; on a GPU they are planned once, when the model is loaded."""
         self._block_masks: dict[int, BlockMasks] = {}
         self._layers = _Layers(network) if self._compiled else None
         self._choose: Callable[..., Any] = self._chosen
@@ -82,7 +82,7 @@ class PackedNetwork:
         }
 
     def plan_lengths(self, token_bytes: int) -> None:
-        """Choose the longest sequence that fits the card beside the weights, and beside what others hold there now."""
+        """Choose the longest sequence that fits the GPU besides the weights and what other programs use now."""
         self.token_bytes = token_bytes
         device = self.network.device
         room = MEMORY_SHARE * min(total_memory(device) - self.network.weight_bytes, free_memory(device))
@@ -92,13 +92,13 @@ class PackedNetwork:
         self.lengths = Lengths(longest, SHORTEST_CUDA)
 
     def needed_bytes(self, length: int) -> int:
-        """Memory beside the weights for a sequence of a length."""
+        """Memory besides the weights for a sequence of a length."""
         # the logits that are there at once take 6 bytes each, in half precision and in float32
         return length * self.token_bytes + HEAD_ROWS * self.network.vocabulary * 6
 
     @without_gradients
     def logprobs(self, pack: Pack) -> Any:
-        """Log p of the pack's chosen tokens, in order, on the device; a graphics card may still be computing them."""
+        """Log p of the pack's chosen tokens, in order, on the device; a GPU may still be computing them."""
         first = self._compiled and pack.length not in self._block_masks
         begin = time.perf_counter()
         states = self.states(pack)
@@ -148,7 +148,7 @@ class PackedNetwork:
         return logits.gather(1, tokens[:, None])[:, 0] - logits.logsumexp(-1)
 
     def _there(self, values: Any) -> Any:
-        """Numbers on the device, without waiting for it."""
+        """Copy numbers to the device without waiting for it."""
         source = torch.from_numpy(values)
         return source.pin_memory().to(self.network.device, non_blocking=True) if self._card else source
 
@@ -167,7 +167,7 @@ class _Layers:
 
     @contextlib.contextmanager
     def compiled(self) -> Iterator[None]:
-        """Compiled while inside ``with``; afterwards as they were, for writing and for caches of keys and values."""
+        """Compiled during the block; afterwards unchanged, for writing and for caches of keys and values."""
         from torch._dynamo import config as compiler  # noqa: PLC0415 - slow to import, and not needed on the CPU
 
         for layer, forward in zip(self._layers, self._forwards, strict=True):
@@ -198,9 +198,9 @@ class Refusal:
     """Why a model is not computed in packed sequences."""
 
     reason: str
-    """In words that are the same in every run: it stands in the model's identity."""
+    """A reason that is the same in every run, because it is in the model's identity."""
     detail: str = ""
-    """What the failed part itself says, one line."""
+    """The message of the failed part, one line."""
 
     def __str__(self) -> str:
         """Both."""
@@ -208,7 +208,7 @@ class Refusal:
 
 
 def open_packed(network: Network) -> PackedNetwork | Refusal:
-    """The network for packed sequences, tried on a few tokens; or why the model cannot be computed so."""
+    """The network for packed sequences, tested on a few tokens; or why the model does not support them."""
     if not network.has_apart_head:
         return Refusal("its head cannot be run apart")
     if network.rotates_by_length:
@@ -234,7 +234,7 @@ def open_packed(network: Network) -> PackedNetwork | Refusal:
 
 @without_gradients
 def _windows(network: Network) -> list[int]:
-    """The sliding window of each layer, as the layers themselves name it to the attention."""
+    """The sliding window of each layer, as the layers pass it to the attention."""
     pack, _ = _probe_pack(network.probe, None)
     masks = _Recorded(pack, network.device)
     ids = torch.from_numpy(np.stack([pack.tokens, pack.positions])).to(network.device)[:, None]
@@ -265,7 +265,7 @@ def _alone(network: Network, request: Pair) -> list[float]:
 
 @without_gradients
 def _token_bytes(packed: PackedNetwork, pack: Pack) -> int:
-    """Memory of one token of a sequence, from a pass that is compiled already."""
+    """Memory of one token of a sequence, from a pass that is already compiled."""
     device = packed.network.device
     torch.cuda.synchronize(device)
     before = torch.cuda.memory_allocated(device)
@@ -277,7 +277,7 @@ def _token_bytes(packed: PackedNetwork, pack: Pack) -> int:
 
 @contextlib.contextmanager
 def _tree_attention(config: Any) -> Iterator[None]:
-    """Let the model call our attention, and its own again afterwards."""
+    """Make the model use our attention during the block."""
     own = config._attn_implementation  # noqa: SLF001 - transformers' own layers read this name at every call
     config._attn_implementation = NAME  # noqa: SLF001
     try:
@@ -287,14 +287,14 @@ def _tree_attention(config: Any) -> Iterator[None]:
 
 
 def _keep_compiled_code() -> None:
-    """Let torch keep what it compiled in goldless's own folder, unless the user named another one."""
+    """Let torch keep compiled code in goldless's own folder, unless the user set another one."""
     named = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if named is None or named == _default_folder():
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(compiled_folder())
 
 
 def _default_folder() -> str | None:
-    """Where torch itself would keep it, a folder for temporary files; None where this release does not tell."""
+    """Torch's default folder, for temporary files; None if this release does not expose it."""
     # torch writes this name into the environment by itself, so it is not always the user who did
     try:
         from torch._inductor.runtime.cache_dir_utils import default_cache_dir  # noqa: PLC0415 - not in every release

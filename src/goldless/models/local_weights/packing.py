@@ -1,8 +1,8 @@
 """Packing: which tokens of which prefix trees are computed together, and where the scored positions are in them.
 
-Requests of many tasks become one prefix tree. Its branches are laid into sequences of bounded length, depth first, so
-that a node's whole subtree stands right behind it: a position may then attend to an earlier one exactly where it lies
-inside that one's subtree. A tree that is larger than a sequence goes on in the next one under a copy of the path from
+Requests of many tasks become one prefix tree. Its branches are laid out in sequences of limited length, depth first, so
+that a node's whole subtree directly follows it: a position may then attend to an earlier one exactly if it is
+inside that one's subtree. A tree that is larger than a sequence continues in the next one under a copy of the path from
 the root. What is in which sequence follows from the requests and the lengths alone, never from timing.
 """
 
@@ -19,8 +19,9 @@ from goldless.models.local_engine import Pair
 from goldless.models.prefix_tree import Node, build_tree
 
 WORTH_FILLING = 0.75
-"""What is left goes into one more sequence of the next length up where it fills this share of it; otherwise a shorter
-one is filled first."""
+"""The rest goes into one more sequence of the next length up if it fills this share of it; otherwise a shorter
+one is filled first.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class Lengths:
     """Lengths are this one and its doubles; None: any length up to the longest, as long as its content."""
 
     def holding(self, tokens: int) -> int:
-        """The smallest length that holds so many tokens, also beyond the longest."""
+        """The smallest length that fits this many tokens, also beyond the longest."""
         if self.shortest is None:
             return tokens
         length = self.shortest
@@ -41,7 +42,7 @@ class Lengths:
         return length
 
     def for_rest(self, tokens: int, least: int) -> int:
-        """The length of the next sequence, with so many tokens left and ``least`` in the next branch alone."""
+        """The length of the next sequence, with this many tokens left and ``least`` in the next branch alone."""
         if tokens >= self.longest:
             return max(self.longest, self.holding(least))
         length = self.holding(tokens)
@@ -58,9 +59,9 @@ class Pack:
     tokens: IntArray
     """Token ids, without the padding."""
     positions: IntArray
-    """Place of each token in its own request."""
+    """Position of each token in its own request."""
     ends: IntArray
-    """For each token, the index behind its node's subtree: later tokens before it are its descendants."""
+    """For each token, the index after its node's subtree: later tokens before it are its descendants."""
     requests: tuple[int, ...]
     """The requests that are scored here."""
     rows: IntArray
@@ -75,7 +76,7 @@ class Branch:
 
     path: tuple[Node, ...]
     requests: tuple[int, ...]
-    """Those that end at its last node."""
+    """Requests that end at its last node."""
 
     @property
     def tokens(self) -> int:
@@ -83,7 +84,7 @@ class Branch:
         return self.path[-1].end
 
     def shared(self, other: Branch) -> int:
-        """Tokens of the path it has in common with another branch."""
+        """Tokens of the path shared with another branch."""
         common = 0
         for mine, theirs in zip(self.path, other.path, strict=False):
             if mine is not theirs:
@@ -93,7 +94,7 @@ class Branch:
 
 
 def plan_packs(requests: Sequence[Pair], lengths: Lengths) -> Iterator[Pack]:
-    """Sequences that hold every request's tokens once or, below a cut, once more; the last target token is not read."""
+    """Sequences with every request's tokens once or, below a cut, twice; the last target token is not read."""
     sequences = [context + target[:-1] for context, target in requests]
     branches = list(_branches(build_tree(sequences, shortest_shared=1, longest_node=sys.maxsize)))
     new = [branch.tokens - (branch.shared(branches[i - 1]) if i else 0) for i, branch in enumerate(branches)]
@@ -128,7 +129,7 @@ def _branches(root: Node) -> Iterator[Branch]:
 def _cut(branches: Sequence[Branch], new: Sequence[int], first: int, length: int) -> int:
     """The branch before which the sequence that begins with ``first`` ends.
 
-    Of all places it is the one that wastes least: room left empty, and path that the next sequence has to repeat.
+    Of all positions this one wastes least: empty space, and path that the next sequence must repeat.
     """
     used = branches[first].tokens
     best, least = first + 1, sys.maxsize

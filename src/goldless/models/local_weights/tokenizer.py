@@ -15,7 +15,7 @@ from goldless.models.tokens import TextTokenizer
 
 
 class SlowTokenizer(TextTokenizer):
-    """A tokenizer of transformers that is not built on the ``tokenizers`` library."""
+    """A transformers tokenizer that is not built on the ``tokenizers`` library."""
 
     def __init__(self, tokenizer: Any, control: frozenset[int]) -> None:
         super().__init__(control)
@@ -26,14 +26,16 @@ class SlowTokenizer(TextTokenizer):
         if self.control.intersection(ids):
             # it must not be honoured, and this tokenizer offers no way to read it as characters
             names = self._tokenizer.convert_ids_to_tokens(sorted(self.control.intersection(ids)))
-            raise CapabilityError(f"a text holds {', '.join(names)}, which this model's tokenizer cannot read as text")
+            raise CapabilityError(
+                f"a text contains {', '.join(names)}, which this model's tokenizer cannot read as text"
+            )
         return ids
 
     def _read_template(self, text: str) -> tuple[int, ...]:
         return tuple(self._tokenizer.encode(text, add_special_tokens=False, split_special_tokens=False))
 
     def token_id(self, token: str) -> int | None:
-        """The id of one token of the vocabulary, or None where it has no such token."""
+        """The id of one token of the vocabulary, or None if there is no such token."""
         found: int | None = self._tokenizer.get_vocab().get(token)
         return found
 
@@ -43,7 +45,7 @@ class SlowTokenizer(TextTokenizer):
 
 
 def chat_layout(tokenizer: Any) -> ChatLayout:
-    """How a transformers tokenizer lays out messages: by its default chat template, or plainly where it has none."""
+    """How a transformers tokenizer lays out messages: by its default chat template, or plainly without one."""
     template = tokenizer.get_chat_template() if tokenizer.chat_template else None
     control = _control(tokenizer, template or "")
     backend = getattr(tokenizer, "backend_tokenizer", None)
@@ -58,7 +60,7 @@ def chat_layout(tokenizer: Any) -> ChatLayout:
 
 
 def tokenizer_hash(tokenizer: Any) -> str:
-    """Hash of everything that decides over token ids: vocabulary, rules and chat template."""
+    """Hash of everything that determines token ids: vocabulary, rules and chat template."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     rules = backend.to_str() if isinstance(backend, Tokenizer) else [type(tokenizer).__name__, tokenizer.get_vocab()]
     return content_hash(rules, tokenizer.chat_template)
@@ -67,8 +69,8 @@ def tokenizer_hash(tokenizer: Any) -> str:
 def _control(tokenizer: Any, template: str) -> frozenset[int]:
     """Ids that only a template may write.
 
-    An added token that the template writes is a control token even where it is not declared special (Gemma's turns,
-    Qwen's ``<think>``). Blanks are not: templates and people write them alike.
+    An added token that the template writes is a control token even if it is not declared special (Gemma's turns,
+    Qwen's ``<think>``). White space is not: templates and people both write it.
     """
     return frozenset(
         i

@@ -1,9 +1,9 @@
 """Attention inside packed prefix trees: a position sees its own ancestors and itself.
 
-Branches are laid out depth first, so index k is an ancestor of index q, or q itself, exactly where
-``k <= q < end of k's subtree``. A sliding window is kept by the positions in the request, not by the indices in the
-packed sequence. On a graphics card the mask is block-sparse (FlexAttention): blocks that nobody sees are never
-computed. Elsewhere it is a plain table of truth values.
+Branches are laid out depth first, so index k is an ancestor of index q, or q itself, exactly if
+``k <= q < end of k's subtree``. A sliding window applies to the positions in the request, not to the indices in the
+packed sequence. On a GPU the mask is block-sparse (FlexAttention): fully masked blocks are never
+computed. Elsewhere it is a plain boolean table.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from goldless.arrays import BoolArray, IntArray
 from goldless.models.local_weights.packing import Pack
 
 NAME = "goldless_tree"
-"""What transformers knows this attention by."""
+"""The name of this attention in transformers."""
 BLOCK = 128
 """Side of a block of the block-sparse mask."""
 NO_WINDOW = 0
 
 
 class UnsupportedAttention(Exception):  # noqa: N818 - it is caught here: the model is computed another way
-    """The model asks for more than this attention does."""
+    """The model needs more than this attention supports."""
 
 
 def tree_attention(
@@ -87,7 +87,7 @@ def _block_sparse(query: Any, key: Any, value: Any, mask: Any, *, scaling: float
 
 
 def dense_mask(pack: Pack, window: int = NO_WINDOW) -> Any:
-    """Who sees whom, as truth values: [1, 1, length, length]."""
+    """Which position sees which, as booleans: [1, 1, length, length]."""
     ends, positions = _padded(pack)
     index = np.arange(pack.length)
     seen = (index[None, :] <= index[:, None]) & (index[:, None] < ends[None, :])
@@ -97,13 +97,13 @@ def dense_mask(pack: Pack, window: int = NO_WINDOW) -> Any:
 
 
 def _padded(pack: Pack) -> tuple[IntArray, IntArray]:
-    """Ends and positions up to the pack's length; padding sees itself alone, so that its softmax is a number."""
+    """Ends and positions up to the pack's length; padding sees only itself, so that its softmax is a number."""
     index = np.arange(len(pack.tokens), pack.length)
     return np.concatenate([pack.ends, index + 1]), np.concatenate([pack.positions, np.zeros_like(index)])
 
 
 def blocks(pack: Pack, window: int = NO_WINDOW) -> tuple[BoolArray, BoolArray]:
-    """Which blocks must be computed under the mask, and which are seen whole: [query blocks, key blocks] each."""
+    """Which blocks must be computed under the mask, and which are fully visible: [query blocks, key blocks] each."""
     ends, positions = (part.reshape(-1, BLOCK) for part in _padded(pack))
     first = np.arange(0, pack.length, BLOCK)
     earlier = first[None, :] < first[:, None]
@@ -116,7 +116,7 @@ def blocks(pack: Pack, window: int = NO_WINDOW) -> tuple[BoolArray, BoolArray]:
 
 
 class BlockMasks:
-    """The block-sparse masks of all packs of one length, in memory that every pack fills anew.
+    """The block-sparse masks of all packs of one length, in memory that is reused for every pack.
 
     The masks stay the same objects, so what was compiled for a length serves all its packs.
     """
@@ -125,7 +125,7 @@ class BlockMasks:
         self._ends = torch.zeros(length, dtype=torch.int32, device=device)
         self._positions = torch.zeros(length, dtype=torch.int32, device=device)
         self.by_window = {window: _empty(length, self._rule(window), device) for window in windows}
-        """The mask for each kind of layer; no window is 0."""
+        """The mask per kind of layer; no window is 0."""
 
     def _rule(self, window: int) -> Callable[[Any, Any, Any, Any], Any]:
         ends, positions = self._ends, self._positions
@@ -170,7 +170,7 @@ def _empty(length: int, rule: Callable[..., Any], device: Any) -> BlockMask:
 
 
 def _put(tensor: Any, values: npt.NDArray[Any]) -> None:
-    """Write values into a tensor, without waiting for the device."""
+    """Write values into a tensor without waiting for the device."""
     source = torch.from_numpy(values.astype(np.int32)).reshape(tensor.shape)
     if tensor.device.type == "cuda":
         source = source.pin_memory()

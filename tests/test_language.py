@@ -63,7 +63,6 @@ NOT_YET = {
     "finetuning",
     "gre_bench",
     "judging",
-    "reports",
     "runs",
 }
 """Packages and folders whose texts are still to be rewritten."""

@@ -54,7 +54,7 @@ def test_a_study_is_scored_with_each_scorer_that_is_named(goldless, study_file, 
     )
     # neither gives log-probabilities: the scorers were opened, and refused
     assert ended.code == 2
-    assert "gives no log-probabilities" in " ".join(ended.err.split())
+    assert "does not return log-probabilities" in " ".join(ended.err.split())
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_results_of_another_study_are_not_mixed_in(goldless, study_file, tmp_pat
     assert goldless("crashtest", "sample", *asked).code == 0
     ended = goldless("crashtest", study_file(), *asked)
     assert ended.code == 2
-    assert "holds results of another study (sample)" in ended.err
+    assert "has results of another study (sample)" in ended.err
 
 
 # --- metrics that are not ours -------------------------------------------------------------------------------------

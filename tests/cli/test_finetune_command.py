@@ -110,7 +110,7 @@ def test_an_adapter_tells_of_another_template_and_of_tasks_it_was_trained_on(gol
     other = goldless(*score, fresh, "--template", "plain")
     assert (same.code, other.code) == (0, 0)
     assert other.err.count("note: ") == 1
-    assert "trained with the template general, but is asked with plain here" in other.err
+    assert "trained with the template general, but is used with plain here" in other.err
     assert "Give --template general." in other.err
     record = json.loads((tmp_path / "out" / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
     # three responses to each of two tasks, which have no prompt

@@ -211,7 +211,7 @@ def test_results_of_all_verbs_stand_in_one_folder_that_can_be_read_as_the_study(
 def test_results_of_another_study_are_not_mixed_in(goldless, command, runs, verb):
     ended = goldless(*command(verb), "--out", runs[0])
     assert ended.code == 2
-    assert "holds results of another study" in ended.err
+    assert "has results of another study" in ended.err
     assert ended.out == ""
 
 
@@ -221,13 +221,13 @@ def test_the_consistency_of_runs_goes_beside_one_of_them_and_not_beside_others(g
     goldless(*command("score"), "--out", study.parent / "scored")
     ended = goldless(*command("consistency"), "--out", study.parent / "scored")
     assert ended.code == 2
-    assert "holds results of another study" in ended.err
+    assert "has results of another study" in ended.err
 
 
 def test_a_result_goes_into_no_folder_that_holds_a_study(goldless, command, study):
     ended = goldless(*command("agree"), "--out", study)
     assert ended.code == 2
-    assert "holds a study" in ended.err
+    assert "is a study" in ended.err
     assert not (study / "agreement.json").exists()
 
 

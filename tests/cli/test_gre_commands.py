@@ -387,7 +387,7 @@ def test_an_edition_is_not_begun_where_it_cannot_be_written(goldless, tmp_path, 
     (tmp_path / "file").write_text("")
     ended = goldless("gre", *command)
     assert ended.code == 2
-    assert "file/e: cannot be written to (Not a directory). Give another folder" in " ".join(ended.err.split())
+    assert "file/e: cannot write (Not a directory). Give another folder" in " ".join(ended.err.split())
 
 
 def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows(goldless, tmp_path):
@@ -431,7 +431,5 @@ def test_an_unwritable_run_is_told_with_the_option_of_this_verb(goldless, config
     monkeypatch.setattr(tempfile, "TemporaryFile", refuse)
     ended = goldless("gre", "score", folder)
     assert ended.code == 2
-    assert "run: cannot be written to (Permission denied). Give another folder with --run." in " ".join(
-        ended.err.split()
-    )
+    assert "run: cannot write (Permission denied). Choose another folder with --run" in " ".join(ended.err.split())
     assert goldless("gre", "score", folder, "--run", "other").code == 0

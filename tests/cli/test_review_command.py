@@ -88,7 +88,7 @@ def test_limits_are_given_for_all_traits_or_for_one(goldless, study_file, script
         (("--scale", "pair"), "Did you mean 'pairwise'"),
         (("--easy", "ann"), "--easy must be two different agents"),
         (("--describe", "honest"), "--describe must be NAME=TEXT, got 'honest'"),
-        (("--recorded",), "carries no judgements"),
+        (("--recorded",), "has no recorded judgements"),
         (("--licence", "nowhere.json"), "nowhere.json"),
     ],
 )

@@ -105,7 +105,7 @@ def test_it_is_computed_again_from_recorded_evidence(install, study_file, toy_sc
     assert scores(again, "toy") == scores(live, "toy")
     bare = tmp_path / "bare"
     package.write_study(package.read_study(study_file()), bare)
-    with pytest.raises(MetricError, match=r"carries no log-probabilities .* which toy needs"):
+    with pytest.raises(MetricError, match=r"has no recorded log-probabilities .* which toy needs"):
         package.evaluate(bare, metrics="toy", recorded=True)
 
 

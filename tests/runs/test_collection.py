@@ -56,7 +56,7 @@ def evaluated(scorer, journal):
     ]
 
 
-@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives_the_same(
     tmp_path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -92,7 +92,7 @@ class Local(Recording):
         return ModelIdentity("hf", "owner/model", "0123456789abcdef", settings=self._settings)
 
 
-@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 @pytest.mark.parametrize(
     ("other", "taken"),
     [
@@ -130,7 +130,7 @@ def test_recorded_log_probabilities_of_another_precision_are_not_taken(tmp_path,
     assert (again.sizes[-TASKS:] == [9] * TASKS) is not taken
 
 
-@pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 def test_precision_and_way_of_computing_stand_in_the_signature(tmp_path):
     scorer = Local(dtype="bfloat16", sharing="prefix tree; not packed: its attention is of another kind")
     result = goldless.evaluate(study(), metrics="gem-raw", scorer=scorer, resamples=100, journal=tmp_path / "a.sqlite")

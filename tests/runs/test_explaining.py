@@ -162,7 +162,7 @@ async def test_recorded_rewrites_are_explained_when_asked_for(explain, rich_stud
 async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_study):
     with pytest.raises(MetricError, match=r"no synopsis 'abstrct'. Did you mean 'abstract'\? It has: abstract"):
         await explain(of=rich_study, synopsis="abstrct")
-    with pytest.raises(MetricError, match="no rewrite of what cy answered to t1"):
+    with pytest.raises(MetricError, match="no rewrite of the response of cy to t1"):
         await explain(of=rich_study, peer="cy", text="rewrites")
     with pytest.raises(MetricError, match=r"no synopsis 'assw'. It has: none"):
         await explain(synopsis="assw")
@@ -177,9 +177,9 @@ async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_st
         (("t11", "ann", "bob"), r"no task 't11' in the study. Did you mean 't1'\?"),
         (("t1", "anne", "bob"), r"no agent 'anne' in the study. Did you mean 'ann'\?"),
         (("t1", "ann", "bobb"), r"no agent 'bobb' in the study. Did you mean 'bob'\?"),
-        (("t1", "ann", "ann"), r"both 'ann'.*Name another agent that answered t1: bob, cy"),
-        (("t2", "cy", "bob"), r"cy did not answer t2. It was answered by: ann, bob"),
-        (("t2", "ann", "cy"), r"cy did not answer t2"),
+        (("t1", "ann", "ann"), r"got 'ann' for both.*Other agents that answered t1: bob, cy"),
+        (("t2", "cy", "bob"), r"cy has no response to t2. Answered by: ann, bob"),
+        (("t2", "ann", "cy"), r"cy has no response to t2"),
     ],
 )
 async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_asked(explain, toy_scorer, pair, message):
@@ -190,17 +190,19 @@ async def test_a_pair_that_cannot_be_explained_is_refused_before_a_model_is_aske
 
 
 async def test_an_unknown_kind_of_text_is_refused(explain):
-    with pytest.raises(UserError, match=r"responses, rewrites, not 'rewrite'. Did you mean 'rewrites'\?"):
+    with pytest.raises(UserError, match=r"responses, rewrites, got 'rewrite'. Did you mean 'rewrites'\?"):
         await explain(text="rewrite")
 
 
 async def test_a_model_without_scoring_is_refused_with_those_that_can(explain):
-    with pytest.raises(CapabilityError, match=r"gives no log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH"):
+    with pytest.raises(
+        CapabilityError, match=r"does not return log-probabilities.*embedded, gguf:PATH, hf:NAME_OR_PATH"
+    ):
         await explain(scorer=ScriptedModel(answers={}))
 
 
 async def test_a_model_that_does_not_tell_its_tokens_is_refused(explain, toy_scorer):
-    with pytest.raises(CapabilityError, match="does not tell the text of its tokens"):
+    with pytest.raises(CapabilityError, match="does not return the text of its tokens"):
         await explain(scorer=toy_scorer())
 
 

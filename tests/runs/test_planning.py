@@ -116,7 +116,7 @@ def test_rewrites_to_be_made_are_counted_apart_and_said_to_be_estimated():
     parts = {row.part: row for row in planned.together}
     assert parts["rewriter 1"].calls == len(ROWS)
     assert parts["scorer"].calls == 27
-    assert any("rewrites are not made yet" in note for note in planned.notes)
+    assert any("rewrites do not exist yet" in note for note in planned.notes)
 
 
 def test_rewrites_of_several_rewriters_are_each_counted():

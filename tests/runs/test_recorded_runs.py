@@ -99,16 +99,16 @@ def folder(tmp_path, three_agents):
 def test_means_give_metrics_per_token_and_refuse_those_that_need_sums(folder):
     result = goldless.evaluate(folder, metrics="mi", recorded=True, resamples=200)
     assert {row.score for row in result.leaderboard().rows} == {1.0}
-    with pytest.raises(MetricError, match=r"means over tokens only; gem-raw needs sums.*mi, gppm and gptscore"):
+    with pytest.raises(MetricError, match=r"only as means over tokens, but gem-raw needs sums.*mi, gppm and gptscore"):
         goldless.evaluate(folder, metrics="gem-raw", recorded=True)
 
 
 @pytest.mark.parametrize(
     ("metric", "message"),
     [
-        ("tvd-mi", "carries no verdicts of a critic"),
+        ("tvd-mi", "has no recorded critic verdicts"),
         ("judge[with_context]", "has no table judge_with_context"),
-        ("gem-s[abstract]", "means over tokens only"),
+        ("gem-s[abstract]", "only as means over tokens"),
         ("tvd-mi[labels]", "has no labels table"),
     ],
 )
@@ -131,7 +131,7 @@ def test_log_probabilities_of_several_scorers_are_not_mixed(folder):
     frame = pl.read_parquet(folder / "logprobs.parquet")
     both = pl.concat([frame.with_columns(scorer=pl.lit(name)) for name in ("small", "large")])
     both.write_parquet(folder / "logprobs.parquet")
-    with pytest.raises(MetricError, match=r"several scorers: large, small\. Name one"):
+    with pytest.raises(MetricError, match=r"several scorers: large, small\. Choose one"):
         goldless.evaluate(folder, metrics="mi", recorded=True)
     chosen = goldless.evaluate(folder, metrics="mi", recorded=True, scorer="small", resamples=200)
     assert set(chosen.logprobs["scorer"]) == {"small"}
@@ -159,7 +159,7 @@ def test_what_is_not_a_number_is_missing_and_counted(folder):
 def test_evidence_on_agents_the_study_does_not_have_is_refused(folder):
     frame = pl.read_parquet(folder / "logprobs.parquet")
     frame.with_columns(target=pl.col("target").replace("bob", "bobby")).write_parquet(folder / "logprobs.parquet")
-    with pytest.raises(MetricError, match="names agents that the study does not have: bobby"):
+    with pytest.raises(MetricError, match="has agents that are not in the study: bobby"):
         goldless.evaluate(folder, metrics="mi", recorded=True)
 
 
@@ -173,12 +173,12 @@ def test_evidence_that_is_there_twice_is_refused(folder):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (pl.lit("x").alias("mean_token_logprob_nats"), "a number is needed, not 'x'"),
-        (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "a number is needed, not "),
-        (pl.lit(1.0).alias("mean_token_logprob_nats"), "at most 0"),
+        (pl.lit("x").alias("mean_token_logprob_nats"), "must be a number, got 'x'"),
+        (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "must be a number, got "),
+        (pl.lit(1.0).alias("mean_token_logprob_nats"), "must not be above 0"),
         (pl.lit(None, pl.String).alias("task"), "the table logprobs has rows without a task"),
         (pl.lit(None, pl.String).alias("target"), "the table logprobs has rows without a target"),
-        (pl.lit(-5).alias("tokens"), "must be a whole number from 1 on, got -5"),
+        (pl.lit(-5).alias("tokens"), "must be a whole number of at least 1, got -5"),
     ],
 )
 def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
@@ -239,7 +239,7 @@ def test_tokens_give_the_sums_that_are_not_recorded_beside_them(tokens):
 
 def test_a_token_above_zero_is_refused_with_its_row(tokens):
     path = tokens(lambda row: {**row, "logprobs_nats": [0.5, -3.0]} if of_t1(row) else row)
-    with pytest.raises(MetricError, match="the table logprobs, bob on t1: a log-probability is at most 0"):
+    with pytest.raises(MetricError, match="the table logprobs, bob on t1: a log-probability must not be above 0"):
         goldless.evaluate(path, metrics="gem-raw", recorded=True)
 
 
@@ -250,14 +250,14 @@ def test_a_token_that_is_no_number_is_refused_with_its_row(tokens):
     bob = (pl.col("task") == "t1") & (pl.col("target") == "bob") & (pl.col("given") == "ann")
     lost = pl.when(bob).then(pl.lit(["-1.0", "much"])).otherwise("logprobs_nats").alias("logprobs_nats")
     frame.with_columns(lost).write_parquet(path / "logprobs.parquet")
-    with pytest.raises(MetricError, match=r"the table logprobs, bob on t1: a number is needed, not .*'much'"):
+    with pytest.raises(MetricError, match=r"the table logprobs, bob on t1: .* must be a number, got .*'much'"):
         goldless.evaluate(path, metrics="gem-raw", recorded=True)
 
 
 def test_only_the_cell_that_is_no_number_is_named(tokens):
     """One text makes a whole column text: the other cells are numbers still."""
     path = tokens(lambda row: {**row, "tokens": "two" if of_t1(row) else 2})
-    with pytest.raises(MetricError, match="the table logprobs, bob on t1: a number is needed, not 'two'"):
+    with pytest.raises(MetricError, match=r"the table logprobs, bob on t1: .* must be a number, got 'two'"):
         goldless.evaluate(path, metrics="gem-raw", recorded=True)
 
 
@@ -283,8 +283,8 @@ def test_the_folder_of_a_recorded_run_holds_the_rows_that_were_used_in_the_usual
     ("change", "message"),
     [
         (lambda frame: pl.concat([frame, frame.head(1)]), "more than one row for"),
-        (lambda frame: frame.with_columns(target=pl.lit("eve")), "names agents that the study does not have: eve"),
-        (lambda frame: frame.with_columns(sum_logprob_nats=pl.lit(3.0)), "at most 0"),
+        (lambda frame: frame.with_columns(target=pl.lit("eve")), "has agents that are not in the study: eve"),
+        (lambda frame: frame.with_columns(sum_logprob_nats=pl.lit(3.0)), "must not be above 0"),
     ],
     ids=["twice", "strange agent", "above zero"],
 )
@@ -305,7 +305,7 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
     before.filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
     said = []
     again = goldless.evaluate(study, scorer=toy_scorer(), journal=tmp_path / "j.sqlite", resamples=200, say=said.append)
-    assert "18 of 27 log-probabilities are the study's own, taken as they are" in said
+    assert "18 of 27 log-probabilities were reused from the study" in said
     after = pl.read_parquet(goldless.save_run(again, tmp_path / "again") / "logprobs")
     assert after.equals(before)
 
@@ -317,13 +317,13 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
             "verdicts",
             {"task": "t1", "first": "ann", "second": "bob", "second_task": "t2", "value": "maybe"},
             "tvd-mi",
-            "the table verdicts, ann and bob on t1: a number is needed, not 'maybe'",
+            "the table verdicts, ann and bob on t1: .* must be a number, got 'maybe'",
         ),
         (
             "judge_mine",
             {"task": "t1", "first": "ann", "second": "bob", "first_wins": "ann"},
             "judge[mine]",
-            "the table judge_mine, ann and bob on t1: a number is needed, not 'ann'",
+            "the table judge_mine, ann and bob on t1: .* must be a number, got 'ann'",
         ),
         (
             "verdicts",
@@ -341,7 +341,7 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
             "judge_mine",
             {"task": "t1", "first": "ann", "second": "bob", "first_wins": 2},
             "judge[mine]",
-            "judge_mine has a first_wins of 2 for ann and bob on t1; it lies between 0 and 1",
+            "judge_mine has first_wins 2 for ann and bob on t1; it must be between 0 and 1",
         ),
     ],
 )
@@ -371,7 +371,7 @@ def test_a_named_template_chooses_among_recorded_ones(study_file, toy_scorer, tm
     one = goldless.evaluate(folder, recorded=True, template="plain", resamples=200)
     assert "|template:plain|" in one.leaderboard().signature
     assert "|template:general,plain|" in goldless.evaluate(folder, recorded=True, resamples=200).leaderboard().signature
-    with pytest.raises(MetricError, match="under the template 'peer-review'"):
+    with pytest.raises(MetricError, match="for the template 'peer-review'"):
         goldless.evaluate(folder, recorded=True, template="peer-review")
 
 
@@ -387,7 +387,7 @@ def test_contrasts_in_one_direction_are_not_taken_for_both(tmp_path):
     (tmp_path / "s").mkdir()
     rows = [{"task": t, "first": "x", "second": y, "contrast": 0.5} for t in ("t", "u") for y in ("y", "z")]
     pl.DataFrame(rows).write_parquet(tmp_path / "s" / "critic_contrasts.parquet")
-    with pytest.raises(MetricError, match=r"one direction only.*tvd-mi\[given\]"):
+    with pytest.raises(MetricError, match=r"only one direction.*tvd-mi\[given\]"):
         goldless.evaluate(tmp_path / "s", metrics="tvd-mi", recorded=True)
     assert goldless.evaluate(tmp_path / "s", metrics="tvd-mi[given]", recorded=True, resamples=200).leaderboard()
 
@@ -403,7 +403,7 @@ def test_a_contrast_that_is_no_number_is_named_and_not_its_neighbour(tmp_path):
 def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):
     result = goldless.evaluate(study_file(), scorer=toy_scorer(), resamples=200)
     goldless.write_study(goldless.read_study(study_file()), tmp_path / "study")
-    with pytest.raises(UserError, match="holds a study"):
+    with pytest.raises(UserError, match="is a study"):
         goldless.save_run(result, tmp_path / "study")
 
 

@@ -48,7 +48,7 @@ def rewriter(word: str = "zarn", name: str = "w") -> ScriptedModel:
     return ScriptedModel(answers=lambda r: r.messages[-1].content.replace(f"{word} ", ""), name=name)
 
 
-raw = pytest.mark.filterwarnings("ignore:.*no rewriter was named")
+raw = pytest.mark.filterwarnings("ignore:.*there is no rewriter")
 
 
 # --- GEM-S -------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ def test_a_task_without_the_synopsis_is_missing_and_counted(toy_scorer):
 
 def test_a_synopsis_nobody_has_is_an_error_that_names_those_there_are(toy_scorer):
     with pytest.raises(
-        MetricError, match=r"no task has a synopsis 'abstrat'.*Did you mean 'abstract'.*there are: abst"
+        MetricError, match=r"no task has a synopsis 'abstrat'.*Did you mean 'abstract'.*Known synopses: abst"
     ):
         evaluate("gem-s[abstrat]", toy_scorer())
 
@@ -112,7 +112,7 @@ def test_gem_s_scores_rewrites_where_a_rewriter_is_named(toy_scorer):
 
 
 def test_without_a_rewriter_gem_s_takes_responses_as_they_are_and_says_so(toy_scorer):
-    with pytest.warns(UserWarning, match=r"gem-s\[abstract\]: no rewriter was named"):
+    with pytest.warns(UserWarning, match=r"gem-s\[abstract\]: there is no rewriter"):
         result = evaluate("gem-s[abstract]", toy_scorer())
     assert "rewriter" not in result.leaderboard().signature
 
@@ -163,7 +163,7 @@ def test_a_panel_is_drawn_by_the_seed_and_bounds_what_is_asked(toy_scorer):
     ("options", "message"),
     [
         ({"peers": ["bop"]}, "no agent 'bop' in the study. Did you mean 'bob'"),
-        ({"peers": []}, "no peer was named"),
+        ({"peers": []}, "must name at least one agent"),
         ({"panel": 0}, "panel must be a whole number of at least 1, got 0"),
         ({"panel": 1, "peers": ["bob"]}, "not both"),
         ({"budget_calls": 9, "panel": 1}, "chooses the partners itself"),
@@ -186,7 +186,7 @@ def test_a_backend_without_scoring_is_told_what_it_can_serve_and_who_could():
     chat = ScriptedModel(answers={}, name="talker")
     with pytest.raises(CapabilityError) as caught:
         evaluate(["gem-raw", "mi"], chat)
-    for words in ("which gem-raw, mi need", "tvd-mi as --critic", "embedded, gguf:PATH", "vLLM or SGLang"):
+    for words in ("which gem-raw, mi need", "the --critic of tvd-mi", "embedded, gguf:PATH", "vLLM or SGLang"):
         assert words in str(caught.value)
 
 
@@ -270,7 +270,7 @@ def test_the_spread_is_over_pairs_that_all_wordings_have(toy_scorer):
 
 
 def test_two_rewriters_of_one_name_are_refused(toy_scorer):
-    with pytest.raises(UserError, match="two rewriters are called scripted:same"):
+    with pytest.raises(UserError, match="got scripted:same twice"):
         evaluate("gem", toy_scorer(), rewriter=[rewriter("zarn", "same"), rewriter("vond", "same")])
 
 

@@ -161,13 +161,13 @@ def test_nothing_half_written_stays_where_writing_fails(evaluate, tmp_path, monk
 @pytest.mark.parametrize("folder", ["file", "file/below", "file/far/below"])
 def test_a_folder_that_cannot_be_written_to_is_a_user_error(tmp_path, folder):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"cannot be written to \(.+\)\. Give another folder with --out"):
+    with pytest.raises(UserError, match=r"cannot write \(.+\)\. Choose another folder with --out"):
         check_writable(tmp_path / folder)
 
 
 def test_the_option_that_names_another_folder_is_the_caller_s(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"Give another folder with --run\."):
+    with pytest.raises(UserError, match=r"Choose another folder with --run"):
         check_writable(tmp_path / "file", option="--run")
 
 
@@ -179,6 +179,6 @@ def test_checking_leaves_no_trace_in_the_folder(tmp_path):
 def test_results_never_replace_the_evidence_they_are_read_from(evaluate, tmp_path):
     folder = save_run(evaluate(metrics=["gem", "gem-raw"], rewriter=upper()), tmp_path / "run")
     again = goldless.evaluate(folder, metrics=["length"], recorded=True, resamples=200)
-    with pytest.raises(UserError, match="is what is read here"):
+    with pytest.raises(UserError, match="is the input folder"):
         save_run(again, folder)
     assert (folder / "rewrites").is_dir()

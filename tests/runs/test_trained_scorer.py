@@ -48,11 +48,11 @@ def trained(toy_scorer):
 
 def test_another_template_is_told_with_both_names_and_the_option(trained):
     (note,) = training_notes(trained(GENERAL), [PLAIN], [ASKED])
-    assert "trained with the template general, but is asked with plain" in note
-    assert "Give --template general." in note
+    assert "trained with the template general, but is used with plain" in note
+    assert "Use --template general" in note
     (note,) = training_notes(trained(OWN), [GENERAL, OWN], [ASKED])
-    assert "trained with the template say@0123abcd, but is asked with general here" in note
-    assert "Give --template say.toml, the file" in note
+    assert "trained with the template say@0123abcd, but is used with general here" in note
+    assert "Use --template say.toml, the file" in note
 
 
 def test_the_same_words_under_another_name_are_the_same(trained):
@@ -100,7 +100,7 @@ async def test_a_run_and_a_map_say_it_once(trained, study_file, tmp_path):
         warnings.simplefilter("always")
         await evaluate_study(study, Options(metrics=("gem-raw",), scorer=scorer, journal=journal, resamples=100))
     told = [str(warning.message) for warning in said]
-    assert ["trained with the template plain, but is asked with general" in note for note in told] == [True, False]
+    assert ["trained with the template plain, but is used with general" in note for note in told] == [True, False]
     assert "trained on 2 of the 3 tasks" in told[1]
     pair = ExplainOptions(task="t3", agent="ann", peer="bob", scorer=scorer, journal=journal)
     with pytest.warns(UserWarning, match="trained with the template plain") as said:

@@ -84,7 +84,7 @@ def test_identical_responses_by_all_agents_score_zero_with_a_finite_interval():
 
 def test_agents_without_two_tasks_in_common_are_an_error_that_says_so():
     lonely = {"t1": {"ann": "a", "bob": "b"}, "t2": {"cy": "c", "dan": "d"}}
-    with pytest.raises(MetricError, match="no two agents answered two tasks in common"):
+    with pytest.raises(MetricError, match="no two agents have two tasks in common"):
         evaluate(study=frame(lonely))
 
 

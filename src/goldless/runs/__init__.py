@@ -1,3 +1,3 @@
-"""Runs: the pipeline, its results, and the folder they are kept in."""
+"""Runs: the pipeline, its results, and the folder they are written to."""
 
 from __future__ import annotations

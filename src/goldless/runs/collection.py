@@ -1,4 +1,4 @@
-"""Collection: the stages that ask models, run over a study, only for what is not there yet.
+"""Collection: the stages that call models, run over a study, only for evidence that is not there yet.
 
 Ways of asking: which templates and whose rewrites the metrics over log-probabilities are asked with.
 """
@@ -63,17 +63,17 @@ class Preprocessor:
     """Rewrites of all responses, made by one rewriter with one template."""
 
     template: str | None
-    """Name of the template; None: recorded, and good for any."""
+    """Name of the template; None: recorded, and valid for any."""
     table: pl.DataFrame
     """Columns of ``evidence.REWRITES``."""
 
     @property
     def name(self) -> str:
-        """Who rewrote."""
+        """The rewriter."""
         return "+".join(sorted(self.table["rewriter"].unique()))
 
     def texts(self) -> dict[tuple[str, str], str | CallFailure]:
-        """What was written, or why it is missing."""
+        """The rewrites, or why one is missing."""
         columns = ("task", "agent", "text", "failure", "failure_message")
         return {
             (task, agent): text or CallFailure(failure or "not_recorded", said or "")
@@ -82,7 +82,7 @@ class Preprocessor:
 
 
 def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
-    """Recorded rewrites by rewriter and template; of several rewrites of one response the last holds."""
+    """Recorded rewrites by rewriter and template; the last rewrite of a response is used."""
     groups = rewrites.partition_by("rewriter", "template", maintain_order=True) if len(rewrites) else []
     return [
         Preprocessor(rows["template"][0], rows.unique(("task", "agent"), keep="last", maintain_order=True))
@@ -92,7 +92,7 @@ def preprocessors(rewrites: pl.DataFrame) -> list[Preprocessor]:
 
 @dataclass(slots=True)
 class Need:
-    """What all metrics together must know in one way of asking."""
+    """What all metrics together need in one way of asking."""
 
     template: Template
     preprocessor: Preprocessor | None
@@ -107,7 +107,7 @@ class Need:
 def needs(
     metrics: Iterable[Metric], templates: Sequence[Template], rewritten: Sequence[Preprocessor]
 ) -> dict[Wording, Need]:
-    """What must be known to compute the metrics over log-probabilities, each thing once."""
+    """What the metrics over log-probabilities need, each item once."""
     found: dict[Wording, Need] = {}
     for wanted in (metric.needs.logprobs for metric in metrics):
         if wanted is None:
@@ -130,28 +130,27 @@ def _preprocessors(
 ) -> Sequence[Preprocessor | None]:
     if wanted.text == "responses" or (wanted.text == "rewrites if any" and not rewritten):
         return [None]
-    # rewrites made with another wording serve where there are none of this one
+    # rewrites made with another prompt are used if there are none with this one
     return [p for p in rewritten if p.template in {None, template.name}] or list(rewritten)
 
 
 def check_rewriters(names: Sequence[str]) -> None:
-    """Refuse two rewriters of one name: their rewrites could not be told apart."""
+    """Reject two rewriters with the same name: their rewrites could not be distinguished."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise UserError(f"two rewriters are called {twice[0]}; average over rewriters of different names")
+        raise UserError(f"rewriters must have different names, got {twice[0]} twice")
 
 
 TASKS_AT_ONCE = 32
-"""Tasks in flight with a server; on this machine one after the other."""
+"""Tasks in flight with a server; on this machine they run one after the other."""
 CALLS_AT_ONCE = 256
 QUESTIONS_TOGETHER = 2048
-"""Tasks are put together to a scorer that is faster with many, until there are so many questions: more would be lost
-where the run is stopped."""
+"""Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
 QUESTIONS_AT_ONCE = 128
-"""A critic's questions are put in batches of about so many: what a batch computes is kept together or not at all."""
-NO_REWRITE = CallFailure("not_recorded", "the study carries no rewrite of it", attempts=0)
+"""Approximate number of questions per batch for a critic; a batch is stored as a whole."""
+NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
 ASKED = ("template", "rewriter", "synopsis", "task", "target", "given", "texts", "target_task")
-"""What a log-probability is known again by."""
+"""Columns that identify a log-probability."""
 
 
 def with_peers(study: Study) -> Iterator[tuple[Task, tuple[Response, ...]]]:
@@ -169,7 +168,7 @@ class Collector:
     control: Control = field(default_factory=dict)
 
     async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
-        """The synopses of these names that the study lacks and a model can write."""
+        """Write the synopses of these names that the study does not have."""
         stage = SynopsisStage(writer.chat)
         wanted = [
             (task, name)
@@ -191,7 +190,7 @@ class Collector:
         return synopses_frame([done[task.task, name] for task, name in wanted])
 
     async def rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
-        """Rewrites of all responses that have peers: those that are known, and the others made now."""
+        """Rewrites of all responses that have peers: known ones, and the others written now."""
         stage = RewritingStage(rewriter.chat, template, self.options.rewrite_max_tokens)
         there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
         wanted = [r for _, rs in with_peers(self.study) for r in rs if (r.task, r.agent) not in there]
@@ -213,7 +212,7 @@ class Collector:
         synopses: pl.DataFrame,
         only: Collection[str] | None = None,
     ) -> Iterator[list[ScoringJob]]:
-        """What is to be scored, task by task, in all ways of asking; ``only``: about these tasks."""
+        """The scoring jobs, task by task, in all ways of asking; ``only``: limited to these tasks."""
         written: dict[str, dict[str, str]] = {}
         for task, name, text in synopses.drop_nulls("text").select("task", "synopsis", "text").iter_rows():
             written.setdefault(task, {})[name] = text
@@ -278,9 +277,9 @@ class Collector:
     async def score(
         self, scorer: OpenModel, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Log-probabilities for every question, those of responses to other tasks apart.
+        """Log-probabilities for every question, with those of responses to other tasks separate.
 
-        All ways of asking about one task are put to the scorer together.
+        All ways of asking about one task are scored together.
         """
         known = self._recorded(scorer)
         by_task = list(self.jobs(scorer.scorer, wanted, peers, synopses))
@@ -305,17 +304,17 @@ class Collector:
         await side_by_side(some, range(len(groups)), 1 if scorer.local else TASKS_AT_ONCE)
         evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
         if taken:
-            self.options.say(f"{taken} of {len(evidence)} log-probabilities are the study's own, taken as they are")
+            self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
         if self.options.on_too_long == "error":
             refuse_too_long(too_long(evidence))
         matched = evidence.filter(pl.col("target_task").is_null()).drop("target_task")
         return matched, evidence.filter(pl.col("target_task").is_not_null()).select(*CONTROL)
 
     def _recorded(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
-        """By task, log-probabilities of this very scorer that the study carries, with the hash of their texts."""
+        """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""
         if "logprobs" not in self.study.recorded:
             return {}
-        recorded_logprobs(self.study)  # refuses what cannot be
+        recorded_logprobs(self.study)  # rejects impossible values
         usable = pl.col("sum_logprob_nats").is_not_null() & pl.col("texts").is_not_null()
         with self.study.reading("logprobs"):
             rows = recorded_tokens(self.study, scorers=[scorer.identity.short]).filter(usable).collect()
@@ -344,7 +343,7 @@ class Collector:
         return verdicts
 
     def report(self, stage: str, done: int, total: int, model: OpenModel) -> None:
-        """Tell how far a stage is."""
+        """Report the progress of a stage."""
         self.options.progress(model.progress(stage, done, total))
 
 
@@ -355,7 +354,7 @@ def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Ques
 
 
 async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
-    """The log-probabilities of the jobs, and how many of them were known: only the rest is asked for."""
+    """The log-probabilities of the jobs, and how many of them were known; only the rest is requested."""
     known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
     if not known:
         return await score_together(jobs), 0
@@ -380,9 +379,9 @@ def _key(job: ScoringJob, question: Question) -> tuple[str | None, ...]:
 
 
 def task_groups(questions: Sequence[int], least: int) -> Iterator[range]:
-    """Consecutive tasks that are asked about in one call, by their numbers of questions.
+    """Groups of consecutive tasks to score in one call, by their numbers of questions.
 
-    A group ends where it has ``least`` questions, so with 1 every task that asks something is its own.
+    A group ends at ``least`` questions, so with 1 every task with questions is its own group.
     """
     first = asked = 0
     for place, count in enumerate(questions):
@@ -399,14 +398,14 @@ def _refuse_too_long(verdicts: pl.DataFrame) -> None:
     if len(bad):
         row = bad.row(0, named=True)
         raise TextTooLongError(
-            f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context, the first about {row['first']} "
-            f"and {row['second']} on {row['task']}: {row['failure_message']}. Use a critic with a longer context, or "
-            "--on-too-long skip to count them as missing."
+            f"{len(bad)} of {len(verdicts)} questions do not fit the critic's context; the first is about "
+            f"{row['first']} and {row['second']} on {row['task']}: {row['failure_message']}. Use a critic with a "
+            "longer context, or count them as missing with --on-too-long skip"
         )
 
 
 def critic_batches(asked: Sequence[CriticQuestion], *, local: bool) -> Iterator[list[CriticQuestion]]:
-    """Questions in order, in batches to be put together; those about one first response stay together."""
+    """Questions in order, in batches; those with the same first response stay together."""
     size = QUESTIONS_AT_ONCE if local else CALLS_AT_ONCE * 4
     batch: list[CriticQuestion] = []
     for question in asked:

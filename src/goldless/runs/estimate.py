@@ -1,7 +1,7 @@
-"""The estimate: what an evaluation would ask, how many tokens that is, and what it would cost, before anything runs.
+"""The estimate: the calls, tokens and cost of an evaluation, before anything runs.
 
 Models on this machine are loaded for their tokenizer and timed on a short text. Servers are not contacted: their tokens
-are counted at four characters each, and their time assumes that they answer at a usual pace.
+are counted at four characters each, and their time assumes a typical speed.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ from goldless.runs.plan import RunPlan, plan_run
 from goldless.studies import Study
 
 TASKS_MEASURED = 40
-"""Tasks whose texts are counted; the rest is taken to be like them."""
+"""Number of tasks whose texts are counted; the rest are assumed to be similar."""
 SERVER_CALLS_AT_ONCE = 20
 SERVER_SECONDS_A_CALL = 1.0
 SECONDS_A_TEXT = 5
-"""Times as long as another call: a text is written word by word."""
+"""How many times longer a call that writes a text takes."""
 SYNOPSIS_TOKENS = 200
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
@@ -48,42 +48,42 @@ TIMED_TOKENS = 400
 
 @dataclass(frozen=True, slots=True)
 class PlannedCalls:
-    """What one model is asked for one metric, or for all of them together."""
+    """Calls to one model for one metric, or for all metrics together."""
 
     metric: str | None
     """None: all metrics together."""
     part: str
-    """What the model does: scorer, critic, rewriter, synopsis writer."""
+    """Role of the model: scorer, critic, rewriter, synopsis writer."""
     model: str
     calls: int
     """Different calls."""
     known: int | None
-    """Of these, replies that are in the journal already; None: not known before the server is asked who it is."""
+    """Calls whose replies are already in the journal; None: unknown until the server identifies its model."""
     tokens: int
-    """Tokens of all calls, each one whole, as a server charges them."""
+    """Tokens of all calls, each counted in full, as a server charges them."""
     computed_tokens: int | None
-    """Tokens that are computed where beginnings are shared; None: the server's own business."""
+    """Tokens to compute when common prefixes are shared; None: up to the server."""
     cost_usd: float | None
     """None: price unknown."""
     seconds: float | None
-    """None: not known."""
+    """None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an evaluation would ask."""
+    """The calls of an evaluation."""
 
     study: str
     rows: tuple[PlannedCalls, ...]
     """Each metric by itself."""
     together: tuple[PlannedCalls, ...]
-    """All of them in one run, each thing asked once."""
+    """All metrics in one run, each call once."""
     notes: tuple[str, ...]
-    """What was estimated, and how."""
+    """What was estimated, and how, in sentences."""
 
 
 async def plan_study(study: Study, options: Options) -> Plan:
-    """What evaluating the study would ask, for each metric alone and for all together."""
+    """Estimate the calls of an evaluation, for each metric alone and for all together."""
     check_options(options)
     work = plan_run(study, options)
     journal = Journal(options.journal or default_journal())
@@ -108,7 +108,7 @@ async def plan_study(study: Study, options: Options) -> Plan:
 
 
 class _Server:
-    """A stand-in for a server's scorer: counts characters, asks nothing."""
+    """A stand-in for a server's scorer that counts characters and calls nothing."""
 
     context_length = None
     capabilities = Capabilities(scoring=True, chat=True, choice=True)
@@ -119,13 +119,13 @@ class _Server:
 
 @dataclass(frozen=True, slots=True)
 class _Model:
-    """A model as far as planning needs it."""
+    """What the estimate needs to know about a model."""
 
     name: str
     scorer: Any
     local: bool
     identity_hash: str | None
-    """None where the journal cannot be looked up."""
+    """None if the journal cannot be searched."""
     price: Price | None
     tokens_a_second: float | None
 
@@ -153,7 +153,7 @@ async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _
 
 
 async def _speed(model: Any) -> float | None:
-    """Tokens a second, from one short text; None where that took no time worth measuring."""
+    """Tokens per second, measured on one short text; None if it was too fast to measure."""
     text = "The second boiler was checked on Tuesday and again on Friday. " * (TIMED_TOKENS // 14)
     requests = [await model.encode([Message("user", text)], "It was checked twice.")]
     replies: dict[int, ScoreReply] = {}
@@ -171,7 +171,7 @@ async def _speed(model: Any) -> float | None:
 
 @dataclass(slots=True)
 class _Count:
-    """What is asked of a model: tokens it reads and writes, what it computes of them, and what the journal has."""
+    """Calls to a model: tokens read and written, tokens computed, and replies in the journal."""
 
     calls: int = 0
     tokens: int = 0
@@ -187,7 +187,7 @@ class _Estimate:
     journal: Journal
 
     async def calls(self, work: RunPlan, metric: Metric | None) -> list[PlannedCalls]:
-        """What each model is asked."""
+        """The calls to each model."""
         found: list[PlannedCalls] = []
         if not work.asks_models:
             return found
@@ -232,7 +232,7 @@ class _Estimate:
         return count
 
     def _add(self, count: _Count, asked: Sequence[ScoreRequest], model: _Model, seen: set[Any]) -> None:
-        """Count requests that are put to a model together, each different one once."""
+        """Count requests that are sent to a model together, without duplicates."""
         new = list({request: None for request in asked if request not in seen})
         seen.update(new)
         count.calls += len(new)
@@ -246,25 +246,25 @@ class _Estimate:
         count.computed += computed_tokens(build_tree(sequences)) if sequences else 0
 
     def notes(self, work: RunPlan) -> Iterable[str]:
-        """What was estimated, and how."""
+        """What was estimated, and how, in sentences."""
         if len(list(with_peers(work.study))) > TASKS_MEASURED:
-            yield f"counted on {TASKS_MEASURED} tasks, the others taken to be like them"
+            yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
         if work.rewriting:
-            yield "rewrites are not made yet: counted as long as the responses"
+            yield "rewrites do not exist yet and are counted as long as the responses"
         if work.synopses:
-            yield f"synopses are not written yet: counted as {SYNOPSIS_TOKENS} tokens"
+            yield f"synopses do not exist yet and are counted as {SYNOPSIS_TOKENS} tokens"
         if any(not model.local for model in self.models.values()):
             yield (
-                f"a server's tokens are counted at {CHARACTERS_A_TOKEN} characters each, its time at "
-                f"{SERVER_CALLS_AT_ONCE} calls at once of {SERVER_SECONDS_A_CALL:g} s each"
+                f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
+                f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once"
             )
         if any(model.tokens_a_second for model in self.models.values()):
             speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
-            yield "; ".join(f"{name}: {speed:,.0f} tokens a second now" for name, speed in speeds.items())
+            yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
 
 
 def _measured(study: Study) -> tuple[Study, float]:
-    """Some tasks spread over the study, and how many times as many there are in all."""
+    """A sample of tasks spread over the study, and the factor to scale its counts by."""
     tasks = [task.task for task, _ in with_peers(study)]
     if len(tasks) <= TASKS_MEASURED:
         return study, 1.0
@@ -284,7 +284,7 @@ async def _verdict_requests(
 
 
 def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: float | None = None) -> PlannedCalls:
-    """The calls; ``share``: how many times as many as were counted, None: all were, and they are to write texts."""
+    """The calls; ``share``: the factor to scale counts by, None: nothing to scale, and the calls write texts."""
     texts, share = share is None, 1.0 if share is None else share
     calls, tokens, written = (round(x * share) for x in (count.calls, count.tokens, count.written))
     left = 1 - count.known / count.calls if count.calls else 0.0
@@ -308,7 +308,7 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: 
 
 
 def _rewriting(work: RunPlan) -> _Count:
-    """Rewrites that one rewriter makes."""
+    """The rewrites of one rewriter."""
     calls = read = written = 0
     for template in work.options.chosen_templates():
         known = {key for preprocessor in work.preprocessors for key in preprocessor.texts()}
@@ -321,7 +321,7 @@ def _rewriting(work: RunPlan) -> _Count:
 
 
 def _writing(work: RunPlan) -> _Count:
-    """Synopses that are to be written."""
+    """The synopses to write."""
     calls = read = 0
     for task, _ in with_peers(work.study):
         for name in work.synopses:
@@ -332,7 +332,7 @@ def _writing(work: RunPlan) -> _Count:
 
 
 def _stand_ins(work: RunPlan) -> Sequence[Preprocessor]:
-    """The rewrites there are; in place of those to be made, the responses themselves."""
+    """The known rewrites, with the responses in place of those not written yet."""
     if not work.rewriting:
         return work.preprocessors
     found = []

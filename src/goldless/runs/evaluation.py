@@ -1,4 +1,4 @@
-"""What an evaluation gives: frozen results, from which tables and files are made."""
+"""Results of an evaluation, from which tables and files are made."""
 
 from __future__ import annotations
 
@@ -38,20 +38,20 @@ class MetricOutcome:
     """Columns of ``metrics.metric.RESPONSES``."""
     leaderboard: Leaderboard
     by_wording: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
-    """Agents' scores under each wording alone, where there are several."""
+    """Agents' scores by prompt, if there are several."""
     influence: tuple[Influence, ...] = ()
     """The tasks that move an agent's score most."""
     groups: GroupComparison | None = None
-    """Two groups of agents compared, where that was asked for."""
+    """Comparison of two groups of agents, if requested."""
     peer_graph: PeerGraph | None = None
     """Which agents predict which; None: too few agents, or the metric does not score pairs."""
     problems: Mapping[str, int] = field(default_factory=dict)
-    """What a metric that is not ours said of responses it could not score, with how often."""
+    """Messages of a custom metric about responses it could not score, with counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class RaterOutcome:
-    """How much raters' labels tell about each other's, by criterion (None: the labels name none)."""
+    """Information shared between raters' labels, by criterion (None: labels without criterion)."""
 
     metric: str
     signature: str
@@ -59,7 +59,7 @@ class RaterOutcome:
 
     @property
     def table(self) -> RaterTable:
-        """Raters by criterion, the mean over their pairs first."""
+        """Raters by criterion, after the mean over their pairs."""
         rows = []
         for criterion, found in self.by_criterion.items():
             name, partners = criterion or "-", len(found.raters) - 1
@@ -73,10 +73,10 @@ class RaterOutcome:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StudyResult(ABC):
-    """What an evaluation or a review of a study gives."""
+    """Results of an evaluation or a review of a study."""
 
     source: Study
-    """The study it is of."""
+    """The study that was evaluated."""
 
     @property
     def study(self) -> str:
@@ -91,11 +91,11 @@ class StudyResult(ABC):
     @property
     @abstractmethod
     def open(self) -> int:
-        """How many rows of evidence are missing for a cause that may pass; none where no model was asked."""
+        """Number of rows of evidence that are missing for a temporary cause; 0 if no model was called."""
 
     @property
     def complete(self) -> bool:
-        """Whether another run of the same command would find nothing left to ask."""
+        """Whether everything requested was collected, so that running the command again would change nothing."""
         return self.open == 0
 
 
@@ -106,10 +106,10 @@ class Evaluation(StudyResult):
     outcomes: Mapping[str, MetricOutcome]
     """By metric."""
     raters: RaterOutcome | None
-    """Of ``tvd-mi[labels]``."""
+    """Results of ``tvd-mi[labels]``."""
     evidence: Evidence
     models: Mapping[str, ModelIdentity]
-    """By the part they played; none where only recorded evidence was used."""
+    """By role; empty if only recorded evidence was used."""
     canaries: CanaryReport | None
     spending: tuple[Spending, ...]
     tasks_without_peers: tuple[str, ...] = ()
@@ -117,9 +117,9 @@ class Evaluation(StudyResult):
     """What the audit found in texts and scores."""
     settings: Mapping[str, str] = field(default_factory=dict)
     templates: Mapping[str, Template] = field(default_factory=dict)
-    """The wordings that are not ours, by name."""
+    """Custom templates, by name."""
     prompts: Mapping[str, str] = field(default_factory=dict)
-    """What a critic was told, by the prompt's name."""
+    """Text of the critic's prompts, by name."""
 
     @property
     def agents(self) -> tuple[Agent, ...]:
@@ -127,39 +127,39 @@ class Evaluation(StudyResult):
         return self.source.agents
 
     def __repr__(self) -> str:
-        """Study and metrics; never all the evidence."""
+        """Study and metrics, without the evidence."""
         computed = [*self.outcomes, *([] if self.raters is None else [self.raters.metric])]
         return f"<Evaluation of {self.study!r}: {', '.join(computed)}>"
 
     @property
     def logprobs(self) -> pl.DataFrame:
-        """The log-probabilities the metrics rest on, without per-token values."""
+        """The log-probabilities used by the metrics, without per-token values."""
         return self.evidence.logprobs.clone()
 
     @property
     def rewrites(self) -> pl.DataFrame:
-        """The rewrites the metrics rest on."""
+        """The rewrites used by the metrics."""
         return self.evidence.rewrites.clone()
 
     @property
     def verdicts(self) -> pl.DataFrame:
-        """The critic's verdicts the metrics rest on."""
+        """The critic's verdicts used by the metrics."""
         return self.evidence.verdicts.clone()
 
     @property
     def scorer(self) -> ModelIdentity | None:
-        """Who gave the log-probabilities; None where nobody was asked."""
+        """The model that computed the log-probabilities; None if no model was called."""
         return self.models.get("scorer")
 
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
-        """The leaderboard of a metric; of the first one where none is named."""
+        """The leaderboard of a metric (default: the first)."""
         name = next(iter(self.outcomes), "") if metric is None else metric
         if name in self.outcomes:
             return self.outcomes[name].leaderboard
         if self.raters is not None and name in {"", self.raters.metric}:
-            raise MetricError(f"{self.raters.metric} ranks no agents: read the result's raters instead")
+            raise MetricError(f"{self.raters.metric} does not rank agents. Use the result's raters instead")
         raise MetricError(
-            f"{name!r} was not computed{nearest(name, self.outcomes) or '.'} Computed: {', '.join(self.outcomes)}."
+            f"{name!r} was not computed{nearest(name, self.outcomes) or '.'} Computed: {', '.join(self.outcomes)}"
         )
 
     def to_polars(self) -> pl.DataFrame:
@@ -178,12 +178,12 @@ class Evaluation(StudyResult):
 
     @property
     def asked(self) -> int:
-        """How many log-probabilities, verdicts, rewrites and synopses were wanted."""
+        """Number of log-probabilities, verdicts, rewrites and synopses requested."""
         return self.evidence.asked
 
     @property
     def open(self) -> int:
-        """How many are missing for a cause that may pass; none where no model was asked."""
+        """Number missing for a temporary cause; 0 if no model was called."""
         return self.evidence.open if self.models else 0
 
 

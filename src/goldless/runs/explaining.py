@@ -1,4 +1,4 @@
-"""Explaining: the information map of one pair of responses, asked of a scorer in one batch."""
+"""Explaining: the information map of one pair of responses, scored in one batch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from goldless.templates import Template, find_template
 
 TextKind = Literal["responses", "rewrites"]
 NORMAL_FORMS: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
-"""How some tokenizers rewrite a text before they read it."""
+"""Normal forms that some tokenizers apply to a text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -33,22 +33,22 @@ class ExplainOptions:
 
     task: str
     agent: str
-    """Whose response is known (x)."""
+    """The agent whose response is given (x)."""
     peer: str
-    """Whose response is predicted (y)."""
+    """The agent whose response is predicted (y)."""
     scorer: str | Scorer = "embedded"
     template: str = "general"
     synopsis: str | None = None
-    """A synopsis that both terms are given: ``abstract``, or ``synopsis_abstract`` as its column is called."""
+    """A synopsis to condition both terms on: ``abstract``, or its column ``synopsis_abstract``."""
     text: TextKind = "responses"
-    """``rewrites``: the rewrites that the study carries, instead of the responses as they are."""
+    """``rewrites``: use the study's rewrites instead of the responses."""
     journal: Path | None = None
     say: Callable[[str], None] = field(default=lambda _: None)
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """The two texts and what both are asked under."""
+    """The two texts and what both are conditioned on."""
 
     candidate: str
     peer: str
@@ -58,10 +58,10 @@ class _Pair:
 
 
 async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
-    """The information map of one pair: what the agent's response tells about the peer's, sentence by sentence.
+    """The information map of one pair: how much each sentence of an agent's response helps to predict the peer's.
 
-    One batch is asked: the peer's response given nothing, given the candidate's, and given the candidate's without
-    each of its sentences in turn. Replies are journalled, so the same question is never paid twice.
+    One batch is scored: the peer's response given nothing, given the candidate's, and given the candidate's without
+    each of its sentences in turn. Replies are journalled, so no question is paid for twice.
     """
     pair = _read_pair(study, options)
     part = Part("scorer", options.scorer, "scoring")
@@ -107,13 +107,13 @@ def _read_pair(study: Study, options: ExplainOptions) -> _Pair:
     template = find_template(options.template)
     if options.text not in get_args(TextKind):
         hint = nearest(str(options.text), get_args(TextKind))
-        raise UserError(f"text is one of {', '.join(get_args(TextKind))}, not {options.text!r}{hint}")
+        raise UserError(f"text must be one of {', '.join(get_args(TextKind))}, got {options.text!r}{hint}")
     task = study.task(options.task)
     texts = {agent: _response(study, options.task, agent) for agent in (options.agent, options.peer)}
     if options.agent == options.peer:
         raise MetricError(
-            f"agent and peer are both {options.agent!r}: a response tells everything about itself. "
-            f"Name another agent that answered {options.task}: {_others(study, options)}."
+            f"agent and peer must differ, got {options.agent!r} for both. "
+            f"Other agents that answered {options.task}: {_others(study, options)}"
         )
     rewriter = None
     if options.text == "rewrites":
@@ -124,24 +124,24 @@ def _read_pair(study: Study, options: ExplainOptions) -> _Pair:
         synopsis = task.synopses.get(name)
         if synopsis is None:
             has, hint = ", ".join(task.synopses) or "none", nearest(name, task.synopses) or "."
-            raise MetricError(f"task {task.task} has no synopsis {name!r}{hint} It has: {has}.")
+            raise MetricError(f"task {task.task} has no synopsis {name!r}{hint} It has: {has}")
     return _Pair(texts[options.agent], texts[options.peer], rewriter, synopsis, template)
 
 
 def _response(study: Study, task: str, agent: str) -> str:
     response = study.response(task, agent)
     if response is None:
-        answered = ", ".join(r.agent for r in study.responses(task)) or "nobody"
-        raise MetricError(f"{agent} did not answer {task}. It was answered by: {answered}.")
+        answered = ", ".join(r.agent for r in study.responses(task)) or "no agent"
+        raise MetricError(f"{agent} has no response to {task}. Answered by: {answered}")
     return response.text
 
 
 def _others(study: Study, options: ExplainOptions) -> str:
-    return ", ".join(r.agent for r in study.responses(options.task) if r.agent != options.agent) or "there is none"
+    return ", ".join(r.agent for r in study.responses(options.task) if r.agent != options.agent) or "none"
 
 
 def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], str]:
-    """Recorded rewrites of both responses, and whose they are."""
+    """Recorded rewrites of both responses, and their rewriters."""
     table = study.table("rewrites")
     rows = [] if table is None else table.to_dicts()
     found = {
@@ -152,8 +152,8 @@ def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], st
     missing = [agent for agent in (options.agent, options.peer) if agent not in found]
     if missing:
         raise MetricError(
-            f"{study.name} carries no rewrite of what {' and '.join(missing)} answered to {options.task}. "
-            "Explain the responses as they are instead (text: responses)."
+            f"{study.name} has no rewrite of the response of {' and '.join(missing)} to {options.task}. "
+            "Explain the original responses instead (text: responses)"
         )
     rewriters = sorted({row.get("rewriter") or "recorded" for row in found.values()})
     return {agent: row["text"].strip() for agent, row in found.items()}, "+".join(rewriters)
@@ -163,11 +163,11 @@ def _rewrites(study: Study, options: ExplainOptions) -> tuple[dict[str, str], st
 
 
 def _scoring(opened: OpenModel) -> JournalledScorer:
-    """The scorer of an open model, where it is one."""
+    """The scorer of an open model. Raises if it cannot score."""
     if not opened.model.capabilities.scoring:
         raise CapabilityError(
-            f"{opened.identity.short} gives no log-probabilities of a given text, which an information map is made "
-            f"of. Scorers are: {SCORERS}."
+            f"{opened.identity.short} does not return log-probabilities of a given text, which an information map "
+            f"needs. Scorers: {SCORERS}"
         )
     return opened.scorer
 
@@ -192,14 +192,14 @@ async def _pieces(scorer: Scorer, request: ScoreRequest, text: str) -> tuple[str
     pieces = await scorer.pieces(request)
     if pieces is None:
         raise CapabilityError(
-            f"{scorer.identity.short} does not tell the text of its tokens, so their gains have no place in the "
-            f"response. Scorers that do: {SCORERS}."
+            f"{scorer.identity.short} does not return the text of its tokens, so their gains cannot be located in the "
+            f"response. Scorers that do: {SCORERS}"
         )
     spelled = "".join(pieces)
     if spelled != text and spelled not in {unicodedata.normalize(form, text) for form in NORMAL_FORMS}:
         raise CapabilityError(
-            f"the tokens of {scorer.identity.short} spell {spelled[:60]!r}…, not the response {text[:60]!r}…: its "
-            f"tokenizer loses characters, so gains cannot be put in their place. Use another scorer: {SCORERS}."
+            f"the tokens of {scorer.identity.short} spell {spelled[:60]!r}…, not the response {text[:60]!r}…. Its "
+            f"tokenizer loses characters, so gains cannot be located. Use another scorer: {SCORERS}"
         )
     return pieces
 
@@ -209,14 +209,14 @@ def _refuse_too_long(scorer: Scorer, requests: Sequence[ScoreRequest]) -> None:
     if limit is not None and longest > limit:
         raise TextTooLongError(
             f"the two responses and the prompt have {longest} tokens, but the context of {scorer.identity.short} is "
-            f"{limit}. Texts are never cut: use a scorer with a longer context."
+            f"{limit}. Texts are never cut. Use a scorer with a longer context"
         )
 
 
 async def _ask(
     scorer: JournalledScorer, requests: Sequence[ScoreRequest], options: ExplainOptions
 ) -> list[TokenLogprobs]:
-    """The replies, all of them."""
+    """All replies."""
     replies: dict[int, ScoreReply] = {}
     await scorer.score(requests, replies.update)
     usage = scorer.ledger.usage
@@ -237,7 +237,7 @@ def _failed(scorer: Scorer, failure: CallFailure) -> UserError | CallError:
     if failure.kind == "too_long":
         return TextTooLongError(
             f"the responses do not fit the context of {scorer.identity.short} ({failure.message}). "
-            "Texts are never cut: use a scorer with a longer context."
+            "Texts are never cut. Use a scorer with a longer context"
         )
     return CallError(failure)
 

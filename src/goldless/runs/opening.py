@@ -1,4 +1,4 @@
-"""The models of a run: each opened, loaded and paid for once, however many parts it plays.
+"""The models of a run: each opened, loaded and paid for once, however many roles it has.
 
 A scorer that was trained: how it was asked and on which tasks, held against what it is to score now.
 """
@@ -28,7 +28,7 @@ SCORERS = "embedded, gguf:PATH, hf:NAME_OR_PATH, a vLLM or SGLang server by http
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A part a model is to play."""
+    """A role and the model for it."""
 
     name: str
     """Such as ``scorer``, ``critic``."""
@@ -39,7 +39,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Spending:
-    """What the calls of one model came to."""
+    """Calls, tokens and cost of one model."""
 
     model: str
     calls: int
@@ -62,17 +62,17 @@ class OpenModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who it is."""
+        """The identity of the model."""
         return self.model.identity  # type: ignore[no-any-return]
 
     @property
     def local(self) -> bool:
-        """Whether it computes on this machine, one thing after the other."""
+        """Whether it computes on this machine, one request at a time."""
         return is_local(self.identity)
 
     @property
     def spending(self) -> Spending:
-        """What its calls came to."""
+        """Its calls, tokens and cost."""
         return Spending(
             model=self.identity.short,
             calls=self.ledger.calls,
@@ -82,14 +82,14 @@ class OpenModel:
         )
 
     def progress(self, stage: str, done: int, total: int) -> Progress:
-        """How far a stage is that asks it, and what its calls have come to."""
+        """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
         return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent)
 
 
 @asynccontextmanager
 async def open_journal(path: Path | None) -> AsyncIterator[Journal]:
-    """The journal that replies are kept in: the user's own where none is named."""
+    """The journal of replies (default: the user's)."""
     journal = Journal(path or default_journal())
     try:
         yield journal
@@ -101,7 +101,7 @@ async def open_journal(path: Path | None) -> AsyncIterator[Journal]:
 async def open_models(
     parts: Sequence[Part], options: Options, journal: Journal, *, lost: dict[str, GoldlessError] | None = None
 ) -> AsyncIterator[Mapping[str, OpenModel]]:
-    """The models by part, loaded or connected; those that were opened here are closed afterwards.
+    """The models by role, loaded or connected; those opened here are closed afterwards.
 
     ``lost``: takes the parts whose model cannot be reached or loaded now, with the cause, and the others go on; where
     it is not given, the first such cause is raised.
@@ -131,7 +131,7 @@ async def open_models(
 
 
 def _unique(parts: Sequence[Part]) -> list[list[Part]]:
-    """Parts grouped by the model that plays them."""
+    """Roles grouped by model."""
     groups: list[list[Part]] = []
     for part in parts:
         for group in groups:
@@ -156,30 +156,30 @@ def _ledger(model: Any, options: Options, budget: Budget | None) -> Ledger:
 
 
 def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:
-    """Raise where a model that gives no log-probabilities was asked for metrics made of them."""
+    """Raise if a model cannot return the log-probabilities that metrics need."""
     if model.model.capabilities.scoring:
         return
-    can = "It can serve tvd-mi as --critic, and rewrite for gem as --rewriter. " * model.model.capabilities.chat
+    can = "It can be the --critic of tvd-mi or the --rewriter of gem. " * model.model.capabilities.chat
     raise CapabilityError(
-        f"{model.identity.short} gives no log-probabilities of a given text, which {', '.join(metrics)} "
-        f"need{'s' * (len(metrics) == 1)}. {can}Scorers are: {SCORERS}."
+        f"{model.identity.short} does not return log-probabilities of a given text, which {', '.join(metrics)} "
+        f"need{'s' * (len(metrics) == 1)}. {can}Scorers: {SCORERS}"
     )
 
 
 def refuse_without_chat(model: OpenModel, purpose: str) -> None:
-    """Raise where a model that writes nothing was asked to write."""
+    """Raise if a model cannot write text."""
     if not model.model.capabilities.chat:
-        raise CapabilityError(f"{model.identity.short} writes no text, so it cannot {purpose}.")
+        raise CapabilityError(f"{model.identity.short} does not write text, so it cannot {purpose}")
 
 
 TRAINED_ON = "trained_on"
-"""Where the record of a training keeps the marks of its tasks."""
+"""Key of the task hashes in a training record."""
 ASKED_WITH = ("predict", "synopsis_heading", "candidate_heading")
-"""The words of a template that a scorer reads."""
+"""The fields of a template that a scorer reads."""
 
 
 def task_marks(task: Task, responses: Iterable[Response]) -> set[str]:
-    """Hashes that a task is known again by: of its name with its prompt, and with each response to it."""
+    """Hashes that identify a task: of its name with its prompt, and with each response to it."""
     texts = [task.prompt, *(response.text for response in responses)]
     return {content_hash(task.task, text) for text in texts if text}
 
@@ -187,22 +187,22 @@ def task_marks(task: Task, responses: Iterable[Response]) -> set[str]:
 def training_notes(
     scorer: Scorer, templates: Iterable[Template], tasks: Iterable[tuple[Task, Sequence[Response]]]
 ) -> list[str]:
-    """What must be said before a scorer that was trained is used so; nothing of one that says nothing of a training."""
+    """Warnings about using a fine-tuned scorer this way; empty for a scorer without training record."""
     record = scorer.training_record() if isinstance(scorer, TrainedScorer) else {}
     found: list[str] = []
     trained, name = record.get("template") or {}, scorer.identity.short
     other = [template.name for template in templates if trained and not _same_words(template, trained)]
     if other:
         found.append(
-            f"{name} was trained with the template {trained['name']}, but is asked with {', '.join(other)} here, so "
-            f"its scores are not what it was trained for. Give --template {_as_option(trained['name'])}."
+            f"{name} was trained with the template {trained['name']}, but is used with {', '.join(other)} here, so "
+            f"its scores may be off. Use --template {_as_option(trained['name'])}"
         )
     marks = set(record.get(TRAINED_ON) or ())
     seen = [not marks.isdisjoint(task_marks(*task)) for task in tasks] if marks else []
     if any(seen):
         found.append(
-            f"{name} was trained on {sum(seen)} of the {len(seen)} tasks scored here: it has seen responses to them. "
-            "Score other tasks."
+            f"{name} was trained on {sum(seen)} of the {len(seen)} tasks scored here and has seen responses to them. "
+            "Score other tasks"
         )
     return found
 
@@ -212,5 +212,5 @@ def _same_words(template: Template, trained: Mapping[str, Any]) -> bool:
 
 
 def _as_option(name: str) -> str:
-    """A template as it is asked for; one of a file is named by the file and a hash of its words."""
+    """A template as an option value; a custom one is named after its file and a hash."""
     return name if name in TEMPLATES else f"{name.rpartition('@')[0] or name}.toml, the file it was trained with"

@@ -1,4 +1,4 @@
-"""From scores to results: a metric's leaderboard, with the line that says how it was made."""
+"""From scores to results: a metric's leaderboard with its signature."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from goldless.statistics.standings import standings
 from goldless.studies import Study
 
 INFLUENTIAL = 10
-"""Pairs of a task and an agent that are named, those that move a score most."""
+"""Number of influential pairs of task and agent to list."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricScores:
-    """What a metric says of pairs and responses, before anything is ranked, and how that was made."""
+    """A metric's scores of pairs and responses with its signature, before ranking."""
 
     metric: Metric
     scores: Scores
@@ -48,12 +48,12 @@ class MetricScores:
 
     @property
     def problems(self) -> Mapping[str, int]:
-        """What a metric that is not ours said of responses it could not score, with how often."""
+        """Messages of a custom metric about responses it could not score, with counts."""
         return self.scores.problems
 
 
 def signature(metric: Metric, scores: Scores, given: Given, options: Options) -> Signature:
-    """The line that says how a metric's numbers were made."""
+    """The signature of a metric's numbers."""
     made = {"seed": str(options.seed), "study": given.study.fingerprint[:8]}
     if scores.raters is not None:
         return Signature(metric.name, {**scores.settings, **made})
@@ -70,7 +70,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
 
 
 def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
-    """What a metric did not say itself of the evidence it asked for: who gave it, and how."""
+    """Settings of the evidence that the metric itself did not put into its signature."""
     needs = metric.needs
     found: dict[str, str] = {}
     for table, wanted in (("logprobs", needs.logprobs), ("verdicts", needs.verdicts)):
@@ -150,7 +150,7 @@ def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64
 
 
 def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
-    """Each agent's score under each wording alone, over the pairs that all wordings have."""
+    """Each agent's score by prompt, over the pairs that all prompts have."""
     common = scores.pairs.drop_nulls("score")
     found: dict[str, dict[str, float | None]] = {}
     for name, mine in scores.by_wording.items():
@@ -163,7 +163,7 @@ def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | N
 
 
 def _spread(by_name: Mapping[str, Mapping[str, float | None]], agents: Sequence[str]) -> dict[str, float]:
-    """Standard deviation of each agent's score between wordings."""
+    """Standard deviation of each agent's score between prompts."""
     found = {}
     for agent in agents:
         scores = [score for by_agent in by_name.values() if (score := by_agent[agent]) is not None]
@@ -173,13 +173,13 @@ def _spread(by_name: Mapping[str, Mapping[str, float | None]], agents: Sequence[
 
 
 def group_members(study: Study, groups: tuple[str, str]) -> tuple[list[int], list[int]]:
-    """Numbers of the agents in each of two groups. Raises where a group has none."""
+    """Indices of the agents in each of two groups. Raises if a group is empty."""
     known = sorted({agent.group for agent in study.agents if agent.group is not None})
     for group in groups:
         if group not in known:
             raise UserError(
                 f"no agent of {study.name} is in the group {group!r}{nearest(group, known) or '.'} "
-                f"Groups in the agents table: {', '.join(known) or 'none'}."
+                f"Groups in the agents table: {', '.join(known) or 'none'}"
             )
     first, second = ([j for j, agent in enumerate(study.agents) if agent.group == group] for group in groups)
     return first, second
@@ -193,7 +193,7 @@ def _leaderboard(
     *,
     spread: Mapping[str, float],
 ) -> Leaderboard:
-    """The agents that are scored in order: all, less those that a pairing has as peers only."""
+    """The leaderboard over all agents, except those that a pairing uses only as peers."""
     paired = None if options.pairing is None else {agent for _, agent in options.pairing}
     ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
     agents = [study.agents[j].agent for j in ranked]

@@ -63,7 +63,7 @@ from goldless.templates import TEMPLATES, find_template
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """Evidence, and who gave it."""
+    """Evidence, and the models that gave it."""
 
     evidence: Evidence = field(default_factory=Evidence)
     models: Mapping[str, OpenModel] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Collected:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """What the metrics say of responses, before anything is ranked."""
+    """Scores of responses by metric, before ranking."""
 
     scores: Mapping[str, MetricScores]
     """By metric."""
@@ -80,22 +80,22 @@ class Scored:
 
     @property
     def evidence(self) -> Evidence:
-        """What the metrics rest on."""
+        """The evidence behind the scores."""
         return self.collected.evidence
 
     @property
     def spending(self) -> tuple[Spending, ...]:
-        """What the calls of each model came to."""
+        """Calls, tokens and cost of each model."""
         return tuple(model.spending for model in dict.fromkeys(self.collected.models.values()))
 
 
 async def score_study(study: Study, options: Options) -> Scored:
-    """Collect what evidence is missing and compute the metrics' scores of pairs and responses."""
+    """Collect missing evidence and compute the metrics' scores of pairs and responses."""
     return await _scored(plan_run(study, options, check_options(options)))
 
 
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
-    """Collect what evidence is missing, compute the metrics and rank the agents."""
+    """Collect missing evidence, compute the metrics and rank the agents."""
     plan = plan_run(study, options, check_options(options))
     seen = text_findings(study)
     for finding in seen:
@@ -169,7 +169,7 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
 
 
 async def review_study(study: Study, options: Options) -> Review:
-    """Hold the exams, ask those who pass for their judgements, and count their votes."""
+    """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
     check_review_options(options)
     people = what_people_said(study, options)
     scale = options.chosen_scale
@@ -194,7 +194,7 @@ async def review_study(study: Study, options: Options) -> Review:
 
 
 async def _collect(plan: RunPlan) -> Collected:
-    """Everything the metrics need, asked of models as far as it is not there."""
+    """Collect everything that the metrics need and that is not there yet."""
     options = plan.options
     async with open_journal(options.journal) as journal, open_models(plan.parts(), options, journal) as models:
         _check_parts(plan, models)
@@ -226,7 +226,7 @@ async def _collect(plan: RunPlan) -> Collected:
 
 
 def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
-    """Refuse a model that cannot play its part, before anything is asked."""
+    """Reject a model that cannot play its role, before any call."""
     if plan.likelihood:
         refuse_without_scoring(models["scorer"], [metric.name for metric in plan.likelihood])
     for name, model in models.items():
@@ -237,7 +237,7 @@ def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
 
 
 def _warn_of_training(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
-    """Say where a scorer was trained for other words than it is asked with, or on tasks that it is to score."""
+    """Warn if a scorer was trained with another template, or on tasks that it is to score."""
     if plan.likelihood:
         for note in training_notes(models["scorer"].model, plan.options.chosen_templates(), plan.study):
             warnings.warn(note, stacklevel=2)
@@ -246,14 +246,14 @@ def _warn_of_training(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
 async def _critic_stage(
     plan: RunPlan, models: Mapping[str, OpenModel], journal: Journal
 ) -> tuple[CriticStage, float | None]:
-    """How the critic is asked, and the noise of its log-probabilities where it is read by them."""
+    """The critic's stage, and the noise of its log-probabilities if verdicts are read from them."""
     critic, options = models["critic"], plan.options
     scoring = reads_by_scoring(critic.model.capabilities, options.verdicts)
     noise = (await check_scorer(critic.model, journal)).noise_nats if scoring else None
     if is_small(critic.identity):
         warnings.warn(
-            f"the {critic.identity.provider} model is too small to be a critic: expect TVD-MI near 0 for everybody. "
-            "Name a larger one with --critic.",
+            f"the {critic.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. "
+            "Use a larger one with --critic",
             stacklevel=2,
         )
     prompt = find_critic_prompt(options.critic_prompt)
@@ -261,7 +261,7 @@ async def _critic_stage(
 
 
 async def _preprocess(plan: RunPlan, collector: Collector, models: Mapping[str, OpenModel]) -> Sequence[Preprocessor]:
-    """All rewrites: recorded ones, what they lack made by the rewriter, or each of several rewriters' own."""
+    """All rewrites: recorded ones completed by the rewriter, or a full set from each of several rewriters."""
     if not plan.rewriting:
         return plan.preprocessors
     rewriters = [model for name, model in models.items() if name.startswith("rewriter")]
@@ -275,15 +275,15 @@ async def _preprocess(plan: RunPlan, collector: Collector, models: Mapping[str, 
 
 
 def _identity_settings(model: OpenModel) -> dict[str, str]:
-    """What signatures say of how a model computes."""
+    """Settings of a model for signatures."""
     settings = model.identity.settings
-    told = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
+    found = {key: settings[key] for key in ("layout", "kernel", "dialect", "dtype") if key in settings}
     sharing = sharing_word(settings)
-    return told if sharing is None else {**told, "sharing": sharing}
+    return found if sharing is None else {**found, "sharing": sharing}
 
 
 def _scorer_description(scorer: OpenModel, canaries: CanaryReport) -> dict[str, str]:
-    """What signatures say of log-probabilities."""
+    """Settings of log-probabilities for signatures."""
     return {
         "scorer": scorer.identity.short,
         **_identity_settings(scorer),
@@ -295,7 +295,7 @@ def _scorer_description(scorer: OpenModel, canaries: CanaryReport) -> dict[str, 
 def _critic_description(
     plan: RunPlan, critic: OpenModel, stage: CriticStage, verdicts: pl.DataFrame, noise: float | None
 ) -> dict[str, str]:
-    """What signatures say of verdicts."""
+    """Settings of verdicts for signatures."""
     return {
         "critic": critic.identity.short,
         "prompt": stage.prompt.name,
@@ -311,7 +311,7 @@ def _critic_description(
 
 
 def _recorded_evidence(plan: RunPlan) -> Evidence:
-    """The evidence that the study carries for the metrics. Raises where it carries none."""
+    """The recorded evidence of a study for the metrics. Raises if there is none."""
     study, options = plan.study, plan.options
     tables: dict[str, Any] = {}
     if plan.likelihood:
@@ -326,8 +326,8 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
         contrasts = recorded_contrasts(study) if verdicts.is_empty() else None
         if contrasts is not None and contrasts.is_empty():
             raise MetricError(
-                f"{study.name} carries no verdicts of a critic (a table verdicts or critic_contrasts), which tvd-mi "
-                "needs. Leave --recorded out to ask a critic."
+                f"{study.name} has no recorded critic verdicts (table verdicts or critic_contrasts), which tvd-mi "
+                "needs. Drop --recorded to call a critic"
             )
         tables |= {"verdicts": verdicts} if contrasts is None else {"contrasts": contrasts}
         if contrasts is not None:
@@ -336,14 +336,14 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
 
 
 def _check_directions(plan: RunPlan, contrasts: pl.DataFrame) -> None:
-    """Refuse both directions where the study carries one."""
+    """Reject a metric over both directions if the study has only one."""
     both = [metric.name for metric in plan.metrics if metric.needs.verdicts == "both"]
     found = contrasts.select("first", "second").unique()
     turned = found.join(found, left_on=["first", "second"], right_on=["second", "first"], how="semi")
     if both and turned.is_empty():
         raise MetricError(
-            f"{plan.study.name} carries contrasts of each pair in one direction only; {both[0]} is the mean of both. "
-            "Use tvd-mi[given] or tvd-mi[about]."
+            f"{plan.study.name} has contrasts of each pair in only one direction, but {both[0]} is the mean of both. "
+            "Use tvd-mi[given] or tvd-mi[about]"
         )
 
 
@@ -358,7 +358,7 @@ def _recorded_description(
     contrasts: pl.DataFrame | None = None,
     **_: Any,
 ) -> dict[str, dict[str, str]]:
-    """What signatures say of recorded evidence: whose it is, and a hash that tells two tables apart."""
+    """Settings of recorded evidence for signatures: its source and a hash."""
     described: dict[str, dict[str, str]] = {}
     if logprobs is not None:
         ways = ("template", "rewriter", "synopsis", "task", "target", "given")

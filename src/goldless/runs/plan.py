@@ -1,4 +1,4 @@
-"""The plan of a run: which models, questions, rewrites and synopses the metrics ask of a study.
+"""The plan of a run: the models, questions, rewrites and synopses that the metrics need.
 
 Decided before any model is opened, so that everything that can be known to be wrong is said before anything is paid.
 """
@@ -33,24 +33,24 @@ from goldless.synopses import PROMPTS
 
 @dataclass(frozen=True, slots=True)
 class RunPlan:
-    """What the metrics ask of a study, decided before any model is opened."""
+    """What the metrics need from a study, decided before any model is opened."""
 
     study: Study
     options: Options
     metrics: tuple[Metric, ...]
     peers: tuple[str, ...] | None
-    """Agents that serve as peers; None: all."""
+    """Agents used as peers; None: all."""
     questions: tuple[CriticQuestion, ...]
-    """What a critic is asked."""
+    """Questions for the critic."""
     shuffles: int
     control: Control
     """The other tasks that task control takes for each response that is predicted."""
     preprocessors: tuple[Preprocessor, ...]
-    """Rewrites that the study carries."""
+    """Rewrites recorded in the study."""
     rewriting: bool
-    """Whether a rewriter is to be asked for more."""
+    """Whether a rewriter has to write more."""
     synopses: tuple[str, ...]
-    """Synopses that a model is to write where the study has none."""
+    """Synopses that a model has to write."""
 
     @property
     def likelihood(self) -> tuple[Metric, ...]:
@@ -59,7 +59,7 @@ class RunPlan:
 
     @property
     def critic(self) -> bool:
-        """Whether a critic is asked."""
+        """Whether a critic is needed."""
         return any(metric.needs.verdicts is not None for metric in self.metrics)
 
     @property
@@ -73,7 +73,7 @@ class RunPlan:
         return self.asks_models or any(metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
-        """The models to be opened."""
+        """The models to open."""
         options = self.options
         found: list[Part] = []
         if not self.asks_models:
@@ -90,7 +90,7 @@ class RunPlan:
 
 
 def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
-    """What is to be done. Raises where the study cannot give a metric; None: the metrics that the options name."""
+    """Plan a run. Raises if the study does not have what a metric needs; None: the metrics of the options."""
     metrics = options.chosen_metrics() if metrics is None else metrics
     asks = not options.recorded and any(metric.needs.model for metric in metrics)
     if asks:
@@ -124,7 +124,7 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
 
 
 def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
-    """Say which options no metric asked for uses."""
+    """Warn about options that no requested metric uses."""
     critic = any(metric.needs.verdicts is not None for metric in metrics)
     unused = {
         "--rewriter": options.rewriters and not any(map(_rewritten, metrics)),
@@ -139,12 +139,12 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
 
 
 def _synopsis(metric: Metric) -> str | None:
-    """The synopsis that a metric is conditioned on."""
+    """The synopsis that a metric conditions on."""
     return None if metric.needs.logprobs is None else metric.needs.logprobs.synopsis
 
 
 def _rewritten(metric: Metric) -> bool:
-    """Whether a metric takes rewrites."""
+    """Whether a metric uses rewrites."""
     return metric.needs.logprobs is not None and metric.needs.logprobs.text != "responses"
 
 
@@ -156,34 +156,34 @@ def _controlled(metric: Metric) -> bool:
 def _check_peers(study: Study) -> None:
     carries = ""
     if any(table in study.recorded for table in ("logprobs", "verdicts", "critic_contrasts")):
-        carries = " It carries recorded evidence: add --recorded to compute from that alone."
+        carries = ". It has recorded evidence; add --recorded to use it without calling models"
     if study.n_responses == 0:
-        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score.{carries}")
+        raise MetricError(f"{study.name}: the study has no responses, so there is nothing to score{carries}")
     answered = [agent.agent for agent in study.agents]
     if len(answered) < 2:
         raise MetricError(
-            f"{study.name}: only one agent ({answered[0]}). These metrics ask what one response tells about "
-            "another's, so they need a second agent: another model, a person, an earlier version. No metric of this "
-            "version works on one agent alone."
+            f"{study.name}: only one agent ({answered[0]}). These metrics measure how much one response says about "
+            "another, so they need a second agent: another model, a person, an earlier version. No metric of this "
+            "version works on one agent alone"
         )
     if all(len(responses) < 2 for _, responses in study):
         raise MetricError(
-            f"{study.name}: no task was answered by two agents, so no response has a peer to be compared with"
+            f"{study.name}: no task has responses of two agents, so no response has a peer to compare it with"
         )
 
 
 def _check_synopses(study: Study, metrics: Sequence[Metric], options: Options) -> None:
-    """Refuse a synopsis that no task has and nobody writes."""
+    """Reject a synopsis that no task has and no model writes."""
     for metric in metrics:
         name = _synopsis(metric)
         if options.recorded or name is None or any(task.synopsis(name) for task, _ in study):
             continue
         if name in PROMPTS and options.synopsis_writer is not None:
             continue
-        can = " A model can write it: name one with --synopsis-writer." * (name in PROMPTS)
+        can = ". A model can write it; choose one with --synopsis-writer" * (name in PROMPTS)
         raise MetricError(
             f"{metric.name}: no task has a synopsis {name!r} (a column synopsis_{name} or {name} of the tasks table)"
-            f"{nearest(name, study.synopses) or '.'} Synopses there are: {', '.join(study.synopses) or 'none'}.{can}"
+            f"{nearest(name, study.synopses) or '.'} Known synopses: {', '.join(study.synopses) or 'none'}{can}"
         )
 
 
@@ -199,7 +199,7 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
             if name not in agents:
                 raise UserError(f"no agent {name!r} in the study{nearest(name, agents)}")
         if not options.peers:
-            raise UserError("no peer was named; leave the option out for all agents")
+            raise UserError("--peers must name at least one agent. Leave it out to use all agents")
         return tuple(name for name in agents if name in options.peers)
     if options.peer_sample is not None and not options.recorded:
         answered = {r.agent for _, responses in with_peers(study) for r in responses}
@@ -214,7 +214,7 @@ def _peers(study: Study, options: Options) -> tuple[str, ...] | None:
 def _critic_work(
     study: Study, options: Options, peers: tuple[str, ...] | None, metrics: Sequence[Metric]
 ) -> tuple[tuple[CriticQuestion, ...], int]:
-    """A critic's questions, and how many shuffles each matched pair has."""
+    """The questions for the critic, and the number of shuffles per matched pair."""
     if options.recorded or not any(metric.needs.verdicts is not None for metric in metrics):
         return (), 0
     answered = {task.task: [r.agent for r in responses] for task, responses in with_peers(study)}
@@ -236,8 +236,8 @@ def _critic_work(
         )
     if not asked:
         raise MetricError(
-            f"{study.name}: no two agents answered two tasks in common, so a critic has no shuffled pair to hold a "
-            "matched one against. TVD-MI needs at least 2 common tasks."
+            f"{study.name}: no two agents have two tasks in common, so there are no shuffled pairs to compare matched "
+            "ones with. TVD-MI needs at least 2 common tasks"
         )
     return tuple(asked), shuffles
 
@@ -275,7 +275,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
 
 
 def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, set[tuple[str, str]]]:
-    """Ordered pairs by task: each response with its peers, and the other way round."""
+    """Ordered pairs by task: each response with its peers, in both orders."""
     found: dict[str, set[tuple[str, str]]] = {}
     for (task, agent), peers in pairing.items():
         found.setdefault(task, set()).update(pair for peer in peers for pair in ((agent, peer), (peer, agent)))
@@ -283,7 +283,7 @@ def _both_ways(pairing: Mapping[tuple[str, str], Sequence[str]]) -> dict[str, se
 
 
 def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tuple[tuple[Preprocessor, ...], bool]:
-    """The rewrites that the study carries, and whether more are to be made."""
+    """The recorded rewrites, and whether more are needed."""
     wanted = [metric for metric in metrics if _rewritten(metric)]
     if not wanted:
         return (), False
@@ -297,15 +297,16 @@ def _rewriting(study: Study, metrics: Sequence[Metric], options: Options) -> tup
     if recorded:
         if lacking:
             warnings.warn(
-                f"{lacking} responses have no recorded rewrite and no rewriter was named: they are missing",
+                f"{lacking} responses have no recorded rewrite and count as missing. Choose a rewriter with --rewriter",
                 stacklevel=2,
             )
         return tuple(recorded), False
     if any(m.needs.logprobs is not None and m.needs.logprobs.text == "rewrites" for m in wanted):
-        raise MetricError("gem rewrites responses first: name a chat model with --rewriter, or use gem-raw")
+        raise MetricError("gem rewrites responses first. Choose a chat model with --rewriter, or use gem-raw")
     styled = [metric.name for metric in wanted if not _controlled(metric)]
     if styled:
         warnings.warn(
-            f"{styled[0]}: no rewriter was named, so responses are scored as they are, style included", stacklevel=2
+            f"{styled[0]}: there is no rewriter, so the original responses are scored, including their style",
+            stacklevel=2,
         )
     return (), False

@@ -1,4 +1,4 @@
-"""Evidence that a study carries: read as it is, so that a leaderboard can be computed again without a model."""
+"""Recorded evidence of a study, so that a leaderboard can be recomputed without a model."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from goldless.metrics.tvd_mi import checked_contrasts
 from goldless.studies import Study
 
 ROUNDING_NATS = 1e-2
-"""In half precision the log-probability of a certain token comes out a little above zero."""
+"""Tolerance: in half precision the log-probability of a certain token can be slightly above zero."""
 RECORDED = "recorded"
-"""Stands for a name that the study does not give."""
+"""Placeholder for a name that the study does not give."""
 Names = Mapping[str, Literal["task", "agent"]]
 """Columns that name tasks and agents."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedTable:
-    """A table that a study carries, of which only what is asked for is read."""
+    """A recorded table of a study, read lazily."""
 
     study: Study
     name: str
@@ -33,11 +33,11 @@ class RecordedTable:
 
     @property
     def label(self) -> str:
-        """What messages call it."""
+        """Its name in messages."""
         return f"{self.study.name}: the table {self.name}"
 
     def columns(self, schema: Schema, *, without: Sequence[str] = (TOKENS,)) -> pl.LazyFrame:
-        """The columns of a schema, null where the table lacks one; numbers that are not finite are null."""
+        """The columns of a schema, null if the table does not have one; numbers that are not finite become null."""
         there = self.rows.collect_schema()
         wanted = {name: kind for name, kind in schema.items() if name not in without}
         return self.rows.select(
@@ -46,7 +46,7 @@ class RecordedTable:
         )
 
     def check_numbers(self, columns: Sequence[str], place: str) -> None:
-        """Refuse a cell of something else where a number is needed; ``place``: how a row is named."""
+        """Reject cells that are not numbers; ``place``: format of the row's name."""
         there = self.rows.collect_schema()
         for name in columns:
             kind = there.get(name)
@@ -56,17 +56,17 @@ class RecordedTable:
             with self.study.reading(self.name):
                 bad = self.rows.filter(_not_numbers(name, there[name])).head(1).collect()
             for row in bad.iter_rows(named=True):
-                raise MetricError(f"{self.label}, {place.format_map(row)}: a number is needed, not {row[name]!r}")
+                raise MetricError(f"{self.label}, {place.format_map(row)}: {name} must be a number, got {row[name]!r}")
 
     def require(self, columns: Sequence[str]) -> None:
-        """Raise where the table lacks a column."""
+        """Raise if a column is missing."""
         there = self.rows.collect_schema().names()
         missing = [column for column in columns if column not in there]
         if missing:
-            raise MetricError(f"{self.label} lacks {', '.join(missing)}; it has {', '.join(there)}")
+            raise MetricError(f"{self.label} has no column {', '.join(missing)}; it has {', '.join(there)}")
 
     def read(self, rows: pl.LazyFrame, names: Names) -> pl.DataFrame:
-        """The rows with tasks and agents as numbers of the study's; raises where one is not the study's."""
+        """The rows with tasks and agents as enums of the study; raises if one is not in the study."""
         kinds = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum([agent.agent for agent in self.study.agents])}
         casts = [pl.col(column).cast(kinds[kind]) for column, kind in names.items()]
         with self.study.reading(self.name):
@@ -82,12 +82,12 @@ class RecordedTable:
         strange = set(rows.select(pl.col(column).unique()).collect()[column].drop_nulls()) - set(known)
         if strange:
             raise MetricError(
-                f"{self.label} names {kind}s that the study does not have: "
+                f"{self.label} has {kind}s that are not in the study: "
                 f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
             )
 
     def check_names(self, names: Names) -> None:
-        """Refuse names of tasks or agents that the study does not have, also in rows that are not used."""
+        """Reject tasks or agents that are not in the study, even in rows that are not used."""
         there = self.rows.collect_schema()
         with self.study.reading(self.name):
             for column, kind in names.items():
@@ -95,23 +95,23 @@ class RecordedTable:
                     self._refuse_strange(self.rows, column, kind)
 
     def check_named(self, rows: pl.DataFrame, columns: Sequence[str]) -> None:
-        """Refuse rows that do not say what they are about."""
+        """Reject rows without a name in these columns."""
         for column in columns:
             if rows[column].null_count():
                 raise MetricError(f"{self.label} has rows without a {column}")
 
     def check_once(self, rows: pl.DataFrame, key: Sequence[str]) -> None:
-        """Refuse evidence that is there twice: which of the two holds cannot be told."""
+        """Reject duplicate evidence: it is unclear which row is valid."""
         if _keys(rows, key).n_unique() == len(rows):
             return
         # with very many names two keys may have one number
         for twice in rows.filter(pl.struct(key).is_duplicated()).head(1).iter_rows(named=True):
-            told = ", ".join(str(twice[part]) for part in key if twice[part] is not None)
-            raise MetricError(f"{self.label} has more than one row for {told}; keep one")
+            what = ", ".join(str(twice[part]) for part in key if twice[part] is not None)
+            raise MetricError(f"{self.label} has more than one row for {what}. Keep one")
 
 
 def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
-    """One number for each row, equal where all columns of the key are."""
+    """One number per row, equal if all columns of the key are equal."""
     found = pl.Series([0], dtype=pl.UInt64).new_from_index(0, len(rows))
     for column in (rows[name].to_physical() for name in key):
         code = column.cast(pl.UInt64).fill_null(0) + column.is_not_null().cast(pl.UInt64)
@@ -131,7 +131,7 @@ def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType
 
 
 def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
-    """Whether a cell holds something else than a number, or than numbers where it is a list."""
+    """Whether a cell is not a number, or not a list of numbers."""
     if name == TOKENS and isinstance(kind, pl.List):
         cell = pl.element()
         return pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()).list.any()
@@ -139,12 +139,12 @@ def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
 
 
 def _named(name: str) -> pl.Expr:
-    """A column of names, with a word for those that the study does not give."""
+    """A column of names, with a placeholder for missing ones."""
     return pl.when(pl.col(name) != "").then(pl.col(name)).otherwise(pl.lit(RECORDED)).alias(name)
 
 
 def find_table(study: Study, name: str) -> RecordedTable | None:
-    """The study's table of this name; None: it has none."""
+    """The study's table of this name; None if there is none."""
     rows = study.scan(name)
     return None if rows is None else RecordedTable(study, name, rows)
 
@@ -153,7 +153,7 @@ def find_table(study: Study, name: str) -> RecordedTable | None:
 
 
 def recorded_logprobs(study: Study) -> pl.DataFrame:
-    """The study's logprobs table, without per-token values. Raises where it holds what cannot be."""
+    """The study's logprobs table, without per-token values. Raises if it has impossible values."""
     table = find_table(study, "logprobs")
     if table is None:
         return empty(LOGPROBS).drop(TOKENS)
@@ -198,7 +198,7 @@ def recorded_tokens(study: Study, *, scorers: Sequence[str], templates: Sequence
 
 
 def _lacks_sums(table: RecordedTable) -> bool:
-    """Whether per-token values must be read, as a sum or a mean is not recorded without them."""
+    """Whether per-token values must be read because sums or means are not recorded."""
     if TOKENS not in table.rows.collect_schema():
         return False
     lacking = pl.col("sum_logprob_nats").is_null() | pl.col("mean_token_logprob_nats").is_null()
@@ -208,9 +208,9 @@ def _lacks_sums(table: RecordedTable) -> bool:
 
 
 def _logprobs(table: RecordedTable, *, values: bool, schema: Schema = LOGPROBS) -> pl.LazyFrame:
-    """The columns with sums and means as they are recorded; else, with ``values``, from per-token ones.
+    """The columns with sums and means as recorded or, with ``values``, computed from per-token values.
 
-    Where one of a response's per-token values is not a number, they have no sum.
+    If a per-token value is not a number, there is no sum.
     """
     rows = table.columns({**schema, "tokens": pl.Float64}, without=() if values else (TOKENS,))
     rows = rows.filter(pl.col("target").ne_missing(pl.col("given"))).with_columns(
@@ -230,7 +230,7 @@ def _logprobs(table: RecordedTable, *, values: bool, schema: Schema = LOGPROBS) 
 
 
 def _as_logprobs(rows: pl.LazyFrame) -> pl.LazyFrame:
-    """The columns of the schema; what is lacking without a cause is missing because it is not recorded."""
+    """The columns of the schema; values missing without a cause count as not recorded."""
     lacking = pl.col("sum_logprob_nats").is_null() & pl.col("mean_token_logprob_nats").is_null()
     return _with_failures(rows, lacking).with_columns(pl.col("tokens").cast(pl.Int64)).drop("highest", strict=False)
 
@@ -239,22 +239,22 @@ def _check_logprobs(table: RecordedTable, rows: pl.DataFrame) -> None:
     values = [name for name in ("sum_logprob_nats", "mean_token_logprob_nats", "highest") if name in rows.columns]
     above = pl.any_horizontal(pl.col(values) > ROUNDING_NATS)
     partial_tokens = (pl.col("tokens") < 1) | (pl.col("tokens") % 1 != 0)
-    for wrong, told in (
-        (above, "a log-probability is at most 0; this one is above"),
-        (partial_tokens, "a number of tokens must be a whole number from 1 on, got {tokens:g}"),
+    for wrong, why in (
+        (above, "a log-probability must not be above 0"),
+        (partial_tokens, "tokens must be a whole number of at least 1, got {tokens:g}"),
     ):
         bad = rows.filter(wrong).head(1)
         if len(bad):
             row = bad.row(0, named=True)
-            raise MetricError(f"{table.label}, {row['target']} on {row['task']}: {told.format(**row)}")
+            raise MetricError(f"{table.label}, {row['target']} on {row['task']}: {why.format(**row)}")
 
 
 def _with_failures(rows: pl.LazyFrame, lacking: pl.Expr) -> pl.LazyFrame:
-    """What is lacking without a cause is missing because it is not recorded."""
+    """Values missing without a cause count as not recorded."""
     silent = lacking & pl.col("failure").is_null()
     said = pl.coalesce("failure_message", pl.when(pl.col("failure").is_not_null()).then(pl.lit("recorded as failed")))
     return rows.with_columns(
-        failure_message=pl.when(silent).then(pl.lit("the study does not carry it")).otherwise(said),
+        failure_message=pl.when(silent).then(pl.lit("not recorded in the study")).otherwise(said),
         failure=pl.when(silent).then(pl.lit("not_recorded")).otherwise("failure"),
     )
 
@@ -262,25 +262,25 @@ def _with_failures(rows: pl.LazyFrame, lacking: pl.Expr) -> pl.LazyFrame:
 def usable_logprobs(
     study: Study, metrics: Sequence[Metric], scorer: str | None, templates: Sequence[str]
 ) -> pl.DataFrame:
-    """The recorded log-probabilities of one scorer, under the templates named or all.
+    """The recorded log-probabilities of one scorer, for the given templates or all.
 
-    Raises where they cannot give a metric.
+    Raises if they are not enough for a metric.
     """
     rows = recorded_logprobs(study)
     if rows.is_empty():
         names = ", ".join(metric.name for metric in metrics)
         raise MetricError(
-            f"{study.name} carries no log-probabilities (a table logprobs), which {names} "
-            f"need{'s' * (len(metrics) == 1)}. Leave --recorded out to ask a scorer."
+            f"{study.name} has no recorded log-probabilities (table logprobs), which {names} "
+            f"need{'s' * (len(metrics) == 1)}. Drop --recorded to call a scorer"
         )
-    rows = _of_one(rows, "scorer", scorer, f"{study.name} carries log-probabilities by several scorers", "--scorer")
+    rows = _of_one(rows, "scorer", scorer, f"{study.name} has log-probabilities of several scorers", "--scorer")
     known = rows["template"].unique(maintain_order=True).to_list()
     if templates and known != [RECORDED]:
         for name in templates:
             if name not in known:
                 raise MetricError(
-                    f"{study.name} carries no log-probabilities under the template {name!r}"
-                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}."
+                    f"{study.name} has no log-probabilities for the template {name!r}"
+                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
                 )
         rows = rows.filter(pl.col("template").is_in(list(templates)))
     _check_sums(study, metrics, rows)
@@ -294,26 +294,24 @@ def usable_control(study: Study, logprobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _check_sums(study: Study, metrics: Sequence[Metric], rows: pl.DataFrame) -> None:
-    """Refuse metrics of sums where the study carries means only."""
+    """Reject metrics over sums if the study has only means."""
     if rows["sum_logprob_nats"].count() or not rows["mean_token_logprob_nats"].count():
         return
     sums = [m.name for m in metrics if m.needs.logprobs is not None and not m.needs.logprobs.per_token]
     if sums:
         raise MetricError(
-            f"{study.name} carries log-probabilities as means over tokens only; {', '.join(sums)} "
-            f"need{'s' * (len(sums) == 1)} sums. From means goldless can compute mi, gppm and gptscore."
+            f"{study.name} has log-probabilities only as means over tokens, but {', '.join(sums)} "
+            f"need{'s' * (len(sums) == 1)} sums. Means are enough for mi, gppm and gptscore"
         )
 
 
 def _of_one(rows: pl.DataFrame, column: str, named: str | None, what: str, option: str) -> pl.DataFrame:
-    """The rows of the only one there is, or of the one that is named."""
+    """The rows of the only value, or of the given one."""
     found = rows[column].unique(maintain_order=True).to_list()
     if len(found) == 1:
         return rows
     if named not in found:
-        raise MetricError(
-            f"{what}: {', '.join(sorted(found))}. Name one of them with {option}{nearest(named or '', found)}"
-        )
+        raise MetricError(f"{what}: {', '.join(sorted(found))}. Choose one with {option}{nearest(named or '', found)}")
     return rows.filter(pl.col(column) == named)
 
 
@@ -336,20 +334,20 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> p
     if found.is_empty():
         return found
     table.check_named(found, ("task", "first", "second", "second_task"))
-    _check_between(table, found, "value", "a verdict lies between 0 and 1, or is empty where it is missing")
-    found = _of_one(found, "critic", critic, f"{study.name} carries verdicts of several critics", "--critic")
-    found = _of_one(found, "prompt", prompt, f"{study.name} carries verdicts on several prompts", "--critic-prompt")
+    _check_between(table, found, "value", "a verdict must be between 0 and 1, or empty if missing")
+    found = _of_one(found, "critic", critic, f"{study.name} has verdicts of several critics", "--critic")
+    found = _of_one(found, "prompt", prompt, f"{study.name} has verdicts for several prompts", "--critic-prompt")
     table.check_once(found, ("task", "first", "second", "second_task"))
     return _with_failures(found.lazy(), pl.col("value").is_null()).collect()
 
 
-def _check_between(table: RecordedTable, rows: pl.DataFrame, column: str, told: str) -> None:
+def _check_between(table: RecordedTable, rows: pl.DataFrame, column: str, rule: str) -> None:
     bad = rows.filter(~pl.col(column).is_between(0, 1)).head(1)
     if len(bad):
         row = bad.row(0, named=True)
         raise MetricError(
-            f"{table.label} has a {column} of {row[column]:g} for {row['first']} and {row['second']} on "
-            f"{row['task']}; {told}"
+            f"{table.label} has {column} {row[column]:g} for {row['first']} and {row['second']} on "
+            f"{row['task']}; {rule}"
         )
 
 
@@ -364,10 +362,10 @@ def recorded_contrasts(study: Study) -> pl.DataFrame:
 
 
 def check_wins(study: Study, table: str) -> None:
-    """Raise where the study has no such table of a judge's comparisons."""
+    """Raise if the study does not have this table of a judge's comparisons."""
     if table not in study.recorded:
         known = [name for name in study.recorded if name.startswith("judge_")]
-        have = f"It has {', '.join(known)}." if known else "It has no table judge_… at all."
+        have = f"It has {', '.join(known)}" if known else "It has no table judge_… at all"
         raise MetricError(f"{study.name} has no table {table}{nearest(table, known) or '.'} {have}")
 
 
@@ -382,7 +380,7 @@ def recorded_wins(study: Study, name: str) -> pl.DataFrame:
     rows = table.columns(columns).filter(pl.col("first").ne_missing(pl.col("second")))
     found = table.read(rows, {"task": "task", "first": "agent", "second": "agent"})
     table.check_named(found, ("task", "first", "second"))
-    _check_between(table, found, "first_wins", "it lies between 0 and 1")
+    _check_between(table, found, "first_wins", "it must be between 0 and 1")
     table.check_once(found, ("task", "first", "second"))
     return found
 
@@ -391,7 +389,7 @@ def recorded_wins(study: Study, name: str) -> pl.DataFrame:
 
 
 def recorded_rewrites(study: Study) -> pl.DataFrame:
-    """The rewrites that the study carries of its responses, without empty ones."""
+    """The recorded rewrites of a study's responses, without empty ones."""
     table = find_table(study, "rewrites")
     if table is None:
         return pl.DataFrame(schema=REWRITES)
@@ -403,7 +401,7 @@ def recorded_rewrites(study: Study) -> pl.DataFrame:
 
 
 def evidence_hash(rows: Iterable[tuple[Any, ...]]) -> str:
-    """Eight digits that tell two small tables apart, whatever the order of their rows."""
+    """Eight digits that identify a small table, independent of the order of its rows."""
     digest = hashlib.sha256()
     for line in sorted(repr(row) for row in rows):
         digest.update(line.encode())

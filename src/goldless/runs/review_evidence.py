@@ -1,4 +1,4 @@
-"""The judgements and exam answers a review rests on: recorded in a study, or as they came from reviewers.
+"""The judgements and exam answers of a review: recorded in a study, or collected from reviewers.
 
 People: their labels, which of them an exam is made of, and which the panel is held against.
 """
@@ -27,53 +27,53 @@ PAIRWISE = "pairwise"
 
 @dataclass(frozen=True, slots=True)
 class ReviewEvidence:
-    """Everything a review rests on, in the columns of ``evidence.JUDGEMENTS``."""
+    """The evidence of a review, in the columns of ``evidence.JUDGEMENTS``."""
 
     reviewers: tuple[str, ...]
     judgements: pl.DataFrame
     """On the scale of the review."""
     comparisons: pl.DataFrame
-    """Pairwise, for the consistency exam; the judgements themselves where their scale is pairwise."""
+    """Pairwise, for the consistency exam; the judgements themselves if their scale is pairwise."""
     pertinence: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
-    """Of "relevant" and "irrelevant" answers."""
+    """Comparisons of "relevant" and "irrelevant" answers."""
     confidence: Mapping[str, ConfidenceAnswers] = field(default_factory=dict)
     """By reviewer."""
     answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
-    """Exam answers as they came."""
+    """Exam answers as received."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfidenceAnswers:
-    """How sure a reviewer was of easy and of hard pairs."""
+    """How confident a reviewer was on easy and on hard pairs."""
 
     easy: tuple[ConfidenceItem, ...]
     hard: tuple[ConfidenceItem, ...]
     by_labels: bool
-    """Whether higher is surer: levels from 1 to 5; else uncertainties in nats."""
+    """Whether higher is more confident: levels from 1 to 5; else uncertainties in nats."""
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------
 
 
 def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], convention: Convention) -> ReviewEvidence:
-    """The judgements and exam answers that the study carries."""
+    """The recorded judgements and exam answers of a study."""
     table = find_table(study, "judgements")
     if table is None:
         raise MetricError(
-            f"{study.name} carries no judgements (a table judgements): leave --recorded out to ask reviewers"
+            f"{study.name} has no recorded judgements (table judgements). Drop --recorded to call reviewers"
         )
     _check_columns(table)
     with study.reading("judgements"):
         named = table.rows.select("format", "reviewer").unique(maintain_order=True).collect()
     formats = sorted(named["format"].unique().to_list())
     if scale.name not in formats:
-        raise MetricError(f"{study.name} carries no judgements on the scale {scale.name}; it has {', '.join(formats)}")
+        raise MetricError(f"{study.name} has no judgements on the scale {scale.name}. It has: {', '.join(formats)}")
     known = named.filter(pl.col("format") == scale.name)["reviewer"].to_list()
     for name in reviewers:
         if name not in known:
             raise UserError(
-                f"{study.name} carries no judgements of {name!r} on the scale {scale.name}"
-                f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}."
+                f"{study.name} has no judgements of {name!r} on the scale {scale.name}"
+                f"{nearest(name, known) or '.'} Reviewers: {', '.join(known)}"
             )
     names = tuple(reviewers or known)
     judgements = _judgements(table, scale, names, convention)
@@ -96,7 +96,7 @@ def _check_columns(table: RecordedTable) -> None:
     there = table.rows.collect_schema().names()
     missing = [name for name in ("reviewer", "format", "task", "output") if name not in there]
     if missing:
-        raise MetricError(f"{table.label} lacks {', '.join(missing)}")
+        raise MetricError(f"{table.label} has no column {', '.join(missing)}")
     with table.study.reading(table.name):
         empty_cells = table.rows.select(pl.col("reviewer", "format", "task").null_count()).collect()
     for column, count in empty_cells.row(0, named=True).items():
@@ -105,7 +105,7 @@ def _check_columns(table: RecordedTable) -> None:
 
 
 def _check_unused(table: RecordedTable, used: int) -> None:
-    """Names are checked as rows are read; where others are there, theirs are checked too."""
+    """Check names in unused rows; those in used rows are checked as they are read."""
     with table.study.reading(table.name):
         rows = int(table.rows.select(pl.len()).collect().item())
     if rows > used:
@@ -113,7 +113,7 @@ def _check_unused(table: RecordedTable, used: int) -> None:
 
 
 def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
-    """The reviewers' judgements on a scale, each read from its output where no value is recorded."""
+    """The reviewers' judgements on a scale, parsed from the output if no value is recorded."""
     rows = table.columns(JUDGEMENTS).filter(
         (pl.col("format") == scale.name) & pl.col("reviewer").is_in(list(reviewers))
     )
@@ -123,12 +123,12 @@ def _judgements(table: RecordedTable, scale: Scale, reviewers: Sequence[str], co
     unnamed = found.filter(pl.any_horizontal(pl.col(agents).is_null())).head(1)
     if len(unnamed):
         row = unnamed.row(0, named=True)
-        raise MetricError(f"the table judgements has a row of {row['reviewer']} on {row['task']} that names no agent")
+        raise MetricError(f"the table judgements has a row of {row['reviewer']} on {row['task']} without an agent")
     return _read(found, scale, convention)
 
 
 def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFrame:
-    """The rows with a value that the scale has, as it is recorded or read from the output; failed ones have none."""
+    """The rows with values on the scale, as recorded or parsed from the output; failed ones have none."""
     recorded = pl.col("value").cast(pl.Float64, strict=False)
     rows = rows.with_columns(value=pl.when(recorded.is_between(scale.lowest, scale.highest)).then(recorded))
     unread = rows.filter(pl.col("value").is_null() & pl.col("output").is_not_null())["output"].unique()
@@ -143,7 +143,7 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
     lost = pl.when(pl.col("value").is_null() & ~failed)
     return rows.with_columns(
         failure=lost.then(pl.lit("unparsable")).otherwise("failure"),
-        failure_message=lost.then(pl.lit("the recorded output holds no verdict of the scale"))
+        failure_message=lost.then(pl.lit("the recorded output has no verdict on the scale"))
         .when(failed)
         .then(pl.lit("recorded as failed"))
         .otherwise("failure_message"),
@@ -151,7 +151,7 @@ def _read(rows: pl.DataFrame, scale: Scale, convention: Convention) -> pl.DataFr
 
 
 def _reader(scale: Scale, convention: Convention) -> Callable[[str], float | None]:
-    """What reads a value from an output."""
+    """The function that parses a value from an output."""
     if convention == "default":
         return scale.read
     return read_pairwise if scale.pairwise else read_rating
@@ -174,7 +174,7 @@ def exam_frame(answers: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 
 
 def confidence_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, ConfidenceAnswers]:
-    """How sure each reviewer was: levels by label or value, or log-probabilities of the labels."""
+    """How confident each reviewer was: levels by label or value, or log-probabilities of the labels."""
     asked = [row for row in answers if str(row["exam"]).startswith("self-confidence") and "difficulty" in row]
     found = {}
     for name in dict.fromkeys(row["reviewer"] for row in asked):
@@ -193,14 +193,14 @@ def _item(row: Mapping[str, Any]) -> str:
 
 
 def _logprobs(row: Mapping[str, Any]) -> list[float]:
-    """Of the labels; a table of 0.1.0 has them by label."""
+    """Log-probabilities of the labels; a table of 0.1.0 has them by label."""
     told = row.get("label_logprobs") or []
     values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
     return [value for value in values if value is not None]
 
 
 def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:
-    """A level from 1 to 5, or the uncertainty in nats; None: not known."""
+    """A level from 1 to 5, or the uncertainty in nats; None: unknown."""
     if not by_labels:
         logprobs = _logprobs(row)
         return -max(logprobs) if logprobs else None
@@ -216,7 +216,7 @@ def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:
 
 
 def reviewer_family(name: str, model: str | None, families: Mapping[str, str], agents: Mapping[str, str]) -> str:
-    """A reviewer's family: as named; else that of the agent of its name or its model's name; else its own name.
+    """A reviewer's family: as given; else that of the agent with its name or its model's name; else its own name.
 
     ``agents``: the family of each agent, its own name where it has none.
     """
@@ -229,7 +229,7 @@ def reviewer_family(name: str, model: str | None, families: Mapping[str, str], a
 def without_own_family(
     judgements: pl.DataFrame, families: Mapping[str, str], agents: Mapping[str, str]
 ) -> pl.DataFrame:
-    """The judgements, those on an agent of the reviewer's own family left out."""
+    """The judgements without those on agents of the reviewer's own family."""
     reviewers = judgements["reviewer"].unique().to_list()
     own = {name: reviewer_family(name, None, families, agents) for name in reviewers}
     family = pl.col("reviewer").replace_strict(own, return_dtype=pl.String) if own else pl.lit("")
@@ -240,29 +240,29 @@ def without_own_family(
 
 
 QUESTIONERS = 3
-"""Agents that the human exam is made of where none are named."""
+"""Number of agents in the human exam if none are named."""
 
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """What people said, where they said anything."""
+    """Human labels, if any."""
 
     labels: PairLabels | None
     """All pairs that have a label."""
     tested: PairLabels | None
-    """Decided pairs that the panel is held against."""
+    """Decided pairs that the panel is compared with."""
     ratings: RatingTable | None
     questioners: tuple[str, ...]
-    """Agents whose responses the human exam is made of."""
+    """Agents whose responses are used in the human exam."""
 
 
 def what_people_said(study: Study, options: Options) -> People:
-    """The labels of a study, as far as it has any. Raises where an exam needs what is not there."""
+    """The labels of a study, if any. Raises if an exam needs labels that are not there."""
     check_margin(options.margin)
     agents = [agent.agent for agent in study.agents]
     if not study.n_ratings and not study.n_preferences:
         if "human exam" in options.traits:
-            raise MetricError(f"{study.name} has no labels, which the human exam is held against; use the exam auto")
+            raise MetricError(f"{study.name} has no labels, which the human exam needs. Use the exam auto")
         return People(None, None, None, ())
     names: _Names = {"tasks": study.tasks, "agents": agents, "criterion": _criterion(study, options)}
     preferences = list(study.preferences())
@@ -278,14 +278,14 @@ def what_people_said(study: Study, options: Options) -> People:
         tested = tested if options.overlapping else tested.outside(questioners)
         if not tested.n_pairs:
             raise MetricError(
-                "the human exam takes all pairs that people decided, so none is left to test on; name fewer "
+                "the human exam uses all pairs with a human preference, so none is left to test on. Name fewer "
                 "questioners, or test on the same pairs with --overlap"
             )
     return People(labels, tested, ratings, questioners)
 
 
 class _Names(TypedDict):
-    """How labels are numbered."""
+    """Arguments that number tasks and agents of labels."""
 
     tasks: Sequence[str]
     agents: Sequence[str]
@@ -297,17 +297,17 @@ def _criterion(study: Study, options: Options) -> str | None:
     if options.criterion is not None and options.criterion not in known:
         raise UserError(f"no label has the criterion {options.criterion!r}{nearest(options.criterion, known)}")
     if options.criterion is None and len(known) > 1:
-        raise UserError(f"labels are by several criteria: {', '.join(known)}. Name one with --criterion.")
+        raise UserError(f"labels have several criteria: {', '.join(known)}. Choose one with --criterion")
     return options.criterion
 
 
 def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:
-    """The agents named, or some drawn by the seed among those that people decided about."""
+    """The given agents, or a random choice of those with decided pairs."""
     if options.questioners is not None:
         return tuple(options.questioners)
     decided = labels.decided()
     agents = [decided.agents[i] for i in sorted({*decided.low.tolist(), *decided.high.tolist()})]
     if len(agents) < 2:
-        raise MetricError("people decided no pair of responses, so there is nothing to hold a human exam with")
+        raise MetricError("the labels decide no pair of responses, so there is no human exam")
     drawn = sorted(agents, key=lambda name: content_hash("questioners", options.seed, name))
     return tuple(drawn[: min(QUESTIONERS, max(2, len(agents) - 1))])

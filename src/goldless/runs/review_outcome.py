@@ -1,4 +1,4 @@
-"""From judgements to a review: who passed the exam, what the panel says, how far it agrees with people, who leads."""
+"""From judgements to a review: exam results, the panel's votes, its agreement with people, and the ranking."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _draws(options: Options) -> Draws:
 
 
 REFITS = 1000
-"""Resamples that Bradley-Terry is fitted to again."""
+"""Number of resamples for Bradley-Terry."""
 
 
 # --- exams -------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ def without_families(study: Study, options: Options, evidence: ReviewEvidence) -
 def qualified(
     study: Study, options: Options, evidence: ReviewEvidence, people: People
 ) -> tuple[Qualification, tuple[str, ...]]:
-    """Who passed, and what must be said of it."""
+    """The reviewers who passed, and notes on that."""
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
     for trait in options.traits:
         for name, found in _trait(trait, study, options, evidence, people).items():
@@ -73,18 +73,18 @@ def qualified(
         if not lacking or not options.recorded:
             continue
         if options.convention != "paper" and 2 * len(lacking) <= len(evidence.reviewers):
-            notes.append(f"{trait} of {', '.join(lacking)} is not recorded, so they have not passed it")
+            notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as not passed")
             continue
         if options.convention == "paper" and trait == "self-confidence":
-            notes.append(f"{trait} of {', '.join(lacking)} is not recorded: taken as passed")
+            notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as passed")
             for name in lacking:
-                traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded: taken as passed")
+                traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded; counts as passed")
         else:
-            notes.append(f"{trait} is not recorded for most ({', '.join(lacking)}): it decides nothing")
+            notes.append(f"{trait} is not recorded for most reviewers ({', '.join(lacking)}) and is not used")
             del thresholds[trait]
     weighting = options.usual_weighting
     if options.traits and not thresholds:
-        raise MetricError(f"{study.name} carries nothing to hold the exam with: {'; '.join(notes)}")
+        raise MetricError(f"{study.name} has no recorded answers for the exam: {'; '.join(notes)}")
     return (
         qualify(
             traits,
@@ -126,7 +126,7 @@ def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence,
 def _table(
     study: Study, reviewers: Sequence[str], rows: pl.DataFrame, *, pairwise: bool
 ) -> PairJudgements | ResponseRatings | None:
-    """The judgements of those reviewers that gave any; None: there are none."""
+    """The judgements of those reviewers that gave any; None if there are none."""
     heard = _heard(reviewers, rows)
     if not heard:
         return None
@@ -153,14 +153,14 @@ def review_result(
     models: Mapping[str, OpenModel] | None = None,
     readings: Mapping[str, str] | None = None,
 ) -> Review:
-    """The results of a review. ``models``: the reviewers that were asked; None: recorded ones."""
+    """The results of a review. ``models``: the reviewers that were called; None: recorded ones."""
     table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
     heard = () if table is None else table.reviewers
     weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
     silent = [name for name in qualification.weights if name not in heard]
-    notes = [*notes, *([f"{', '.join(silent)} judged nothing, so it has no vote"] if silent else [])]
+    notes = [*notes, *([f"no judgements of {', '.join(silent)}, so there is no vote"] if silent else [])]
     if "human exam" in options.traits and not options.overlapping:
-        notes.append("Spearman and Kendall's tau are over all agents, the exam's responses among them")
+        notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
     identities = {name: model.identity for name, model in (models or {}).items()}
@@ -188,7 +188,7 @@ def review_result(
         convention=options.convention,
         signature=str(_signature(study, options, evidence, qualification, people=people, identities=identities)),
         reviewers=reviewers,
-        nobody=qualification.note or (None if weights else "those who passed judged nothing"),
+        nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
         panel=agreements.get(""),
         rankings=_rankings(panel, options),
         judgements=evidence.judgements,
@@ -220,7 +220,7 @@ def _agreements(
     people: People,
     options: Options,
 ) -> dict[str, Agreement]:
-    """Of each reviewer by name, and of the panel under the empty name."""
+    """Agreement of each reviewer by name, and of the panel under the empty name."""
     if people.tested is None:
         return {}
     convention = options.convention
@@ -252,7 +252,7 @@ def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Opt
 
 
 def shares_by_agent(verdicts: PanelVerdicts) -> PanelScores:
-    """Each response's share of won comparisons, a tie counting half: comparisons as scores."""
+    """Each response's share of won comparisons; a tie counts as one half."""
     shape = len(verdicts.tasks), len(verdicts.agents)
     won, met = np.zeros(shape), np.zeros(shape)
     there = ~np.isnan(verdicts.verdict)
@@ -334,7 +334,7 @@ def _wording(name: str, options: Options) -> str:
 def _licences(
     study: Study, options: Options, review: Review, identities: Mapping[str, ModelIdentity]
 ) -> tuple[Licence, ...]:
-    """Licences of those who passed an exam now, written where that was asked for."""
+    """Licences of the reviewers who passed an exam now, written if requested."""
     if options.issue_to is None:
         return ()
     issued = []

@@ -1,4 +1,4 @@
-"""What a review gives: reviewers with their exam, the panel's agreement with people, and the ranking of agents."""
+"""Results of a review: reviewers with their exam, the panel's agreement with people, and the ranking of agents."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from goldless.runs.opening import Spending
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How far a reviewer or a panel agrees with people."""
+    """How well a reviewer or a panel agrees with people."""
 
     accuracy: Accuracy
-    """On pairs that people decided."""
+    """On pairs with a human preference."""
     spearman: RankAgreement | None
-    """Mean over tasks, over the agents; None: there are no ratings."""
+    """Over agents, averaged over tasks; None if there are no ratings."""
     kendall_tau_a: RankAgreement | None
 
     def as_json(self) -> dict[str, Any]:
-        """The numbers under the names they are asked for by."""
+        """The numbers by name, as plain data."""
         found = self.accuracy
         return {
             "accuracy": found.accuracy,
@@ -50,15 +50,15 @@ class ReviewerResult:
 
     name: str
     model: str | None
-    """The model it is, in short; None: recorded."""
+    """Short name of the model; None: recorded."""
     traits: Mapping[str, Trait]
     thresholds: Mapping[str, float | None]
     passed: bool
     why: str
     weight: float | None
-    """Of its vote; None: it has none."""
+    """Weight of its vote; None: no vote."""
     agreement: Agreement | None
-    """None: there are no labels, or it judged nothing."""
+    """None: no labels, or no judgements."""
     asked: int
     used: int
 
@@ -101,11 +101,11 @@ class Review(StudyResult):
     signature: str
     reviewers: tuple[ReviewerResult, ...]
     nobody: str | None
-    """Where nobody passed: who came nearest."""
+    """Why there is no panel, with the reviewers closest to passing; None if there is one."""
     panel: Agreement | None
-    """None: nobody may vote, or there are no labels."""
+    """None: no panel, or no labels."""
     rankings: tuple[Ranking, ...]
-    """The first one is the ranking; empty: nobody may vote."""
+    """The first one is the ranking; empty: no panel."""
     judgements: pl.DataFrame
     """Columns of ``evidence.JUDGEMENTS``."""
     answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
@@ -117,15 +117,15 @@ class Review(StudyResult):
     labels: Mapping[str, int] = field(default_factory=dict)
     """Labelled pairs: all, decided, tied, tested on."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """How reviewers were asked: task description, descriptions of their own, how verdicts were read."""
+    """Settings of the reviewers: task description, individual descriptions, how verdicts were read."""
 
     def __repr__(self) -> str:
-        """Study, scale and panel; never all the evidence."""
-        return f"<Review of {self.study!r} on {self.scale}: {', '.join(self.voters) or 'nobody'} vote>"
+        """Study, scale and panel, without the evidence."""
+        return f"<Review of {self.study!r} on {self.scale}; panel: {', '.join(self.voters) or 'none'}>"
 
     @property
     def voters(self) -> tuple[str, ...]:
-        """Reviewers whose vote counts."""
+        """Reviewers with a vote."""
         return tuple(r.name for r in self.reviewers if r.passed and r.weight is not None)
 
     @property
@@ -135,7 +135,7 @@ class Review(StudyResult):
 
     @property
     def open(self) -> int:
-        """How many are missing for a cause that may pass; none where no model was asked."""
+        """Number missing for a temporary cause; 0 if no model was called."""
         return sum(n for kind, n in self.failures.items() if kind in OPEN_KINDS) if self.spending else 0
 
 

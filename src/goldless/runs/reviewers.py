@@ -1,4 +1,4 @@
-"""Reviewers: who they are, what they are asked in exams, and the judgements of those who pass."""
+"""Reviewers: their models, their exams, and the judgements of those who pass."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ from goldless.studies import Study
 
 CHANGER = "question changer"
 QUESTIONS_AT_ONCE = 64
-"""On this machine a reviewer's questions are put in batches of so many: what a batch computes is kept together."""
+"""Questions per batch for a reviewer on this machine; a batch is stored as a whole."""
 
 
 def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
-    """Reviewers by name: a mapping as it is; ``NAME=SPEC``, or a specification or model that is its own name."""
+    """Reviewers by name: a mapping unchanged; ``NAME=SPEC``, or a model spec or object named after itself."""
     if isinstance(given, Mapping):
         return dict(given)
     found: dict[str, Any] = {}
@@ -56,19 +56,19 @@ def named_reviewers(given: Sequence[Any] | Mapping[str, Any]) -> dict[str, Any]:
         name = name or one.identity.short
         if name in found:
             raise UserError(
-                f"two reviewers are called {name!r}; give each a name of its own, such as first={spec} second={spec}"
+                f"two reviewers have the name {name!r}. Give each its own name, such as first={spec} second={spec}"
             )
         found[name] = spec
     return found
 
 
 def review_parts(options: Options) -> list[Part]:
-    """The models that a review opens: its reviewers, and who changes questions for the pertinence exam."""
+    """The models of a review: its reviewers, and the model that changes questions for the pertinence exam."""
     named = named_reviewers(options.reviewers)
     for option, given in (("--family", options.families), ("--describe", options.descriptions)):
         for name in given:
             if name not in named:
-                raise UserError(f"{option} {name!r}: no reviewer of that name{nearest(name, named)}")
+                raise UserError(f"{option}: unknown reviewer {name!r}{nearest(name, named)}")
     use: Use = "chat" if options.verdicts == "labels" else "both"
     parts = [Part(name, given, use) for name, given in named.items()]
     if options.changer is not None and "pertinence" in options.traits:
@@ -77,7 +77,7 @@ def review_parts(options: Options) -> list[Part]:
 
 
 def exam_evidence(reviewers: Sequence[str], answers: Sequence[ExamAnswer], scale: Scale) -> ReviewEvidence:
-    """What the exams rest on."""
+    """The evidence of the exams."""
 
     def of(exam: str, on: str | None = None) -> pl.DataFrame:
         rows = [answer.evidence for answer in answers if answer.exam == exam]
@@ -96,14 +96,14 @@ def exam_evidence(reviewers: Sequence[str], answers: Sequence[ExamAnswer], scale
 
 @dataclass(frozen=True)
 class ReviewCollector:
-    """A study, and the reviewers it is put to."""
+    """A study and its reviewers."""
 
     study: Study
     options: Options
     opened: Mapping[str, OpenModel]
-    """Reviewers by name, and the one who changes questions."""
+    """Reviewers by name, and the model that changes questions."""
     questioners: tuple[str, ...] = ()
-    """Agents whose responses the human exam is made of."""
+    """Agents whose responses are used in the human exam."""
 
     @cached_property
     def models(self) -> dict[str, OpenModel]:
@@ -112,7 +112,7 @@ class ReviewCollector:
 
     @property
     def changer(self) -> OpenModel | None:
-        """Who changes questions for the pertinence exam."""
+        """The model that changes questions for the pertinence exam."""
         return self.opened.get(CHANGER)
 
     @cached_property
@@ -127,11 +127,11 @@ class ReviewCollector:
 
     @cached_property
     def prompts(self) -> dict[str, str | None]:
-        """What the agents were asked."""
+        """The prompts of all tasks."""
         return {task: self.study.task(task).prompt for task in self.study.tasks}
 
     def stage(self, name: str, scale: Scale) -> Stage:
-        """How a reviewer is asked on a scale."""
+        """The stage that puts a reviewer's questions on a scale."""
         options, model = self.options, self.models[name]
         described = options.descriptions.get(name, options.task_description)
         if options.debate is not None:
@@ -140,7 +140,7 @@ class ReviewCollector:
         scoring = bool(scale.labels) and reads_by_scoring(model.model.capabilities, options.verdicts)
         if not scoring and not model.model.capabilities.chat:
             raise CapabilityError(
-                f"{model.identity.short} writes no text, so it cannot review on the scale {scale.name}"
+                f"{model.identity.short} does not write text, so it cannot review on the scale {scale.name}"
             )
         return ReviewStage(
             model.scorer if scoring else model.chat,
@@ -151,14 +151,14 @@ class ReviewCollector:
         )
 
     def readings(self, names: Iterable[str]) -> dict[str, str]:
-        """How the verdicts of these reviewers are read; nothing of a debate."""
+        """How the verdicts of these reviewers are read; empty for a debate."""
         if self.options.debate is not None:
             return {}
         stages = {name: self.stage(name, self.options.chosen_scale) for name in names}
         return {name: stage.reading for name, stage in stages.items() if isinstance(stage, ReviewStage)}
 
     def licensed(self) -> Qualification | None:
-        """Who may vote by licence; None where none were given. Raises where one does not hold."""
+        """The reviewers who may vote by licence; None if no licences were given. Raises if one is not valid."""
         options = self.options
         if not options.licences:
             return None
@@ -175,17 +175,17 @@ class ReviewCollector:
             ]
             good = next((one for one, reasons in zip(own, why_not, strict=True) if not reasons), None)
             if good is None:
-                told = "; ".join(reason for reasons in why_not for reason in reasons) or "it has no licence"
-                refused.append(f"  {name} ({model.identity.short}): {told}")
+                reasons_given = "; ".join(reason for reasons in why_not for reason in reasons) or "no licence"
+                refused.append(f"  {name} ({model.identity.short}): {reasons_given}")
                 continue
             why = f"licence until {good.expires}"
             candidates.append(Candidate(name, {}, passed=True, why=why, weight=good.weight, shortfall=0.0))
         if refused:
-            raise UserError("\n".join(["licences do not hold, so these may not judge:", *refused]))
+            raise UserError("\n".join(["these reviewers have no valid licence:", *refused]))
         return Qualification(tuple(candidates), {}, "all", "trait")
 
     async def exams(self) -> list[ExamAnswer]:
-        """The answers of all reviewers to all exams that are wanted."""
+        """The answers of all reviewers to all requested exams."""
         traits, found = self.options.traits, []
         for name in self.models:
             if "human exam" in traits:
@@ -253,8 +253,8 @@ class ReviewCollector:
                 won.setdefault(row.second, []).append(1 - row.value)
         if not won:
             raise UserError(
-                "the self-confidence exam needs an easy and a hard pair of agents: name them with --easy A,B and "
-                "--hard A,C, or hold the consistency exam as well, whose comparisons rank the agents"
+                "the self-confidence exam needs an easy and a hard pair of agents. Name them with --easy A,B and "
+                "--hard A,C, or add the consistency exam, whose comparisons rank the agents"
             )
         scores = {agent: sum(values) / len(values) for agent, values in won.items()}
         return ranked_sets(self.answered, scores, items=items, seed=options.seed)
@@ -272,7 +272,7 @@ class ReviewCollector:
         return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
 
     async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
-        """What these reviewers say of all responses, or of all pairs in both orders."""
+        """The judgements of these reviewers on all responses, or on all pairs in both orders."""
         found = [empty(JUDGEMENTS)]
         for name in reviewers:
             asked = self._questions(name)

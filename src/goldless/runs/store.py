@@ -1,6 +1,6 @@
-"""The run folder: everything a published number needs to be recomputed, without a model and without keys.
+"""The run folder: everything needed to recompute a published number without models or keys.
 
-How far a run is, in a small file of its folder, for whoever looks on.
+Also the progress of a run, in a small file of its folder.
 """
 
 from __future__ import annotations
@@ -37,41 +37,39 @@ REPORT = "report.html"
 def check_writable(
     folder: Path, study: Study | None = None, *, replaces_evidence: bool = False, option: str = "--out"
 ) -> None:
-    """Find out before anything is paid for whether results can be written there.
+    """Check before any paid call that results can be written to a folder.
 
-    A study is not written over, nor are results of another study than this one mixed with its own. What
-    ``replaces_evidence`` is not written into the folder it is computed from. ``option``: what names another folder.
+    Raises if it is a study, if it has results of another study, or, with ``replaces_evidence``, if it is the input
+    folder. ``option``: the option that names the folder.
     """
     made_by = _made_by(folder)
     for table in ("tasks", "responses", "labels"):
         if not made_by and any(folder.glob(f"{table}.*")):
-            raise UserError(
-                f"{folder}: holds a study ({table}), which results would be mixed with. Give another folder."
-            )
+            raise UserError(f"{folder} is a study (it has {table}); results would mix with it. Choose another folder")
     if study is not None and made_by.get("fingerprint", study.fingerprint) != study.fingerprint:
         raise UserError(
-            f"{folder}: holds results of another study ({made_by.get('study')}), or of this one before it was changed. "
-            "Give another folder, or remove that one."
+            f"{folder} has results of another study ({made_by.get('study')}), or of this one before it changed. "
+            "Choose another folder, or remove that one"
         )
     if replaces_evidence and study is not None and study.path is not None and study.path.resolve() == folder.resolve():
         raise UserError(
-            f"{folder}: is what is read here; results would replace evidence that it holds. Give another folder."
+            f"{folder} is the input folder; writing there would overwrite its evidence. Choose another folder"
         )
-    try_writing(folder, f"Give another folder with {option}.")
+    try_writing(folder, f"Choose another folder with {option}")
 
 
 def try_writing(folder: Path, advice: str) -> None:
-    """Refuse a folder that no file can be put into, with what to do; one that is not there is made."""
+    """Check that files can be written to a folder, creating it if needed; ``advice`` ends the message if not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
-        raise UserError(f"{folder}: cannot be written to ({error.strerror}). {advice}") from error
+        raise UserError(f"{folder}: cannot write ({error.strerror}). {advice}") from error
 
 
 def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
-    """Write results and evidence. Every file is whole or not there; the same results give the same bytes.
+    """Write results and evidence, each file atomically; the same results give the same bytes.
 
     The evidence has the names and columns of a study's tables, in parts, so that the folder can itself be scored again
     with ``--recorded``, by these metrics or by others over the same evidence, without a model.
@@ -105,7 +103,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
 
 
 def save_review(review: Review, folder: Path | str) -> Path:
-    """Write results and evidence. Every file is whole or not there."""
+    """Write results and evidence, each file atomically."""
     folder = Path(folder)
     check_writable(folder, review.source, replaces_evidence=True)
     write_table(as_texts(review.judgements), folder, "judgements")
@@ -128,7 +126,7 @@ def save_result(
 ) -> Path:
     """Write a result as ``NAME.json`` and ``NAME.md``, beside other results of the same study.
 
-    ``study``: None where it is not known, as when only its scores are at hand.
+    ``study``: None if unknown, for example if only its scores are available.
     """
     folder = Path(folder)
     check_writable(folder, study)
@@ -139,7 +137,7 @@ def save_result(
 
 
 def finish_folder(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> Path:
-    """Note how results came about, write the study's texts beside them, and the report of all that is there."""
+    """Record how results were made, and write the study's texts and the report."""
     # a run whose results go nowhere needs no templates in memory
     from goldless.reports.html.page import write_report  # noqa: PLC0415
 
@@ -151,12 +149,12 @@ def finish_folder(folder: Path, verb: str, study: Study | None, spending: Sequen
 
 
 def report_of(folder: Path) -> Path:
-    """Where the report of a run folder is."""
+    """Path of the report of a run folder."""
     return folder / REPORT
 
 
 def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequence[Spending]) -> None:
-    """Note when and with what results were made, beside what other verbs noted there."""
+    """Record when and with what results were made, next to the records of other verbs."""
     before = _made_by(folder)
     made = before.get("made", {})
     rows = [asdict(row) for row in spending]
@@ -176,13 +174,13 @@ def note_made_by(folder: Path, verb: str, study: Study | None, spending: Sequenc
 
 
 def noted_fingerprint(folder: Path) -> str | None:
-    """The fingerprint of the study whose results a folder holds; None where it holds none."""
+    """The fingerprint of the study whose results are in a folder; None if there are none."""
     found = _made_by(folder).get("fingerprint")
     return None if found is None else str(found)
 
 
 def _made_by(folder: Path) -> dict[str, Any]:
-    """What is noted in a run folder; empty where it is none."""
+    """The record of a run folder; empty if it is not one."""
     try:
         noted = json.loads((folder / MADE_BY).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -258,7 +256,7 @@ def _raters(outcome: RaterOutcome) -> dict[str, Any]:
 
 
 def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float | None]]:
-    """Mean over tasks of each ordered pair: [agent, peer], None where there is none."""
+    """Mean over tasks of each ordered pair: [agent, peer], None if there is none."""
     scored = pairs.drop_nulls("score").group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
     means = scored.agg(pl.col("score").mean())  # in the order of the rows: the same on any number of cores
     known = {(agent, peer): score for agent, peer, score in means.iter_rows()}
@@ -266,7 +264,7 @@ def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float |
 
 
 def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
-    """The table with names as text, as every reader of Parquet knows it."""
+    """The table with names as plain text columns, which every Parquet reader supports."""
     return table.lazy().with_columns(pl.col(pl.Categorical, pl.Enum).cast(pl.String))
 
 
@@ -276,7 +274,7 @@ State = Literal["running", "done", "failed"]
 
 
 class ProgressFile:
-    """Writes how far a run is, at most once a second, and at the end how it ended."""
+    """Writes the progress of a run, at most once a second, and how it ended."""
 
     def __init__(self, folder: Path, verb: str, then: Callable[[Progress], None]) -> None:
         self._path = folder / PROGRESS_FILE
@@ -286,16 +284,16 @@ class ProgressFile:
         self._written_at = 0.0
 
     def __enter__(self) -> Self:
-        """Say that it has begun."""
+        """Record the start."""
         self._write("running")
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Say how it ended."""
+        """Record how it ended."""
         self._write("done" if kind is None else "failed")
 
     def __call__(self, progress: Progress) -> None:
-        """Note how far a stage is, and hand it on."""
+        """Record the progress of a stage, and pass it on."""
         self._last = progress
         if time.monotonic() - self._written_at >= SECONDS_BETWEEN:
             self._write("running")

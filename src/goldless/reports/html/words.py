@@ -61,7 +61,7 @@ TERMS = {
     "smd": (
         "(mean after \u2212 mean before) / pooled standard deviation. \u22121: scores fall by one standard deviation."
     ),
-    "spearman": "Correlation of ranks: 1 is the same order, 0 is no relation, \u22121 is the reverse order.",
+    "spearman": "Correlation of ranks: 1 is the same order, 0 is unrelated, \u22121 is the reverse order.",
     "win rate": "Share of comparisons that an agent wins; a tie counts as one half.",
 }
 """The meaning of each term, by key."""

@@ -11,7 +11,7 @@ PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow)
 
-.PHONY: demo check test coverage lint format docs browser install install-dev address clean
+.PHONY: demo check test torture coverage lint format docs browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -21,6 +21,10 @@ check: lint
 
 test: install-dev browser lint
 	$(PYTEST) tests
+
+# Every night: each property is tried on a thousand examples.
+torture: install-dev browser
+	$(PYTEST) --hypothesis-profile=torture -o timeout=3000 tests
 
 # The share of lines that the quick tests run; pyproject.toml has the limit.
 coverage: install-dev
@@ -42,6 +46,10 @@ lint: install-dev
 	$(VENV)/bin/mypy
 	$(VENV)/bin/mypy tests/typing/public_api.py
 	$(VENV)/bin/lint-imports --no-logo
+
+# Set where the repository is, once it is somewhere: make address TO=https://github.com/NAME/goldless
+address: $(VENV)/bin/python
+	$(VENV)/bin/python .ci/address.py "$(TO)"
 
 format: install-dev
 	$(VENV)/bin/ruff check --fix

@@ -35,6 +35,7 @@ if importlib.util.find_spec("hypothesis"):
 
     hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
     hypothesis.settings.register_profile("check", deadline=None, print_blob=True, max_examples=10)
+    hypothesis.settings.register_profile("torture", deadline=None, print_blob=True, max_examples=1000)
     hypothesis.settings.load_profile("goldless")
 
 SHARED_MODELS = models_folder()
@@ -47,6 +48,11 @@ MARKED_BY_FIXTURE = {"browser": "browser", "command": "goldless", "embedded": "e
 def pytest_addoption(parser: pytest.Parser) -> None:
     if importlib.util.find_spec("pytest_timeout") is None:
         parser.addini("timeout", "for pytest-timeout, which is not installed")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if importlib.util.find_spec("pytest_timeout") is None:
+        config.addinivalue_line("markers", "timeout: for pytest-timeout, which is not installed")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -6,8 +6,6 @@ import importlib
 import inspect
 import subprocess
 import sys
-import tomllib
-from pathlib import Path
 
 import pytest
 
@@ -51,10 +49,3 @@ def test_every_error_is_public():
 
 def test_every_public_name_is_documented():
     assert [n for n in goldless.__all__ if n != "__version__" and not inspect.getdoc(getattr(goldless, n))] == []
-
-
-def test_the_version_is_that_of_the_project():
-    path = Path(__file__).parents[1] / "pyproject.toml"
-    if not path.exists():
-        pytest.skip("installed without pyproject.toml")
-    assert goldless.__version__ == tomllib.loads(path.read_text())["project"]["version"]

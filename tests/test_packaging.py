@@ -1,0 +1,134 @@
+"""The package as it is given away: built, installed into a new environment outside the clone, and run."""
+
+from __future__ import annotations
+
+import email
+import importlib.util
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+import yaml
+
+import goldless
+
+ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.skipif(not (ROOT / "pyproject.toml").exists(), reason="installed without the project")
+
+
+def run(*words: object, cwd: Path, **changed: str) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | changed
+    ended = subprocess.run(list(map(str, words)), check=False, capture_output=True, text=True, cwd=cwd, env=environment)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.fixture(scope="module")
+def sdist(tmp_path_factory) -> Path:
+    """The source distribution, built from the clone."""
+    pytest.importorskip("hatchling", reason="builds the package: pip install hatchling")
+    folder = tmp_path_factory.mktemp("sdist")
+    run(sys.executable, "-m", "hatchling", "build", "--target", "sdist", "--directory", folder, cwd=ROOT)
+    return folder / f"goldless-{goldless.__version__}.tar.gz"
+
+
+@pytest.fixture(scope="module")
+def wheel(sdist: Path, tmp_path_factory) -> Path:
+    """The wheel, built from the unpacked source distribution as pip does it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    with tarfile.open(sdist) as archive:
+        archive.extractall(folder, filter="data")
+    source = folder / f"goldless-{goldless.__version__}"
+    run(sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", folder, cwd=source)
+    return folder / f"goldless-{goldless.__version__}-py3-none-any.whl"
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory) -> Path:
+    """The commands of a new environment with the wheel; what goldless depends on is that of these tests."""
+    folder = tmp_path_factory.mktemp("environment")
+    venv.create(folder, with_pip=False)
+    python = folder / "bin" / "python"
+    site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", cwd=folder).strip())
+    (site / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    options = ("--quiet", "--no-deps", "--no-index", "--disable-pip-version-check", "--ignore-installed")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *options, wheel, cwd=folder)
+    return folder / "bin"
+
+
+@pytest.mark.slow
+def test_the_wheel_has_types_data_and_pages_and_the_tests_are_in_the_sources_only(wheel, sdist):
+    inside = set(zipfile.ZipFile(wheel).namelist())
+    tracked = {path.relative_to(ROOT / "src").as_posix() for path in (ROOT / "src").rglob("*") if path.is_file()}
+    wanted = {name for name in tracked if "__pycache__" not in name and not name.endswith(".pyc")}
+    assert wanted - inside == set()
+    assert "goldless/py.typed" in inside
+    assert not [name for name in inside if name.startswith("tests/")]
+    with tarfile.open(sdist) as archive:
+        sources = {name.partition("/")[2] for name in archive.getnames()}
+    assert {"tests/conftest.py", "docs/index.md", "Makefile", "constraints.txt", "CITATION.cff", "LICENSE"} <= sources
+
+
+@pytest.mark.slow
+def test_the_package_says_what_it_is(wheel):
+    with zipfile.ZipFile(wheel) as archive:
+        (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+        said = email.message_from_bytes(archive.read(name))
+    assert (said["Name"], said["Version"]) == ("goldless", goldless.__version__)
+    assert said["Requires-Python"] == ">=3.11"
+    assert said["License-Expression"] == "Apache-2.0"
+    assert {line.partition(",")[0] for line in said.get_all("Project-URL")} >= {"Homepage", "Documentation", "Issues"}
+
+
+@pytest.mark.slow
+def test_outside_a_clone_the_command_says_its_version(installed, tmp_path):
+    assert run(installed / "goldless", "--version", cwd=tmp_path) == f"goldless {goldless.__version__}\n"
+    where = run(installed / "python", "-c", "import goldless; print(goldless.__file__)", cwd=tmp_path)
+    assert Path(where.strip()).is_relative_to(installed.parent)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)  # the whole sample study, about a minute of two cores
+def test_outside_a_clone_the_demo_ranks_the_sample(installed, embedded_file, tmp_path):
+    assert "careful" in run(installed / "goldless", "demo", "--out", "demo", cwd=tmp_path)
+    assert (tmp_path / "demo" / "leaderboard.csv").read_text(encoding="utf-8").splitlines()[1].startswith("1,careful,")
+
+
+# --- one version, one address --------------------------------------------------------------------------------------
+
+
+def address_script():
+    specification = importlib.util.spec_from_file_location("address", ROOT / ".ci" / "address.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.skipif(not (ROOT / ".ci").exists(), reason="installed without .ci")
+def test_every_page_names_the_address_of_the_project():
+    module = address_script()
+    project = module.address()
+    named = [
+        (path.name, word)
+        for path in module.files()
+        for word in path.read_text(encoding="utf-8").replace("(", " ").replace('"', " ").split()
+        if word.startswith("https://github.com/") and "/goldless" in word
+    ]
+    assert [(name, word) for name, word in named if not word.startswith(project)] == []
+
+
+def test_the_citation_names_the_present_version_and_address():
+    cited = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert cited["version"] == goldless.__version__
+    assert len(cited["references"]) == 4
+
+
+def test_the_newest_entry_of_the_changelog_is_the_present_version():
+    headings = [line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line[:3] == "## "]
+    assert headings[0].split()[1] in {goldless.__version__, "Unreleased"}

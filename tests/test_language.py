@@ -17,7 +17,8 @@ SOURCE = ROOT / "src" / "goldless"
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
 
 COMPARATIVE = (
-    "longer|more|less|fewer|better|worse|higher|lower|greater|larger|smaller|shorter|slower|faster|other|different"
+    "longer|more|less|fewer|better|worse|higher|lower|greater|larger|smaller|shorter|slower|faster|other|different|"
+    "easier|harder|further|nearer|closer|wider|narrower|likelier|cheaper|earlier|later"
 )
 COUNTS = (
     "calls?|tokens?|files?|rows?|lines?|tables?|texts?|judgements?|responses?|questions?|requests?|reviews?|samples?|"

@@ -128,11 +128,11 @@ class CrashTest:
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
     "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
-    "deviation of the differences. p: one-sided, that the metric does what it must, corrected for the perturbations of a "
-    "metric (Holm). n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation did not "
-    "change; they are not part of the effect. A degradation passes if the whole interval is below 0, and otherwise fails "
-    "if it is above -{margin:g}. A manipulation fails if the whole interval is above 0, and otherwise passes if it is "
-    "below {margin:g}. Anything else is not shown."
+    "deviation of the differences. p: one-sided, that the metric does what it must, corrected for the perturbations "
+    "of a metric (Holm). n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
+    "did not change; they are not part of the effect. A degradation passes if the whole interval is below 0, and "
+    "otherwise fails if it is above -{margin:g}. A manipulation fails if the whole interval is above 0, and otherwise "
+    "passes if it is below {margin:g}. Anything else is not shown."
 )
 EFFECTS = {"smd": "smd", "paired": "paired_d"}
 """Fields of a result that are effects, with their column names."""

@@ -69,6 +69,9 @@ class Scoring(Arguments, total=False):
     shuffles: int | None
     budget_calls: int | None
     compare_groups: tuple[str, str] | None
+    baseline: str | None
+    compare: Literal["all", "leader"]
+    peers_of_pair: Literal["common", "own"]
 
 
 class Reviewing(Arguments, total=False):

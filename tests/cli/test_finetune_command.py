@@ -63,7 +63,7 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
     assert f"--scorer hf:{tmp_path / 'base'}+{tmp_path / 'out'}" in ended.err
     assert result["canaries"]["adapter"]["copied_nats"] > result["canaries"]["adapter"]["shuffled_nats"]
     table = goldless(*command, "--epochs", 1)
-    assert "Numeric noise of a sum, with the adapter: " in table.out
+    assert "With the adapter, sums differ between batches of this engine by up to " in table.out
     assert "Held out: nats per token" in table.out
     assert "conditional" in table.out
     assert "95% interval" in table.out

@@ -54,7 +54,7 @@ def test_what_it_cost_and_the_noise_are_told_on_standard_error(goldless, study_f
     first = goldless("score", study_file(), "--scorer", script, "-v")
     # 27 questions, but "quex" alone is asked about in t1 and in t2
     assert re.search(r"26 calls now \(1,\d\d\d tokens, 0.0000 USD\), 1 from the journal", first.err)
-    assert "numeric noise of a sum: 0.0e+00 nats" in first.err
+    assert "sums differ between batches of this engine by up to 0.0e+00 nats" in first.err
     second = goldless("score", study_file(), "--scorer", script)
     assert "0 calls now (0 tokens, 0.0000 USD), 27 from the journal" in second.err
 

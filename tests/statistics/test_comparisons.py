@@ -1,14 +1,28 @@
-"""Paired comparisons: sign flips as scipy counts them, and Holm's correction."""
+"""Paired comparisons: sign flips as scipy counts them, Holm's correction, and step-down max-T against a plain loop."""
 
 from __future__ import annotations
+
+import itertools
+import math
 
 import numpy as np
 import pytest
 import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from goldless.statistics.standings import EXACT_UP_TO, compare_all, holm, sign_flip_p
+from goldless.errors import UserError
+from goldless.statistics.comparisons import (
+    EXACT_UP_TO,
+    all_pairs,
+    compare_all,
+    compare_pairs,
+    fewest_tasks,
+    holm,
+    sign_flip_p,
+    too_few_tasks,
+)
 
 
 @pytest.mark.parametrize("n", [2, 3, 5, 8, 11])
@@ -96,6 +110,132 @@ def test_a_hypothesis_is_rejected_at_a_level_exactly_when_holms_steps_reach_it(p
 # --- all pairs ---------------------------------------------------------------------------------------------------
 
 
+def plain_statistic(differences) -> float:
+    """The sum over the root of the sum of squares; plain arithmetic."""
+    squares = sum(d * d for d in differences)
+    return abs(sum(differences)) / math.sqrt(squares) if squares else 0.0
+
+
+def plain_max_t(columns, competing=None):
+    """Step-down max-T over all sign flips, column by column (Westfall and Young 1993, algorithm 4.1).
+
+    ``competing``: for each column still undecided, the columns that compete; all undecided ones by default.
+    """
+    tasks = len(columns[0])
+    own = [plain_statistic([d for d in column if not math.isnan(d)]) for column in columns]
+    order = sorted(range(len(columns)), key=lambda j: -own[j])
+    flips = list(itertools.product((1, -1), repeat=tasks))
+    flipped = [
+        [
+            plain_statistic([s * d for s, d in zip(signs, column, strict=True) if not math.isnan(d)])
+            for column in columns
+        ]
+        for signs in flips
+    ]
+    ps, running = {}, 0.0
+    hypotheses = [j for j in order if competing is None or competing(j, order)]
+    for rank, j in enumerate(hypotheses):
+        rivals = hypotheses[rank:] if competing is None else competing(j, order)
+        hits = sum(max(row[i] for i in rivals) >= own[j] * (1 - 1e-9) for row in flipped)
+        running = max(running, hits / len(flips))
+        ps[j] = running
+    return ps
+
+
+def gapped(seed: int, tasks: int = 7, agents: int = 4):
+    random = np.random.default_rng(seed)
+    values = random.gamma(1.0, size=(tasks, agents)) + np.arange(agents) * 0.8
+    values[random.random(values.shape) < 0.1] = np.nan
+    return values
+
+
+def differences_of(values):
+    return [values[:, i] - values[:, j] for i, j in itertools.combinations(range(values.shape[1]), 2)]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_corrected_p_is_that_of_a_plain_loop_over_all_flips(seed):
+    values = gapped(seed)
+    found = compare_all(list("abcd"), values)
+    expected = plain_max_t(differences_of(values))
+    assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in range(6)])
+    alone = [plain_max_t([column])[0] for column in differences_of(values)]
+    assert [c.p for c in found] == pytest.approx(alone)
+    assert [c.p_holm for c in found] == pytest.approx(holm(alone))
+
+
+def test_with_a_baseline_only_its_comparisons_are_made_and_corrected_for():
+    values = gapped(5)
+    found = compare_pairs(list("abcd"), all_pairs(values), baseline="b")
+    assert [(c.first, c.second) for c in found] == [("a", "b"), ("b", "c"), ("b", "d")]
+    expected = plain_max_t([differences_of(values)[j] for j in (0, 3, 4)])
+    assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in range(3)])
+
+
+def test_the_leader_is_compared_beside_all_pairs_of_those_not_yet_decided():
+    values = gapped(6)
+    pairs = list(itertools.combinations(range(4), 2))
+
+    def competing(j, order):
+        """Pairs among the leader (agent 3) and the agents whose comparison with it comes no earlier."""
+        if 3 not in pairs[j]:
+            return []
+        rivals = [min(pairs[i]) for i in order if 3 in pairs[i]]
+        left = {3, *rivals[rivals.index(min(pairs[j])) :]}
+        return [i for i, pair in enumerate(pairs) if left.issuperset(pair)]
+
+    found = compare_pairs(list("abcd"), all_pairs(values), leader="d")
+    expected = plain_max_t(differences_of(values), competing)
+    assert [(c.first, c.second) for c in found] == [("a", "d"), ("b", "d"), ("c", "d")]
+    assert [c.p_adjusted for c in found] == pytest.approx([expected[j] for j in (2, 4, 5)])
+
+
+def test_p_of_one_pair_is_scipys_exact_permutation_test_on_its_common_tasks():
+    values = np.random.default_rng(8).normal([0.0, 0.5, 0.3], 1.0, size=(12, 3))
+    values[:3, 1] = np.nan
+    values[9:, 2] = np.nan
+    for comparison in compare_all(["0", "1", "2"], values):
+        differences = values[:, int(comparison.first)] - values[:, int(comparison.second)]
+        differences = differences[~np.isnan(differences)]
+        reference = scipy.stats.permutation_test(
+            (differences,), np.mean, permutation_type="samples", n_resamples=np.inf
+        )
+        assert (comparison.n, comparison.p) == (len(differences), pytest.approx(reference.pvalue))
+
+
+def test_random_flips_come_close_to_all_of_them(monkeypatch):
+    values = gapped(7, tasks=12)
+    exact = compare_all(list("abcd"), values)
+    monkeypatch.setattr("goldless.statistics.comparisons.EXACT_UP_TO", 1)
+    drawn = compare_all(list("abcd"), values, permutations=40_000)
+    assert [c.p_adjusted for c in drawn] == pytest.approx([c.p_adjusted for c in exact], abs=0.012)
+    assert [c.p for c in drawn] == pytest.approx([c.p for c in exact], abs=0.012)
+
+
+@pytest.mark.parametrize("agents", [2, 3, 12, 33, 60])
+@pytest.mark.parametrize("tasks", [6, 40])
+def test_agents_far_apart_are_all_decided_however_many_they_are(agents, tasks):
+    values = np.random.default_rng(0).normal(100.0 * np.arange(agents), 1.0, size=(tasks, agents))
+    found = compare_all([str(i) for i in range(agents)], values, permutations=200)
+    assert all(c.decided for c in found)
+    # two of 2^6 flips, or the data themselves of 201
+    assert {c.p_adjusted for c in found} == {2 / 64 if tasks == 6 else 1 / 201}
+
+
+def test_five_tasks_decide_nothing_and_six_can():
+    """Of 2^5 flips, the data and their negation always reach the data: 2 / 32 is above 0.05, 2 / 64 is not."""
+    assert fewest_tasks() == 6
+    assert too_few_tasks(6) is None
+    assert "the smallest p is 0.0625); 6 are needed" in too_few_tasks(5)
+    values = np.random.default_rng(0).normal([0.0, 1e6], 1.0, size=(5, 2))
+    assert [c.p_adjusted for c in compare_all(["a", "b"], values)] == [2 / 32]
+
+
+@given(arrays(np.float64, (5, 3), elements=st.floats(-5, 5)))
+def test_no_five_tasks_are_significant(values):
+    assert all(c.p_adjusted is None or c.p_adjusted >= 2 / 32 for c in compare_all(["a", "b", "c"], values))
+
+
 def test_every_pair_is_compared_once_on_the_tasks_both_have():
     nan = np.nan
     values = np.array([[1.0, 0.0, nan], [2.0, nan, 5.0], [3.0, 1.0, 1.0], [6.0, 1.0, nan]])
@@ -104,12 +244,40 @@ def test_every_pair_is_compared_once_on_the_tasks_both_have():
     assert [c.difference for c in found] == pytest.approx([(1 + 2 + 5) / 3, (-3 + 2) / 2, 0.0])
     # (1, 2, 5): 2 of 8 flips reach 8. (-3, 2): all 4 flips reach 1. One task: no test
     assert [c.p for c in found] == [0.25, 1.0, None]
-    assert [c.p_holm for c in found] == [0.5, 1.0, None]
+    assert found[2].p_adjusted is None
+
+
+def test_an_unknown_baseline_is_refused_with_the_nearest_name():
+    with pytest.raises(UserError, match=r"unknown agent 'gpt'. Did you mean 'gpt-4'"):
+        compare_pairs(["gpt-4", "b"], all_pairs(np.ones((7, 2))), baseline="gpt")
+
+
+# --- common peers ------------------------------------------------------------------------------------------------
+
+
+def test_two_agents_are_compared_over_the_peers_they_have_in_common():
+    random = np.random.default_rng(3)
+    by_peer = random.normal(size=(9, 4, 4))
+    by_peer[:, range(4), range(4)] = np.nan
+    pairs = all_pairs(np.nanmean(by_peer, axis=2), by_peer)
+    assert pairs.peers == ("common",) * 6
+    for column, (i, j) in enumerate(itertools.combinations(range(4), 2)):
+        others = [p for p in range(4) if p not in {i, j}]
+        expected = by_peer[:, i, others].mean(axis=1) - by_peer[:, j, others].mean(axis=1)
+        assert pairs.differences[:, column] == pytest.approx(expected)
+
+
+def test_two_agents_alone_have_no_common_peer_and_are_compared_over_their_own():
+    by_peer = np.full((6, 2, 2), np.nan)
+    by_peer[:, 0, 1], by_peer[:, 1, 0] = 3.0, 1.0
+    pairs = all_pairs(np.nanmean(by_peer, axis=2), by_peer)
+    assert pairs.peers == ("own",)
+    assert (pairs.differences == 2.0).all()
 
 
 def test_agents_without_a_common_task_have_no_difference():
     (comparison,) = compare_all(["a", "b"], np.array([[1.0, np.nan], [np.nan, 2.0]]))
-    assert (comparison.difference, comparison.p, comparison.p_holm, comparison.n) == (None, None, None, 0)
+    assert (comparison.difference, comparison.p, comparison.p_adjusted, comparison.n) == (None, None, None, 0)
 
 
 def test_one_agent_is_compared_with_nobody():
@@ -122,23 +290,9 @@ def test_the_seed_decides_where_flips_are_random():
     assert first == again != other
 
 
-def test_with_many_tasks_and_gaps_every_pair_has_scipys_p_on_its_common_tasks():
-    values = np.random.default_rng(8).normal([0.0, 0.5, 0.3], 1.0, size=(25, 3))
-    values[:8, 1] = np.nan
-    values[20:, 2] = np.nan
-    for comparison in compare_all(["0", "1", "2"], values, permutations=40_000):
-        differences = values[:, int(comparison.first)] - values[:, int(comparison.second)]
-        differences = differences[~np.isnan(differences)]
-        reference = scipy.stats.permutation_test(
-            (differences,), np.mean, permutation_type="samples", n_resamples=40_000, rng=1
-        )
-        assert comparison.n == len(differences)
-        assert comparison.p == pytest.approx(reference.pvalue, abs=0.012)
-
-
 def test_comparing_in_several_parts_changes_nothing(monkeypatch):
     values = np.random.default_rng(9).normal(size=(20, 4))
     values[3, 2] = np.nan
     whole = compare_all(list("abcd"), values, permutations=700)
-    monkeypatch.setattr("goldless.statistics.standings.ELEMENTS_AT_ONCE", 100)
+    monkeypatch.setattr("goldless.statistics.comparisons.ELEMENTS_AT_ONCE", 100)
     assert compare_all(list("abcd"), values, permutations=700) == whole

@@ -134,7 +134,7 @@ def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
         c = diagnosis.canaries
         yield "canaries", "passed"
         yield "copied / other text", f"{c.copied_nats:.1f} / {c.shuffled_nats:.1f} nats"
-        yield "noise of a sum", f"{c.noise_nats:.1e} nats"
+        yield "noise between batches", f"{c.noise_nats:.1e} nats in a sum"
     elif diagnosis.complaint is not None:
         yield "canaries", "FAILED"
     for name, speed in (

@@ -66,8 +66,12 @@ def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
 
 
 def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, *, details: bool) -> None:
+    from goldless.reports.leaderboard import Leaderboard
+
     for board in boards:
         out().print(board.to_rich())
+        for line in board.notes if isinstance(board, Leaderboard) else ():
+            out().print(line, markup=False)
         if details:
             out().print(board.signature, markup=False, soft_wrap=True, style="dim")
         out().print()
@@ -93,7 +97,7 @@ def tell_evaluation(evaluation: Evaluation, output: Output) -> None:
     """Report on standard error what a reader of the table must know; exit with 3 where the run is incomplete."""
     tell_spending(evaluation.spending)
     if evaluation.canaries is not None and output.verbose:
-        say(f"numeric noise of a sum: {evaluation.canaries.noise_nats:.1e} nats")
+        say(f"sums differ between batches of this engine by up to {evaluation.canaries.noise_nats:.1e} nats")
     if evaluation.tasks_without_peers:
         listed = ", ".join(evaluation.tasks_without_peers[:10])
         count = len(evaluation.tasks_without_peers)

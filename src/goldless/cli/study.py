@@ -29,6 +29,7 @@ def check(path: StudyArgument) -> None:
       goldless study check study/
     """
     from goldless.audit.texts import text_findings
+    from goldless.statistics.comparisons import too_few_tasks
     from goldless.studies import read_study
 
     try:
@@ -45,6 +46,9 @@ def check(path: StudyArgument) -> None:
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
     line = f"{study.name}: OK, {', '.join(counts)}"
     typer.echo(printable(line))
+    shared = sum(len(responses) > 1 for _, responses in study) if study.n_responses else len(study.tasks)
+    if len(study.agents) > 1 and (few := too_few_tasks(shared)):
+        say(f"warning: {few}", style="yellow")
     for finding in text_findings(study):
         say(f"warning: {finding.message}", style="yellow")
 

@@ -70,7 +70,8 @@ class Canaries:
         untested = () if self.base else ("The base was not tested by canaries.",)
         if self.adapter is None:
             return (*untested, f"The canaries refuse the adapter as a scorer: {self.refused}")
-        return (*untested, f"Numeric noise of a sum, with the adapter: {self.adapter.noise_nats:.1e} nats.")
+        noise = f"{self.adapter.noise_nats:.1e} nats"
+        return (*untested, f"With the adapter, sums differ between batches of this engine by up to {noise}.")
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,7 +36,7 @@ from goldless.reports.report_table import Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import left_out_intervals
-from goldless.statistics.standings import holm
+from goldless.statistics.comparisons import holm
 
 EXACT_AGENTS = 7
 """Up to this many agents all pairings are tried (5,040)."""

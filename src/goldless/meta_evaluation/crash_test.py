@@ -31,8 +31,8 @@ from goldless.runs.options import Options, check_options
 from goldless.runs.outcomes import MetricScores
 from goldless.runs.pipeline import score_study
 from goldless.signature import Signature
+from goldless.statistics.comparisons import holm, sign_flip_p
 from goldless.statistics.effects import EffectSize, paired_d, pooled_smd
-from goldless.statistics.standings import holm, sign_flip_p
 from goldless.studies import Study, study_from_records
 
 DEFAULT_REFERENCES = 2

@@ -21,8 +21,8 @@ from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.pair_labels import PairLabels, RatingTable
 from goldless.statistics.bootstrap import USUAL, Draws, ShareMethod, task_intervals, task_shares
+from goldless.statistics.comparisons import holm, sign_flip_ps
 from goldless.statistics.rank_correlation import Coefficient, rank_correlations
-from goldless.statistics.standings import holm, sign_flip_ps
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -90,6 +90,8 @@ class Scores:
     """Settings for the signature: the evidence and how it was used, in order."""
     problems: Mapping[str, int] = field(default_factory=dict)
     """Problems that a custom metric reported, with the number of responses each."""
+    by_peer: pl.DataFrame | None = None
+    """Columns of ``PAIRS``: the scores with each peer that responses' scores are means of; None: the pairs."""
     raters: Any = None
     """For a metric that scores raters instead of agents: the results by criterion."""
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 import polars as pl
 
@@ -40,6 +40,7 @@ class CriticMetric:
     name: str
     direction: Direction = "both"
     unit: str = "matched less shuffled"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     @property
     def needs(self) -> Needs:
@@ -56,7 +57,8 @@ class CriticMetric:
             "peers": given.peers_shown(pairs),
         }
         responses = response_scores(pairs, direction=self.direction, compared=given.compared)
-        return Scores(responses, pairs, settings=settings)
+        by_peer = peer_scores(pairs, direction=self.direction, compared=given.compared)
+        return Scores(responses, pairs, settings=settings, by_peer=by_peer)
 
 
 def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -170,6 +172,18 @@ def response_scores(
             pl.when(whole).then(pl.col("score").mean()), pl.col("asked").sum(), pl.col("used").sum()
         )
     )
+
+
+def peer_scores(
+    pairs: pl.DataFrame, *, direction: Direction, compared: Callable[[pl.DataFrame], pl.DataFrame]
+) -> pl.DataFrame:
+    """What each partner adds to a response's score: the contrast in this direction, or the mean of both."""
+    turned = pairs.select("task", "score", "missing", agent="peer", peer="agent").select(*PAIRS)
+    if direction != "both":
+        return compared(pairs if direction == "given" else turned)
+    other = turned.select("task", "agent", "peer", about="score")
+    both = compared(pairs).join(other, on=["task", "agent", "peer"], how="inner", maintain_order="left")
+    return both.with_columns(score=(pl.col("score") + pl.col("about")) / 2).select(*PAIRS)
 
 
 def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:

@@ -7,6 +7,7 @@ agent's score against a peer is the mean of its wins as first and of the peer's 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import polars as pl
 
@@ -22,6 +23,7 @@ class WinMetric:
     table: str
     both_orders: bool = True
     unit: str = "win rate"
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def needs(self) -> Needs:

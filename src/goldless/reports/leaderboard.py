@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from goldless.reports.formats import plain, simple_table
 from goldless.reports.report_table import Column, ReportTable
-from goldless.statistics.standings import Comparison, Standings
+from goldless.statistics.comparisons import SIGNIFICANT, Comparison, fewest_tasks, too_few_tasks
+from goldless.statistics.standings import Missing, Standings
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -40,6 +42,12 @@ class LeaderboardRow:
     """Why there is no interval."""
     between_prompts: float | None = None
     """Standard deviation of the score between prompts; None if there was only one."""
+    new_peers_low: float | None = None
+    """The interval for peers like these; None: scores are not means over peers."""
+    new_peers_high: float | None = None
+    worst_low: float | None = None
+    """The ends of the interval if all that is missing were lowest, and highest; None: nothing is missing."""
+    worst_high: float | None = None
 
 
 CSV_NAMES = (*(name for name in LeaderboardRow.__slots__ if name != "note"), "note")
@@ -55,6 +63,7 @@ class Leaderboard:
     rows: tuple[LeaderboardRow, ...]
     comparisons: tuple[Comparison, ...]
     signature: str
+    notes: tuple[str, ...] = ()
 
     def to_json(self) -> str:
         """The leaderboard as one JSON object."""
@@ -115,7 +124,8 @@ class Leaderboard:
         for row in self.rows:
             others = ", ".join(row.better_than) if beaten == "names" else " ".join(ranks[a] for a in row.better_than)
             rows.append({**asdict(row), "beaten": others or None})
-        return ReportTable(f"{self.metric} ({self.unit}, higher is better)", columns, tuple(rows), self.signature)
+        title = f"{self.metric} ({self.unit}, higher is better)"
+        return ReportTable(title, columns, tuple(rows), self.signature, notes=self.notes)
 
     @property
     def several_prompts(self) -> bool:
@@ -133,6 +143,7 @@ class Leaderboard:
 
 
 BAR_WIDTH = 16
+MOST_LISTED = 5
 
 
 def _bar(row: LeaderboardRow, least: float, most: float) -> str:
@@ -161,6 +172,7 @@ def make_leaderboard(
     used: Mapping[str, int],
     groups: Mapping[str, str | None] | None = None,
     between_prompts: Mapping[str, float] | None = None,
+    notes: Sequence[str] = (),
 ) -> Leaderboard:
     """The leaderboard of agents' standings."""
     rows = [
@@ -178,10 +190,60 @@ def make_leaderboard(
             better_than=row.better_than,
             note=row.interval.note,
             between_prompts=(between_prompts or {}).get(row.agent),
+            new_peers_low=None if row.new_peers is None else row.new_peers.low,
+            new_peers_high=None if row.new_peers is None else row.new_peers.high,
+            worst_low=None if row.worst is None else row.worst[0],
+            worst_high=None if row.worst is None else row.worst[1],
         )
         for row in found.rows
     ]
-    return Leaderboard(metric, unit, level, tuple(rows), found.comparisons, signature)
+    return Leaderboard(metric, unit, level, tuple(rows), found.comparisons, signature, tuple(notes))
+
+
+def leaderboard_notes(found: Standings, missing: Missing | None, *, limited: bool) -> list[str]:
+    """What a reader of the table must know; ``limited``: whether missing scores were bounded by the metric's limits."""
+    return [*_undecidable(found.comparisons), *_missing_notes(found, missing, limited=limited), *_peer_notes(found)]
+
+
+def _undecidable(comparisons: Sequence[Comparison]) -> Iterator[str]:
+    """Why differences cannot be significant, where that is so by design."""
+    few = [c for c in comparisons if c.n < fewest_tasks()]
+    if few and len(few) == len(comparisons):
+        said = too_few_tasks(max(c.n for c in few)) or ""
+        yield f"{said[:1].upper()}{said[1:]}."
+    elif few:
+        yield (
+            f"{len(few)} of {len(comparisons)} pairs of agents have fewer than {fewest_tasks()} common tasks: "
+            f"their differences cannot be significant at {SIGNIFICANT:g}."
+        )
+
+
+def _missing_notes(found: Standings, missing: Missing | None, *, limited: bool) -> Iterator[str]:
+    worst = [row for row in found.rows if row.worst is not None]
+    if missing is None or not worst:
+        return
+    if len({row.interval.n for row in found.rows}) > 1:
+        yield (
+            "Scores are means over each agent's own tasks, differences are over the tasks that both agents have: "
+            "with missing scores these are not the same tasks."
+        )
+    ends = f"{missing.lowest:.3g} or {missing.highest:.3g}"
+    source = "the limits of the metric" if limited else "the smallest and largest score found, as it has no limits"
+    listed = [f"{row.agent} {row.worst[0]:.3g} … {row.worst[1]:.3g}" for row in worst if row.worst is not None]
+    more = f" and {len(listed) - MOST_LISTED} more" * (len(listed) > MOST_LISTED)
+    yield (
+        f"Worst case, if missing scores were {ends} ({source}): intervals of {', '.join(listed[:MOST_LISTED])}{more}."
+    )
+
+
+def _peer_notes(found: Standings) -> Iterator[str]:
+    own = sum(c.peers == "own" for c in found.comparisons)
+    if own and any(c.peers == "common" for c in found.comparisons):
+        yield f"{own} of {len(found.comparisons)} pairs of agents share too few peers: compared over their own."
+    ratios = [p.se_peers / p.se_tasks for row in found.rows if (p := row.new_peers) is not None and p.se_tasks > 0]
+    if ratios:
+        times = f"{median(ratios):.1f} times that of the tasks (median over agents)"
+        yield f"Intervals are for these peers; the report has those for peers like these. The peers' error is {times}."
 
 
 # --- raters ----------------------------------------------------------------------------------------------------------

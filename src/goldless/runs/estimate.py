@@ -33,6 +33,7 @@ from goldless.records import CallFailure
 from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
 from goldless.runs.options import Options, check_options
 from goldless.runs.plan import RunPlan, plan_run
+from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 
 TASKS_MEASURED = 40
@@ -247,7 +248,10 @@ class _Estimate:
 
     def notes(self, work: RunPlan) -> Iterable[str]:
         """What was estimated, and how, in sentences."""
-        if len(list(with_peers(work.study))) > TASKS_MEASURED:
+        tasks = sum(1 for _ in with_peers(work.study))
+        if len(work.study.agents) > 1 and tasks and (few := too_few_tasks(tasks)):
+            yield few
+        if tasks > TASKS_MEASURED:
             yield f"counted on {TASKS_MEASURED} tasks; the others are assumed to be similar"
         if work.rewriting:
             yield "rewrites do not exist yet and are counted as long as the responses"

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from goldless.metrics.qualification import Combination, Threshold, Weighting
     from goldless.models.interface import ChatModel, Scorer
     from goldless.models.usage import Price
+    from goldless.statistics.comparisons import Compare, PeersOfPair
     from goldless.templates import Template
 
 __all__ = ["Options", "Progress", "check_options", "check_review_options", "metric_names"]
@@ -57,7 +58,7 @@ CRITIC = "TVD-MI"
 REVIEWERS = "Reviewers"
 EXAM = "Exam"
 LABELS = "People's labels"
-GROUPS = "Groups of agents"
+GROUPS = "Comparing agents"
 STATISTICS = "Statistics"
 MODELS = "Models and money"
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
@@ -285,6 +286,15 @@ class Options:
     compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
         None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
     )
+    baseline: str | None = TEXT.option(
+        None, GROUPS, "--baseline AGENT", "Compare only this agent with each of the others."
+    )
+    compare: Compare = one_of("all", "leader").option(
+        "all", GROUPS, "--compare", "Compare all pairs of agents, or only the leader with each of the others."
+    )
+    peers_of_pair: PeersOfPair = one_of("common", "own").option(
+        "common", GROUPS, "--peers-of-pair", "Peers used to compare two agents: those in common, or each agent's own."
+    )
     seed: int = whole(0).option(0, STATISTICS, "--seed N", "Seed for draws, resampling and tests.")
     resamples: int = whole(100).option(
         10_000, STATISTICS, "--resamples N", "Resamples of tasks for intervals and tests."
@@ -414,6 +424,8 @@ def check_options(options: Options) -> list[Metric]:
     options.chosen_templates()
     find_critic_prompt(options.critic_prompt)
     check_each(options)
+    if options.baseline is not None and options.compare == "leader":
+        raise UserError("--baseline and --compare leader exclude each other. Give one of them")
     if options.peer_sample is not None and options.peers is not None:
         raise UserError("--peers and --peer-sample exclude each other: name the peers, or give how many to draw")
     if options.pairing is not None and (options.peers, options.peer_sample, options.budget_calls) != (None, None, None):

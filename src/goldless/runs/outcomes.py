@@ -9,19 +9,20 @@ import numpy as np
 import numpy.typing as npt
 import polars as pl
 
+from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
-from goldless.reports.leaderboard import Leaderboard, make_leaderboard
+from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import interval_name
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
-from goldless.statistics.standings import standings
+from goldless.statistics.standings import Missing, standings
 from goldless.studies import Study
 
 INFLUENTIAL = 10
@@ -63,10 +64,15 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         **options.told,
         "missing": "left-out",
         "interval": interval_name(options.level),
-        "test": "sign-flip-holm",
+        "test": _test_name(options),
         "resamples": str(options.resamples),
     }
     return Signature(metric.name, {**settings, **made})
+
+
+def _test_name(options: Options) -> str:
+    which = options.compare if options.baseline is None else f"baseline-{options.baseline}"
+    return f"sign-flip-max-t({which},{options.peers_of_pair}-peers)"
 
 
 def _unsaid(metric: Metric, scores: Scores, given: Given) -> dict[str, str]:
@@ -198,7 +204,15 @@ def _leaderboard(
     ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
     agents = [study.agents[j].agent for j in ranked]
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
-    table = standings(values[:, ranked], agents, seed=options.seed, resamples=options.resamples, level=options.level)
+    by_peer = _by_peer(found, study, values)
+    missing = None if options.pairing is not None else _missing(found, study, values, by_peer)
+    table = standings(
+        values[:, ranked],
+        agents,
+        by_peer=None if by_peer is None else by_peer[:, ranked],
+        missing=missing,
+        **options.some("peers_of_pair", "compare", "baseline", "seed", "resamples", "level"),
+    )
     return make_leaderboard(
         table,
         metric=found.metric.name,
@@ -209,4 +223,45 @@ def _leaderboard(
         used=dict(counts.select("agent", "used").iter_rows()),
         groups={agent.agent: agent.group for agent in study.agents if paired is None or agent.agent in paired},
         between_prompts=spread,
+        notes=leaderboard_notes(table, missing, limited=_limits(found.metric) is not None),
     )
+
+
+def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArray | None:
+    """Scores [tasks, agents, peers], NaN where one is missing; None where response scores are not means of them."""
+    rows = found.pairs if found.scores.by_peer is None else found.scores.by_peer
+    if rows.is_empty():
+        return None
+    names = pl.Enum([agent.agent for agent in study.agents])
+    task = rows["task"].cast(pl.Enum(study.tasks)).to_physical().to_numpy()
+    agent, peer = (rows[side].cast(names).to_physical().to_numpy() for side in ("agent", "peer"))
+    peers, place = np.unique(peer, return_inverse=True)
+    table: FloatArray = np.full((*values.shape, len(peers)), np.nan)
+    table[task, agent, place] = rows["score"].fill_null(np.nan).to_numpy()
+    whole = (_share_used(found, study) == 1) & ~np.isnan(values)
+    if not np.allclose(np.nanmean(table[whole], axis=1) if whole.any() else (), values[whole]):
+        return None
+    table[:, peers, np.arange(len(peers))] = np.nan
+    return table
+
+
+def _share_used(found: MetricScores, study: Study) -> FloatArray:
+    """The share of the pairs of each response that were scored: [tasks, agents], 0 where there is no response."""
+    rows = found.responses.with_columns(score=pl.col("used") / pl.col("asked"))
+    return np.nan_to_num(score_table(rows, study))
+
+
+def _limits(metric: Metric) -> tuple[float, float] | None:
+    """The smallest and the largest score that a metric can give; None: it has no limits, or does not say."""
+    return getattr(metric, "bounds", None)
+
+
+def _missing(found: MetricScores, study: Study, values: FloatArray, by_peer: FloatArray | None) -> Missing | None:
+    """What missing scores are taken to be in the worst case: the metric's limits, or the range of its scores."""
+    share = np.where(np.isnan(values), 0.0, _share_used(found, study))
+    scored = ~np.isnan(values).all(axis=1)
+    if not scored.any() or (share[scored] == 1).all():
+        return None
+    observed = values if by_peer is None or np.isnan(by_peer).all() else by_peer
+    lowest, highest = _limits(found.metric) or (float(np.nanmin(observed)), float(np.nanmax(observed)))
+    return Missing(share, lowest, highest)

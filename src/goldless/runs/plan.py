@@ -103,6 +103,9 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
             check_labels(study)
     if options.compare_groups is not None:
         group_members(study, options.compare_groups)
+    if options.baseline is not None and options.baseline not in (names := [agent.agent for agent in study.agents]):
+        advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
+        raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
     _warn_of_unused(options, metrics)
     peers = _peers(study, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)

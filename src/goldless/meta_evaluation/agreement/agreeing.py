@@ -48,8 +48,8 @@ from goldless.runs.recorded import evidence_hash
 from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
+from goldless.statistics.comparisons import compare_all
 from goldless.statistics.rank_correlation import levelled
-from goldless.statistics.standings import compare_all
 from goldless.studies import Study
 
 Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]

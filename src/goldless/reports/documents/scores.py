@@ -44,6 +44,10 @@ class AgentScore(Bounded):
     """None: the document has no comparisons."""
     note: Text | None = None
     between_prompts: Number = None
+    new_peers_low: Number = None
+    new_peers_high: Number = None
+    worst_low: Number = None
+    worst_high: Number = None
 
 
 class AgentComparison(Part):
@@ -53,7 +57,13 @@ class AgentComparison(Part):
     second: Text
     difference: Number = None
     p_holm: Number = None
+    p_adjusted: Number = None
     n: Count = 0
+
+    @property
+    def corrected(self) -> float | None:
+        """P corrected for all comparisons; results of 0.1.0 have Holm's only."""
+        return self.p_holm if self.p_adjusted is None else self.p_adjusted
 
 
 class TaskInfluence(Part):

@@ -25,6 +25,11 @@ TERMS = {
         "How well one rater agrees with the others, measured like a judge. No judge can be expected to do much better."
     ),
     "consistency": "How often a reviewer judges a pair the same way when the order is swapped.",
+    "corrected": (
+        "With many comparisons, some look significant by chance. The correction limits the probability of even one "
+        "such mistake: by the largest statistic of all comparisons under flipped signs (max-T), in results of version "
+        "0.1.0 by Holm's method."
+    ),
     "frontier": "The best panels for the money: every other panel is less accurate, costs more, or both.",
     "gap": (
         "The share of tasks where one reviewer prefers its own response to another reviewer's, minus the share where "
@@ -133,7 +138,7 @@ MEANINGS = {
     "study": "First digits of a hash of the study's tasks and responses.",
     "synopsis": "The synopsis of the task that scores are conditioned on.",
     "template": "Prompt used to predict a second response.",
-    "test": "How differences between agents were tested: by flipping the signs of task differences (Holm-corrected).",
+    "test": "How differences between agents were tested: by flipping the signs of task differences.",
     "ties": "How ties were treated.",
     "tokens": "How texts were split into tokens.",
     "verdicts": "How verdicts were read: from token probabilities, or from the reply.",

@@ -22,6 +22,7 @@ from goldless.reports.html.blocks import (
     names,
     note,
     number,
+    remarks,
     section,
     signed,
     words,
@@ -54,6 +55,7 @@ def leaderboard_section(run: RunResults) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
     for metric, board in run.boards.items():
         yield _figure(metric, board)
+        yield from remarks(board.notes)
         yield from _wordings(board)
         yield from _groups(board)
 
@@ -104,6 +106,8 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
         *names("-", group="group") * any(row.group for row in board.rows),
         number("score", "score", decimals),
         ends(percent(board.level), decimals),
+        *[_ends("new_peers", "with other peers", decimals)] * any(row.new_peers_low is not None for row in board.rows),
+        *[_ends("worst", "worst case", decimals)] * any(row.worst_low is not None for row in board.rows),
         *[number("between_prompts", "± prompts", decimals, absent="-")] * spread,
         *counts(n="tasks", asked="asked", used="used", missing="missing", beats="better than"),
     )
@@ -111,6 +115,10 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
     return Table(
         (Name(metric), f": asked, used and missing count {counted}; better than is a number of agents"), columns, rows
     )
+
+
+def _ends(name: str, heading: str, decimals: int) -> Column:
+    return Column(f"{name}_low {name}_high", heading, "interval", "-", decimals)
 
 
 def _wordings(board: RankedMetric) -> Iterator[Block]:

@@ -30,7 +30,7 @@ from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import decimals_for, numeral, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
-from goldless.statistics.standings import SIGNIFICANT
+from goldless.statistics.comparisons import SIGNIFICANT
 
 
 @section("comparisons", "Which agents differ")
@@ -58,25 +58,27 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
         *names(first="first", second="second"),
         signed("difference", "difference", decimals + 1),
         Column("p", "p", "probability"),
-        Column("p_holm", "p (Holm)", "probability"),
+        Column("corrected", "p (corrected)", "probability"),
         *counts(n="tasks"),
         *texts(decided="decided"),
     )
     caption = (
-        f"Mean difference over the tasks that both agents have. Coloured and bold: significant at {SIGNIFICANT:g}, ",
-        Term("holm", "corrected for all comparisons (Holm)"),
+        "Mean difference over the tasks, and where possible the peers, that both agents have. ",
+        f"Coloured and bold: significant at {SIGNIFICANT:g}, ",
+        Term("corrected", "corrected for all comparisons"),
         ". Grey: the data do not show which agent is better.",
     )
-    table = Table("All comparisons", columns, [row.cells(decided=_decided(row)) for row in board.comparisons])
+    rows = [row.cells(decided=_decided(row), corrected=row.corrected) for row in board.comparisons]
+    table = Table("All comparisons", columns, rows)
     return Figure("comparisons", ("Differences: ", Name(metric)), caption, [picture], [table])
 
 
 def _decided(row: AgentComparison) -> str:
     if row.difference is None:
         return "no common task"
-    if row.p_holm is None:
+    if row.corrected is None:
         return "one common task" if row.n == 1 else "no test"
-    if row.p_holm >= SIGNIFICANT:
+    if row.corrected >= SIGNIFICANT:
         return "no"
     return "first is better" if row.difference > 0 else "second is better"
 
@@ -88,10 +90,10 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
     if row.difference is None:
         return HeatCell(0.0, "-", "-", "no common task", sure=False)
     value = sign * row.difference
-    sure = row.p_holm is not None and row.p_holm < SIGNIFICANT
+    sure = row.corrected is not None and row.corrected < SIGNIFICANT
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
-    said = "decided" if sure else _decided(row) if row.p_holm is None else "undecided"
-    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (Holm) {numeral(row.p_holm, absent='none')}"
+    said = "decided" if sure else _decided(row) if row.corrected is None else "undecided"
+    numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.corrected, absent='none')}"
     mark = ("▲" if value > 0 else "▼") if sure else "·"
     text = numeral(value, decimals, signed=True)
     hint = f"{first} minus {second}: {numbers}: {said}"

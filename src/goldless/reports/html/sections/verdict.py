@@ -78,7 +78,7 @@ def _sure(lead: AgentScore, scored: Sequence[AgentScore]) -> list[Inline]:
         return ["There is no other agent to compare it with. "]
     if not open_:
         many = {1: "the other", 2: "both others"}.get(len(others), f"all {len(others)} others")
-        return [f"It is better than {many}", " (", Term("holm", "corrected for many comparisons"), "). "]
+        return [f"It is better than {many}", " (", Term("corrected", "corrected for many comparisons"), "). "]
     if len(open_) == len(others):
         return ["It is not significantly better than any other agent. "]
     return [

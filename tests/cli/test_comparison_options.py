@@ -1,0 +1,102 @@
+"""Which agents are compared, over which peers, and what is said where nothing can be decided."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+import goldless as library
+
+
+@pytest.fixture
+def contrasts(tmp_path):
+    """Recorded contrasts of 8 tasks and 4 agents: a is better than b, b than c, c than d, on every task."""
+    folder = tmp_path / "study"
+    folder.mkdir()
+    worth = dict(zip("abcd", (0.4, 0.3, 0.2, 0.1), strict=True))
+    rows = [
+        {"task": f"t{t}", "first": one, "second": other, "contrast": worth[one] + worth[other] + 0.01 * (t % 3)}
+        for t in range(8)
+        for one in worth
+        for other in worth
+        if one != other
+    ]
+    (folder / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    tasks = [{"task": f"t{t}", "prompt": "?"} for t in range(8)]
+    (folder / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in tasks))
+    (folder / "agents.jsonl").write_text("".join(json.dumps({"agent": name}) + "\n" for name in worth))
+    return folder
+
+
+def compared(goldless, study, *options):
+    ended = goldless("score", study, "--recorded", "--metric", "tvd-mi", "--json", *options)
+    assert ended.code == 0, ended.err
+    return json.loads(ended.out)["metrics"]["tvd-mi"]
+
+
+def test_all_pairs_are_decided_over_common_peers(goldless, contrasts):
+    """a less b is 0.1 on every task with c and with d; over its own peers a has b where b has a: 0.2 / 3 less."""
+    found = compared(goldless, contrasts)
+    assert [(c["first"], c["second"], c["peers"]) for c in found["comparisons"][:2]] == [
+        ("a", "b", "common"),
+        ("a", "c", "common"),
+    ]
+    assert found["comparisons"][0]["difference"] == pytest.approx(0.1)
+    # 2 of 2^8 flips for every pair
+    assert {c["p_adjusted"] for c in found["comparisons"]} == {2 / 256}
+    assert [len(row["better_than"]) for row in found["rows"]] == [3, 2, 1, 0]
+    assert "test:sign-flip-max-t(all,common-peers)" in found["signature"]
+    own = compared(goldless, contrasts, "--peers-of-pair", "own")
+    # a: mean over b, c, d of 0.4 + worth = 0.6; b: 0.3 + (0.4 + 0.2 + 0.1) / 3
+    assert own["comparisons"][0]["difference"] == pytest.approx(0.6 - (0.3 + 0.7 / 3))
+    assert [row["score"] for row in own["rows"]] == [row["score"] for row in found["rows"]]
+
+
+def test_a_baseline_and_the_leader_have_their_own_comparisons(goldless, contrasts):
+    baseline = compared(goldless, contrasts, "--baseline", "c")
+    assert [(c["first"], c["second"]) for c in baseline["comparisons"]] == [("a", "c"), ("b", "c"), ("c", "d")]
+    leader = compared(goldless, contrasts, "--compare", "leader")
+    assert [(c["first"], c["second"]) for c in leader["comparisons"]] == [("a", "b"), ("a", "c"), ("a", "d")]
+    from_python = library.evaluate(contrasts, metrics="tvd-mi", recorded=True, compare="leader").leaderboard()
+    assert [c.p_adjusted for c in from_python.comparisons] == [c["p_adjusted"] for c in leader["comparisons"]]
+
+
+def test_an_unknown_baseline_and_two_choices_are_refused(goldless, contrasts):
+    unknown = goldless("score", contrasts, "--recorded", "--metric", "tvd-mi", "--baseline", "x")
+    assert unknown.code == 2
+    assert "--baseline must be an agent of the study, got 'x'. Agents: a, b, c, d" in unknown.err
+    both = goldless("score", contrasts, "--recorded", "-m", "tvd-mi", "--baseline", "a", "--compare", "leader")
+    assert both.code == 2
+    assert "--baseline and --compare leader exclude each other" in both.err
+
+
+def test_peers_like_these_have_a_wider_interval_and_the_table_says_so(goldless, contrasts):
+    found = compared(goldless, contrasts)
+    assert all(row["new_peers_low"] < row["low"] <= row["high"] < row["new_peers_high"] for row in found["rows"])
+    assert any(note.startswith("Intervals are for these peers") for note in found["notes"])
+
+
+def test_where_five_tasks_can_decide_nothing_table_and_check_say_so(goldless, contrasts, tmp_path):
+    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if row["task"] < "t5"]
+    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    (contrasts / "tasks.jsonl").write_text(
+        "".join(json.dumps({"task": f"t{t}", "prompt": "?"}) + "\n" for t in range(5))
+    )
+    said = "5 common tasks no difference can be significant at 0.05 (the smallest p is 0.0625); 6 are needed"
+    assert any(said in note for note in compared(goldless, contrasts)["notes"])
+    assert said in " ".join(goldless("study", "check", contrasts).err.split())
+
+
+def test_missing_scores_have_a_worst_case(goldless, contrasts):
+    rows = [json.loads(line) for line in (contrasts / "critic_contrasts.jsonl").read_text().splitlines()]
+    kept = [row for row in rows if not (row["task"] in {"t0", "t1"} and "d" in {row["first"], row["second"]})]
+    (contrasts / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in kept))
+    found = compared(goldless, contrasts)
+    row = next(row for row in found["rows"] if row["agent"] == "d")
+    assert row["n"] == 6
+    # two of eight tasks at -1 pull the mean of 0.4 to about 0.05
+    assert row["worst_low"] < 0.05 < row["low"] < row["high"] < row["worst_high"]
+    assert any("if missing scores were -1 or 1 (the limits of the metric)" in note for note in found["notes"])
+    assert any("not the same tasks" in note for note in found["notes"])

@@ -7,6 +7,7 @@ run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 1
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, cast
@@ -23,6 +24,7 @@ from goldless.errors import GoldlessError, UserError
 PANELS: Mapping[str, Mapping[str, str]] = {
     "Look": {
         "demo": "Score a sample study on this machine: no account, key or GPU.",
+        "quickstart": "Write a small study to try everything on.",
         "study": "Check a study, or show what is in it.",
         "metrics": "List the metrics.",
         "explain": "Show which sentences make two responses informative about each other.",
@@ -53,6 +55,8 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "models": "List the ways to name a model, or fetch the embedded one.",
         "finetune": "Train an adapter that makes a scorer predict responses better.",
         "plugins": "List what installed packages add.",
+        "cache": "Show or clear the journal and downloaded models.",
+        "completion": "Print a completion script for bash, zsh or fish.",
     },
 }
 """Verbs by what one wants, as the help shows them; each is a module of that name."""
@@ -132,6 +136,11 @@ def _common(
 
 def main() -> None:
     """Run the command line; errors end in one clear message, never in a traceback."""
+    if "GOLDLESS_COMPLETING" in os.environ:
+        from goldless.cli.completion import complete
+
+        complete(sys.argv[1:])
+        return
     try:
         with warnings_as_messages():
             code = app(prog_name="goldless", standalone_mode=False)

@@ -1,0 +1,154 @@
+"""``goldless cache``: where goldless keeps files on this machine, what they take, and clearing them."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from goldless.cli.command import Command, own, verb, verbs_app
+from goldless.cli.console import say
+from goldless.cli.output import Output
+from goldless.errors import UserError
+
+app = verbs_app("Show or clear the journal and downloaded models.")
+
+Part = Literal["journal", "models", "all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """One place where goldless keeps files."""
+
+    part: Literal["journal", "models"]
+    path: str
+    bytes: int
+    contents: str
+    if_cleared: str
+    """What is lost."""
+
+
+@app.command(cls=Command)
+@verb()
+def show(*, output: Output) -> None:
+    """Show the journal and the downloaded models: where they are, and what they take.
+
+    GOLDLESS_HOME moves both to one folder; otherwise they follow the conventions of the operating system.
+
+    Example:
+      goldless cache show
+    """
+    from goldless.reports.report_table import Column, ReportTable
+
+    kept = tuple(asdict(one) for one in _kept("all"))
+    columns = (
+        Column("part", "what"),
+        Column("path", "where", absent="—"),
+        Column("size", "size"),
+        Column("contents", "contents"),
+        Column("if_cleared", "if cleared"),
+    )
+    rows = tuple({**one, "size": _size(one["bytes"])} for one in kept)
+    output.print_tables([ReportTable("Files of goldless on this machine", columns, rows)], lambda: {"kept": kept})
+
+
+@app.command(cls=Command)
+@verb()
+def clear(
+    part: Annotated[
+        Part,
+        typer.Argument(metavar="journal|models|all", help="journal: replies of models; models: downloads; or all."),
+    ],
+    *,
+    yes: Annotated[bool, own("Delete without asking.", flags="--yes -y")] = False,
+) -> None:
+    """Delete the journal or the downloaded models, after asking.
+
+    A cleared journal means that models are called, and paid for, again.
+
+    Examples:
+      goldless cache clear models
+      goldless cache clear journal --yes
+    """
+    found = [one for one in _kept(part) if one.bytes]
+    if not found:
+        say("nothing to clear")
+        return
+    for one in found:
+        say(f"{one.part}: {one.path} ({_size(one.bytes)}; {one.contents}). {one.if_cleared}")
+    if not yes and not _confirmed():
+        say("nothing was deleted")
+        return
+    for one in found:
+        _delete(one)
+        say(f"deleted: {one.path}")
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        raise UserError("clearing needs a confirmation. Add --yes")
+    return typer.confirm("Delete?", default=False, err=True)
+
+
+def _kept(part: Part) -> Iterable[Kept]:
+    from goldless.models.cache import compiled_folder, default_journal, models_folder
+
+    if part in {"journal", "all"}:
+        journal = default_journal()
+        size = sum(path.stat().st_size for path in _journal_files(journal))
+        lost = "Runs call their models again, and pay again; run folders keep their results."
+        yield Kept("journal", str(journal), size, _replies(journal), lost)
+    if part in {"models", "all"}:
+        for folder in (models_folder(), compiled_folder()):
+            files = [path for path in folder.rglob("*") if path.is_file()] if folder.is_dir() else []
+            if files or folder == models_folder():
+                size = sum(path.stat().st_size for path in files)
+                contents = f"{len(files)} file{'s' * (len(files) != 1)}"
+                yield Kept("models", str(folder), size, contents, "They are fetched or made again when needed.")
+
+
+def _journal_files(journal: Path) -> list[Path]:
+    """The journal and what SQLite keeps beside it."""
+    return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
+
+
+def _replies(journal: Path) -> str:
+    """How many replies a journal has, and what they cost."""
+    if not journal.is_file():
+        return "none yet"
+    try:
+        connection = sqlite3.connect(f"file:{journal}?mode=ro", uri=True)
+        try:
+            count, usd = connection.execute("select count(*), sum(cost_usd) from calls").fetchone()
+        finally:
+            connection.close()
+    except sqlite3.Error as error:
+        return f"cannot be read ({error})"
+    return f"{count:,} replies" + (f" that cost {usd:.2f} USD" if usd else "")
+
+
+def _delete(one: Kept) -> None:
+    try:
+        if one.part == "models":
+            shutil.rmtree(one.path)
+        else:
+            for path in _journal_files(Path(one.path)):
+                path.unlink()
+    except OSError as error:
+        raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
+
+
+def _size(size: int) -> str:
+    """A number of bytes in words."""
+    amount = float(size)
+    for unit in ("B", "kB", "MB"):
+        if amount < 1000:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1000
+    return f"{amount:.1f} GB"

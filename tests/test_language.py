@@ -63,7 +63,6 @@ NOT_YET = {
     "cli",
     "finetuning",
     "gre_bench",
-    "judging",
     "runs",
 }
 """Packages and folders whose texts are still to be rewritten."""

@@ -77,7 +77,7 @@ def test_verdicts_are_read_from_probabilities_where_the_model_gives_them(model, 
 
 
 def test_a_model_that_tells_no_probabilities_is_refused_with_those_that_do():
-    with pytest.raises(CapabilityError, match="gives no probabilities of its verdicts") as caught:
+    with pytest.raises(CapabilityError, match="does not return probabilities of its verdicts") as caught:
         CriticStage(WriterOnly(answers={}), SAME_SOURCE, "probabilities")
     assert "embedded, gguf:PATH" in str(caught.value)
 
@@ -90,7 +90,7 @@ def test_a_scorer_that_writes_no_text_cannot_give_labels():
 
 
 def test_another_way_of_reading_is_refused():
-    with pytest.raises(UserError, match="auto, probabilities or labels, not by 'votes'"):
+    with pytest.raises(UserError, match="auto, probabilities or labels, got 'votes'"):
         CriticStage(CHATS, SAME_SOURCE, "votes")
 
 
@@ -164,7 +164,7 @@ async def test_a_pair_that_does_not_fit_is_missing_as_too_long_and_nothing_of_it
     questions = [MATCHED, CriticQuestion("t", "ann", "bob", "u")]
     long, short = await judged(model, verdicts="auto", questions=questions, texts=texts)
     assert (long.failure.kind, long.failure.attempts) == ("too_long", 0)
-    assert "the context is 400" in long.failure.message
+    assert "do not fit the context of 400" in long.failure.message
     assert short.value == 0.5
     assert len(model.calls) == 2
 
@@ -291,7 +291,7 @@ async def test_a_missing_text_makes_its_questions_missing_with_its_failure_and_a
 
 
 async def test_a_question_about_a_response_that_is_not_there_is_an_error():
-    with pytest.raises(UserError, match="the response of bob to task v, but there is no such text"):
+    with pytest.raises(UserError, match="no response of bob to task v"):
         await judged(replying("Yes"), questions=[CriticQuestion("t", "ann", "bob", "v")])
 
 

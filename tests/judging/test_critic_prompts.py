@@ -119,7 +119,7 @@ def test_a_prompt_is_found_by_its_name(name):
 def test_an_unknown_prompt_is_refused_with_the_known_ones():
     with pytest.raises(UserError, match=r"unknown critic prompt 'same-sauce'. Did you mean 'same-source'") as caught:
         find_critic_prompt("same-sauce")
-    assert "Known: same-source, three-level." in str(caught.value)
+    assert "Known: same-source, three-level" in str(caught.value)
 
 
 # --- how replies are read ----------------------------------------------------------------------------------------

@@ -144,11 +144,11 @@ async def test_a_debate_can_be_held_on_a_judges_scale():
 
 
 def test_what_cannot_be_debated_is_refused():
-    with pytest.raises(CapabilityError, match="writes no text, so it cannot debate"):
+    with pytest.raises(CapabilityError, match="does not write text, so it cannot debate"):
         DebateStage(ScriptedModel(logprobs={}), PAIRWISE)
-    with pytest.raises(UserError, match="at least 1 round"):
+    with pytest.raises(UserError, match="rounds must be at least 1, got 0"):
         Debate("x", "", (Debater("a", ""),), 0)
-    with pytest.raises(UserError, match="at least one debater, each of its own name"):
+    with pytest.raises(UserError, match="at least one debater, with distinct names"):
         Debate("x", "", (Debater("a", ""), Debater("a", "")), 1)
 
 

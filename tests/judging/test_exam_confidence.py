@@ -98,10 +98,10 @@ def test_the_tasks_drawn_do_not_depend_on_the_order_of_rows(seed):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"easy": ("gpt", "gpt")}, "the easy set pairs two different agents; 'gpt', 'gpt' came"),
-        ({"hard": ("rwkv", "gpt")}, "both of 'gpt' and 'rwkv', so neither is harder"),
+        ({"easy": ("gpt", "gpt")}, "the easy set must be two different agents, got 'gpt', 'gpt'"),
+        ({"hard": ("rwkv", "gpt")}, "must differ, got 'gpt' and 'rwkv' for both"),
         ({"hard": ("gpt", "cloude")}, "'cloude' in the study. Did you mean 'claude'"),
-        ({"items": 0}, "at least 1 item, not 0"),
+        ({"items": 0}, "at least 1 item, got 0"),
     ],
 )
 def test_sets_that_cannot_differ_in_difficulty_are_refused(options, said):
@@ -110,7 +110,7 @@ def test_sets_that_cannot_differ_in_difficulty_are_refused(options, said):
 
 
 def test_agents_without_a_common_task_make_no_sets():
-    with pytest.raises(UserError, match="no task was answered by all of claude, gpt, rwkv"):
+    with pytest.raises(UserError, match="no task has responses of all of claude, gpt, rwkv"):
         chosen_sets({"t": ["gpt", "rwkv"], "u": ["claude"]}, easy=("gpt", "rwkv"), hard=("gpt", "claude"))
 
 
@@ -119,7 +119,7 @@ def test_agents_without_a_common_task_make_no_sets():
     [
         ({"gpt": 1, "rwkv": 0}, "at least 3"),
         ({"gpt": 1, "rwkv": 0, "claude": 0}, "'claude' and 'rwkv' have the same score, 0"),
-        ({"gpt": 1, "rwkv": float("nan"), "claude": 0}, "the score of rwkv is no number"),
+        ({"gpt": 1, "rwkv": float("nan"), "claude": 0}, "the score of rwkv is not a number"),
     ],
 )
 def test_a_ranking_without_a_best_second_and_worst_is_refused(scores, said):
@@ -148,9 +148,9 @@ def test_the_labels_are_offered_from_the_least_to_the_most_confident(labels):
 
 
 def test_other_statements_and_labels_are_refused():
-    with pytest.raises(UserError, match=r"prompt1.* or at the end .prompt2., not at 'prompt3'"):
+    with pytest.raises(UserError, match=r"prompt1 .* or prompt2 .*, got 'prompt3'"):
         of(writer("low"), statement="prompt3")
-    with pytest.raises(UserError, match="null or doubtful, not 'numbers'"):
+    with pytest.raises(UserError, match="null or doubtful, got 'numbers'"):
         of(writer("low"), labels="numbers")
 
 
@@ -332,11 +332,11 @@ async def test_where_probabilities_are_wanted_a_choice_without_them_is_missing()
 
 
 def test_a_model_that_cannot_be_asked_in_this_way_is_refused():
-    with pytest.raises(CapabilityError, match="gives no probabilities"):
+    with pytest.raises(CapabilityError, match="does not return probabilities"):
         of(writer("low"), reading="probabilities")
     with pytest.raises(CapabilityError, match="writes no text"):
         of(ScriptedModel(logprobs={}), reading="labels")
-    with pytest.raises(UserError, match="not by 'votes'"):
+    with pytest.raises(UserError, match="got 'votes'"):
         of(writer("low"), reading="votes")
 
 

@@ -131,7 +131,7 @@ def test_a_question_that_the_other_agent_did_not_answer_is_passed_over():
 def test_two_answers_that_say_the_same_make_no_item():
     texts = TEXTS | {("christian", "weak"): "I don't know.", ("buddhist", "strong"): "i don't know"}
     item = nearest_items(PROMPTS, texts, relevant="weak", irrelevant="strong")[0]
-    assert "both answers say the same" in item.failure.message
+    assert "both answers are the same" in item.failure.message
 
 
 @pytest.mark.parametrize("seed", [0, 3])
@@ -146,7 +146,7 @@ def test_the_items_drawn_and_their_partners_do_not_depend_on_the_order_of_rows(s
 
 @pytest.mark.parametrize("prompts", [dict.fromkeys(PROMPTS), dict.fromkeys(PROMPTS, "  "), {}])
 def test_a_study_without_prompts_has_no_pertinence_exam_and_the_error_says_why(prompts):
-    with pytest.raises(UserError, match="has no prompts to hold them against: add a column 'prompt'") as caught:
+    with pytest.raises(UserError, match=r"needs prompts, and this study has none. Add a column 'prompt'") as caught:
         nearest_items(prompts, TEXTS, relevant="weak", irrelevant="strong")
     assert "consistency" in str(caught.value)
 
@@ -156,7 +156,7 @@ def test_a_study_without_prompts_has_no_pertinence_exam_and_the_error_says_why(p
     [
         ({"relevant": "week"}, "no response of an agent 'week' in the study. Did you mean 'weak'"),
         ({"irrelevant": "nobody"}, "no response of an agent 'nobody'"),
-        ({"items": 0}, "at least 1 item, not 0"),
+        ({"items": 0}, "at least 1 item, got 0"),
     ],
 )
 def test_agents_that_answered_nothing_and_empty_draws_are_refused(options, said):
@@ -173,7 +173,7 @@ def test_a_single_question_has_no_other_one():
 
 def test_an_agent_that_answered_no_task_with_a_prompt_gives_no_relevant_answer():
     texts = {("christian", "strong"): "a", ("elsewhere", "weak"): "b"}
-    with pytest.raises(UserError, match="'weak' answered none of the 4 tasks that have a prompt"):
+    with pytest.raises(UserError, match="'weak' has no response to any of the 4 tasks with a prompt"):
         nearest_items(PROMPTS, texts, relevant="weak", irrelevant="strong")
 
 
@@ -220,9 +220,9 @@ async def test_what_the_agents_were_told_is_told_to_the_author_too():
 @pytest.mark.parametrize(
     ("changed", "kind", "said"),
     [
-        (" could someone define christian for me ", "bad_reply", "is the question itself"),
-        ("  \n", "bad_reply", "came back empty"),
-        (ChatReply("Could some", "length"), "truncated", "was cut at"),
+        (" could someone define christian for me ", "bad_reply", "is the same as the original"),
+        ("  \n", "bad_reply", "is empty"),
+        (ChatReply("Could some", "length"), "truncated", "was cut off at"),
         (CallFailure("refused", "no"), "refused", "no"),
         (CallFailure("timeout", "late"), "timeout", "late"),
     ],
@@ -275,7 +275,7 @@ async def test_changed_questions_are_paid_for_once(journal):
 
 async def test_a_study_without_prompts_cannot_be_changed_either():
     writing, asked, _ = changing("What else?")
-    with pytest.raises(UserError, match="has no prompts"):
+    with pytest.raises(UserError, match="exam needs prompts"):
         await writing.items(dict.fromkeys(PROMPTS), TEXTS, relevant="weak")
     assert asked == []
 
@@ -326,7 +326,7 @@ async def test_an_item_that_cannot_be_asked_is_missing_with_its_cause_in_both_or
 
 
 async def test_the_exam_is_not_sat_on_a_scale_of_single_ratings():
-    with pytest.raises(UserError, match="pertinence exam compares two responses"):
+    with pytest.raises(UserError, match="pertinence exam needs a pairwise scale"):
         await sit_pertinence(stage("3", scale=find_scale("5-level")), made())
 
 

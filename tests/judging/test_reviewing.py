@@ -74,9 +74,11 @@ def test_a_stage_that_cannot_work_is_refused_when_it_is_made():
         ReviewStage(BOTH, HUNDRED_LEVEL, verdicts="probabilities")
     with pytest.raises(CapabilityError, match="writes no text, so it cannot be a reviewer"):
         ReviewStage(SCORES, HUNDRED_LEVEL)
-    with pytest.raises(CapabilityError, match=r"gives no probabilities of its verdicts\. Reviewers that do: embedded"):
+    with pytest.raises(
+        CapabilityError, match=r"does not return probabilities of its verdicts\. Reviewers that do: embedded"
+    ):
         ReviewStage(WriterOnly(answers={}), PAIRWISE, verdicts="probabilities")
-    with pytest.raises(UserError, match="auto, probabilities or labels, not by 'votes'"):
+    with pytest.raises(UserError, match="auto, probabilities or labels, got 'votes'"):
         ReviewStage(CHATS, PAIRWISE, verdicts="votes")
 
 
@@ -220,14 +222,14 @@ async def test_a_missing_text_makes_its_questions_missing_with_its_failure_and_a
 
 
 async def test_a_question_about_a_response_that_is_not_there_is_an_error():
-    with pytest.raises(UserError, match="a reviewer was asked about the response of bob to task v"):
+    with pytest.raises(UserError, match="no response of bob to task v"):
         await reviewed(CHATS, questions=[ReviewQuestion("v", "bob", "ann")], texts={("v", "ann"): "x"})
 
 
 async def test_a_question_with_another_number_of_responses_than_the_scales_is_an_error():
-    with pytest.raises(UserError, match="pairwise compares two responses"):
+    with pytest.raises(UserError, match="pairwise takes two responses"):
         await reviewed(CHATS, questions=[SINGLE])
-    with pytest.raises(UserError, match="100-level rates one response"):
+    with pytest.raises(UserError, match="100-level takes one response"):
         await reviewed(CHATS, HUNDRED_LEVEL, questions=[PAIR])
 
 

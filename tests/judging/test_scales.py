@@ -109,9 +109,9 @@ def test_labels_and_values_belong_together_and_lie_in_the_range(scale):
 
 
 def test_the_number_of_responses_must_be_the_scales():
-    with pytest.raises(UserError, match="pairwise compares two responses, and one came"):
+    with pytest.raises(UserError, match="pairwise takes two responses, got one"):
         PAIRWISE.messages("a", prompt=None)
-    with pytest.raises(UserError, match="5-level rates one response, and two came"):
+    with pytest.raises(UserError, match="5-level takes one response, got two"):
         FIVE_LEVEL.messages("a", "b", prompt=None)
 
 
@@ -119,7 +119,7 @@ def test_a_scale_is_found_by_its_name_and_another_is_refused_with_the_known_ones
     assert {name: find_scale(name).name for name in SCALES} == {name: name for name in SCALES}
     with pytest.raises(UserError, match=r"unknown scale '5-levels'. Did you mean '5-level'") as caught:
         find_scale("5-levels")
-    assert "Known: pairwise, pairwise-tie, 5-level, 100-level." in str(caught.value)
+    assert "Known: pairwise, pairwise-tie, 5-level, 100-level" in str(caught.value)
 
 
 def test_what_is_restated_names_the_verdicts():

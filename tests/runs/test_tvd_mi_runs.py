@@ -138,7 +138,7 @@ def test_a_budget_of_calls_is_kept_and_stands_in_the_signature():
     assert result.asked <= 40
     assert f"|calls:{result.asked}|" in result.leaderboard().signature
     assert scores(result)["ann"] > scores(result)["null"]
-    with pytest.raises(MetricError, match="cannot rank 3 agents: the least is 12"):
+    with pytest.raises(MetricError, match="at least 12 critic calls to rank 3 agents"):
         evaluate(budget_calls=5)
 
 

@@ -1,3 +1,3 @@
-"""Judging: putting responses to a model that says what it thinks of them."""
+"""Judging: asking models for verdicts on responses."""
 
 from __future__ import annotations

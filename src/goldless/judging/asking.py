@@ -1,7 +1,7 @@
-"""Asking: how a question with a few allowed verdicts is put to a model, whoever asks.
+"""Asking a model a question that has a few allowed verdicts.
 
-Verdicts are read from the labels' probabilities where the model gives them, or from what it writes. A reply without a
-verdict is answered once by the allowed ones, then it is missing.
+Verdicts are read from the labels' probabilities if the model returns them, or from what it writes. After a reply
+without a verdict the model is asked once more with the allowed verdicts restated; then the verdict is missing.
 """
 
 from __future__ import annotations
@@ -31,30 +31,30 @@ from goldless.records import CallFailure
 
 Verdicts = Literal["auto", "probabilities", "labels"]
 """``probabilities``: the mean over the labels' probabilities. ``labels``: the label the model wrote.
-``auto``: probabilities where the model gives them."""
+``auto``: probabilities if the model returns them."""
 Reading = Literal["probabilities-scored", "probabilities-chosen", "labels"]
 """How verdicts are read: each label scored as the reply; its probability where the reply begins; the written label."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
-"""By task and agent; a failure stands for a text that is missing."""
+"""By task and agent; a failure in place of a missing text."""
 
 CHOICE_TOKENS = 1024
-"""Room for a choice: a model that thinks first needs it, and others are held to the length of the labels."""
+"""Token limit for a choice, with room for a model that thinks first; others are limited to the length of the labels."""
 QUOTED = 80
 """Characters of an unparsable reply that are quoted."""
 
 SHORTEST_FENCE = 12
-"""Signs of a fence; it is longer where a text holds as many in a row."""
+"""Characters of a fence; it is longer if a text contains as many in a row."""
 
 Found = TypeVar("Found")
 
 
 @runtime_checkable
 class ScoringJudge(Protocol):
-    """What is needed of a model that scores labels."""
+    """The interface of a model that scores labels."""
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who judges."""
+        """The identity of the model."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,7 +62,7 @@ class ScoringJudge(Protocol):
 
     @property
     def context_length(self) -> int | None:
-        """Most tokens of context and target together; None where unknown."""
+        """Maximum tokens of context and target together; None if unknown."""
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target as the assistant's turn | messages)."""
@@ -73,11 +73,11 @@ class ScoringJudge(Protocol):
 
 @runtime_checkable
 class ChatJudge(Protocol):
-    """What is needed of a model that writes its verdicts."""
+    """The interface of a model that writes its verdicts."""
 
     @property
     def identity(self) -> ModelIdentity:
-        """Who judges."""
+        """The identity of the model."""
 
     @property
     def capabilities(self) -> Capabilities:
@@ -91,14 +91,14 @@ class ChatJudge(Protocol):
 
 
 def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
-    """Whether verdicts are read by scoring the labels, so that the stage is to be given a scorer."""
+    """Whether verdicts are read by scoring the labels, so that the stage needs a scorer."""
     return verdicts != "labels" and capabilities.scoring
 
 
 def find_reading(model: ScoringJudge | ChatJudge, verdicts: Verdicts, *, role: str) -> Reading:
-    """How the model's verdicts are read; raises where it cannot give them in this way."""
+    """How the model's verdicts are read; raises if the model cannot do it."""
     if verdicts not in {"auto", "probabilities", "labels"}:
-        raise UserError(f"verdicts are read by auto, probabilities or labels, not by {verdicts!r}")
+        raise UserError(f"verdicts must be auto, probabilities or labels, got {verdicts!r}")
     can = model.capabilities
     if reads_by_scoring(can, verdicts) and isinstance(model, ScoringJudge):
         return "probabilities-scored"
@@ -113,26 +113,26 @@ def find_reading(model: ScoringJudge | ChatJudge, verdicts: Verdicts, *, role: s
 def _cannot(model: str, verdicts: Verdicts, role: str) -> str:
     if verdicts == "probabilities":
         return (
-            f"{model} gives no probabilities of its verdicts. {role.capitalize()}s that do: embedded, gguf:PATH, "
-            "hf:NAME_OR_PATH, and servers that list log-probabilities of what they write (openai:NAME, "
-            "http://HOST:PORT/v1#MODEL). With verdicts read by labels any chat model will do."
+            f"{model} does not return probabilities of its verdicts. {role.capitalize()}s that do: embedded, "
+            "gguf:PATH, hf:NAME_OR_PATH, and servers that return log-probabilities of what they write (openai:NAME, "
+            "http://HOST:PORT/v1#MODEL). With verdicts read by labels, any chat model works"
         )
     need = "writes no text" if verdicts == "labels" else "neither scores nor writes text"
-    return f"{model} {need}, so it cannot be a {role}. Name a chat model or a scorer."
+    return f"{model} {need}, so it cannot be a {role}. Name a chat model or a scorer"
 
 
 def find_text(texts: Texts, task: str, agent: str, *, role: str) -> str | CallFailure:
-    """The response of an agent to a task, or why it is missing; raises where nobody said anything about it."""
+    """The response of an agent to a task, or why it is missing; raises if there is neither."""
     if (task, agent) not in texts:
         raise UserError(
-            f"a {role} was asked about the response of {agent} to task {task}, but there is no such text: "
-            "ask only about responses that were given, or name the failure in the text's place"
+            f"no response of {agent} to task {task} to show a {role}. "
+            "Ask only about existing responses, or give the failure in place of the text"
         )
     return texts[task, agent]
 
 
 def fence(*texts: str) -> str:
-    """A line that none of the texts holds; the same for the same texts, and for nearly all of them."""
+    """A line that none of the texts contains; the same for the same texts, and for nearly all texts."""
     longest = max((len(run) for text in texts for run in re.findall("#+", text)), default=0)
     return "#" * max(SHORTEST_FENCE, longest + 1)
 
@@ -142,39 +142,39 @@ def fence(*texts: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VerdictRequest(Generic[Found]):
-    """How a verdict is asked for and read."""
+    """How a verdict is requested and read."""
 
     role: str
-    """Who is asked, in a word, for messages."""
+    """The role of the model, for messages."""
     read: Callable[[ChatReply], Found | CallFailure | None]
-    """The verdict in a reply, why it cannot be used, or None where there is none."""
+    """The verdict in a reply, why it cannot be used, or None if there is none."""
     restated: str
-    """The message to a model whose reply held no verdict."""
+    """The message to a model whose reply had no verdict."""
     allowed: str
-    """The verdicts that may be given, for the failure's message."""
+    """The allowed verdicts, for the failure's message."""
     most_tokens: int
     choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class VerdictReply(Generic[Found]):
-    """What came of one question."""
+    """The outcome of one question."""
 
     verdict: Found | None
-    """None: missing, and ``failure`` says why."""
+    """None: missing, ``failure`` says why."""
     text: str | None = None
-    """What the model wrote last, where it wrote anything."""
+    """The model's last reply, if any."""
     failure: CallFailure | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Question(Generic[Found]):
-    """A question with a few allowed verdicts, however these are read."""
+    """A question with a few allowed verdicts."""
 
     messages: Callable[[bool], tuple[Message, ...]]
-    """As it is put; True: with an explanation before the verdict."""
+    """The messages; True: with an explanation before the verdict."""
     labels: Sequence[str]
-    """As the model is to write them, to be scored."""
+    """The labels as the model should write them, to be scored."""
     mean: Callable[[Sequence[float]], Found | CallFailure]
     """The verdict from log p of each label, in nats."""
     request: VerdictRequest[Found]
@@ -183,7 +183,7 @@ class Question(Generic[Found]):
 async def find_verdicts(
     model: ScoringJudge | ChatJudge, reading: Reading, questions: Mapping[int, Question[Found]], at_once: int
 ) -> dict[int, VerdictReply[Found]]:
-    """What came of each question; ``at_once``: requests in flight, where they are not scored as one batch."""
+    """The outcome of each question; ``at_once``: concurrent requests, if they are not scored as one batch."""
     if isinstance(model, ScoringJudge) and reading == "probabilities-scored":
         return await _scored(model, questions, at_once)
     assert isinstance(model, ChatJudge)
@@ -226,14 +226,14 @@ async def _scored(
 async def _requests(
     model: ScoringJudge, messages: tuple[Message, ...], labels: Sequence[str]
 ) -> list[ScoreRequest] | CallFailure:
-    """One request a label, or why there is none; a text that does not fit is never cut."""
+    """One request per label, or why there is none; a text that does not fit is never cut."""
     try:
         requests = [await model.encode(messages, label) for label in labels]
     except CallError as error:
         return error.failure
     tokens, longest = max(request.tokens for request in requests), model.context_length
     if longest is not None and tokens > longest:
-        return CallFailure("too_long", f"{tokens} tokens, but the context is {longest}", attempts=0)
+        return CallFailure("too_long", f"{tokens} tokens do not fit the context of {longest}", attempts=0)
     return requests
 
 
@@ -250,7 +250,7 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
     """Probabilities of the labels, normalised over the labels."""
     values = np.array(nats, dtype=float)
     if np.isnan(values).any() or not math.isfinite(values.max()):
-        return CallFailure("bad_reply", f"log-probabilities of the labels are no numbers: {values.tolist()}")
+        return CallFailure("bad_reply", f"log-probabilities of the labels must be numbers, got {values.tolist()}")
     shares = np.exp(values - values.max())
     return tuple((shares / shares.sum()).tolist())
 
@@ -259,7 +259,7 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
 
 
 async def ask(model: ChatJudge, messages: tuple[Message, ...], asked: VerdictRequest[Found]) -> VerdictReply[Found]:
-    """The verdict; a reply without one is answered once by the allowed ones."""
+    """The verdict; after a reply without one, the allowed verdicts are restated once."""
     most = CHOICE_TOKENS if asked.choices else asked.most_tokens
     reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asked.choices))
     if isinstance(reply, CallFailure):
@@ -278,9 +278,9 @@ async def ask(model: ChatJudge, messages: tuple[Message, ...], asked: VerdictReq
         return VerdictReply(verdict, reply.text)
     quoted = repr(reply.text.strip()[:QUOTED])
     if reply.finish == "length":
-        message = f"the reply was cut before a verdict, twice; at last: {quoted}"
+        message = f"the reply was cut off before a verdict, twice. Last reply: {quoted}"
         return VerdictReply(None, reply.text, CallFailure("truncated", message, attempts=2))
-    message = f"the {asked.role} gave none of {asked.allowed}, twice; at last: {quoted}"
+    message = f"the {asked.role} gave none of {asked.allowed}, twice. Last reply: {quoted}"
     return VerdictReply(None, reply.text, CallFailure("unparsable", message, attempts=2))
 
 

@@ -1,12 +1,13 @@
-"""The critic of TVD-MI: what it is asked about two responses, and its verdict between 0 and 1 on each question.
+"""The critic of TVD-MI: its questions about two responses, and its verdict between 0 and 1 on each question.
 
-Everything that pairs with the same first response share comes first: instructions, then the first response. Responses
-are hostile, so each stands between two lines of a fence that neither of them holds, and the critic is told that what
-stands there is material. A verdict is read from the critic's own reply and from nothing else.
+Prompts begin with what pairs with the same first response share: instructions, then the first response. Responses are
+hostile, so each is between two lines of a fence that neither of them contains, and the critic is instructed to treat
+it as material. A verdict is read only from the critic's own reply.
 
-A verdict is the mean over the labels' probabilities where the model gives them: any value in [0, 1] still bounds the
+A verdict is the mean over the labels' probabilities if the model returns them: any value in [0, 1] still bounds the
 total variation distance from below, and the mean varies less than one hard label. Otherwise it is the value of the
-label that the critic wrote. A reply without a verdict is asked about once more, then missing; it is never a value.
+label that the critic wrote. After a reply without a verdict the critic is asked once more; then the verdict is missing,
+never a value.
 """
 
 from __future__ import annotations
@@ -45,35 +46,35 @@ ROLE = "critic"
 
 @dataclass(frozen=True, slots=True)
 class CriticPrompt:
-    """A named question about two responses, with the labels it may be answered with."""
+    """A named question about two responses, with the allowed labels."""
 
     name: str
     source: str
     labels: Mapping[str, float]
     """The critic's value of each label, between 0 and 1."""
     opening: str
-    """System message; ``{fence}`` stands for the line around each response."""
+    """System message; ``{fence}`` is replaced by the line around each response."""
     first_heading: str
     second_heading: str
     ask: str
-    """What stands after the second response, up to how the verdict is to be given."""
+    """The text after the second response, up to the format of the verdict."""
     explain: str
-    """How the verdict is to be given after an explanation; empty: this prompt asks for none."""
+    """The instruction to give the verdict after an explanation; empty: this prompt asks for none."""
     decide: str
-    """How the verdict is to be given at once."""
+    """The instruction to give the verdict immediately."""
     formats: str
-    """The labels, as the critic is to write them."""
+    """The labels, as the critic should write them."""
     written: str
-    """One label as the critic is to write it; ``{label}`` stands for it."""
+    """One label as the critic should write it; ``{label}`` is replaced by it."""
     most_tokens: int
-    """Room for a verdict as text, with its explanation where there is one."""
+    """Token limit for a verdict as text, including any explanation."""
 
     def spoken(self, label: str) -> str:
-        """A label as the critic is to write it."""
+        """A label as the critic should write it."""
         return self.written.format(label=label)
 
     def messages(self, first: str, second: str, *, explained: bool = False) -> tuple[Message, Message]:
-        """The question about two texts; ``explained``: with an explanation before the verdict, where there is one."""
+        """The question about two texts; ``explained``: with an explanation before the verdict, if there is one."""
         line = fence(first, second)
         how = self.explain if explained and self.explain else self.decide
         parts = (
@@ -84,15 +85,15 @@ class CriticPrompt:
         return Message("system", self.opening.replace("{fence}", line)), Message("user", "\n\n".join(parts))
 
     def restated(self) -> str:
-        """The message to a critic whose reply held no verdict."""
+        """The message to a critic whose reply had no verdict."""
         allowed = " or ".join(map(self.spoken, self.labels))
         return f"Your reply holds no verdict that can be read. Reply with nothing but one of these: {allowed}"
 
     def read(self, reply: str) -> str | None:
-        """The label in the critic's reply, or None where it gives none, or more than one.
+        """The label in the critic's reply, or None if there is none, or more than one.
 
-        Labels in double brackets: the last pair of double brackets must hold one. Bare labels: the reply begins with
-        one as a word of its own, ended by punctuation or the end of the line, and holds no other. Case is ignored.
+        Labels in double brackets: the last pair of double brackets must contain one. Bare labels: the reply begins with
+        one as a separate word, ended by punctuation or the end of the line, and has no other. Case is ignored.
         """
         by_name = {label.casefold(): label for label in self.labels}
         if self.written.startswith("[["):
@@ -165,10 +166,10 @@ CRITIC_PROMPTS = {prompt.name: prompt for prompt in (SAME_SOURCE, THREE_LEVEL)}
 
 
 def find_critic_prompt(name: str) -> CriticPrompt:
-    """The critic's prompt of that name."""
+    """The critic prompt with this name."""
     if name not in CRITIC_PROMPTS:
         raise UserError(
-            f"unknown critic prompt {name!r}{nearest(name, CRITIC_PROMPTS) or '.'} Known: {', '.join(CRITIC_PROMPTS)}."
+            f"unknown critic prompt {name!r}{nearest(name, CRITIC_PROMPTS) or '.'} Known: {', '.join(CRITIC_PROMPTS)}"
         )
     return CRITIC_PROMPTS[name]
 
@@ -178,7 +179,7 @@ def find_critic_prompt(name: str) -> CriticPrompt:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the critic said."""
+    """A critic's verdict."""
 
     value: float
     label: str
@@ -187,7 +188,7 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class CriticStage:
-    """How questions are put to a critic. The model must be prepared; one that cannot do it is refused here."""
+    """Asks a critic questions. The model must be prepared; one that cannot do it is refused here."""
 
     model: ScoringJudge | ChatJudge
     prompt: CriticPrompt = SAME_SOURCE
@@ -205,9 +206,9 @@ class CriticStage:
     async def judge(
         self, questions: Sequence[CriticQuestion], texts: Texts, *, at_once: int = 1
     ) -> list[VerdictEvidence]:
-        """One verdict a question, in their order, missing with its cause where there is none.
+        """One verdict per question, in their order; a missing one has its cause.
 
-        ``at_once``: requests in flight, where they are not scored as one batch.
+        ``at_once``: concurrent requests, if they are not scored as one batch.
         """
         found: dict[int, VerdictReply[Verdict]] = {}
         asked: dict[int, Question[Verdict]] = {}
@@ -267,14 +268,14 @@ def _mean(prompt: CriticPrompt, nats: Sequence[float]) -> Verdict | CallFailure:
 
 
 def _from_reply(prompt: CriticPrompt, reply: ChatReply, *, soft_only: bool) -> Verdict | CallFailure | None:
-    """The verdict, why it cannot be used, or None where the reply holds no verdict.
+    """The verdict, why it cannot be used, or None if the reply has no verdict.
 
-    ``soft_only``: a label without its probability is no verdict.
+    ``soft_only``: a label without its probability is not a verdict.
     """
     if reply.choice_logprobs is not None and all(label in reply.choice_logprobs for label in prompt.labels):
         return _mean(prompt, [reply.choice_logprobs[label] for label in prompt.labels])
     if soft_only:
-        return CallFailure("bad_reply", "the reply came without the probabilities of the labels, which were asked for")
+        return CallFailure("bad_reply", "the reply has no probabilities of the labels, although they were requested")
     if reply.finish == "length" and prompt.explain:
         return None  # its verdict comes last: what is there may be a quotation
     label = reply.text if reply.text in prompt.labels else prompt.read(reply.text)

@@ -1,17 +1,17 @@
-"""Which pairs of responses a critic is shown: matched ones, and shuffled ones to hold them against.
+"""Which pairs of responses a critic is shown: matched ones, and shuffled ones to compare them with.
 
 A matched pair answers the same task; a shuffled pair takes the second response from another task. The second tasks are
 drawn by derangements, permutations that leave no task in its place: a task paired with itself would count matched
 evidence as shuffled.
 
-When calls are scarce, a design says which pairs are asked about. All ordered pairs of agents on all tasks cost
-tasks · agents · (agents - 1) contrasts. A design asks for part of them in *rings*: the agents stand on a circle, and
-one ring on one task pairs every agent, as first, with the agent some steps further on. So a ring costs one contrast per
-agent, in it every agent is first once and second once, and rings of different steps share no pair. The steps take
-turns, so over the tasks every agent meets every other nearly equally often: the plain mean over an agent's pairs needs
-no correction for who its partners were. Rings go to different tasks first, and round again only when every task has
-one, because pairs of one task repeat each other: on recorded critics 200 rings rank agents better on 200 tasks than on
-20. ``docs/tvdmi_calls.md`` has the comparison with other designs.
+When calls are limited, a design chooses the pairs. All ordered pairs of agents on all tasks cost
+tasks · agents · (agents - 1) contrasts. A design uses part of them in *rings*: the agents form a circle, and one ring
+on one task pairs every agent, as first, with the agent some steps further on. So a ring costs one contrast per agent,
+every agent is first once and second once in it, and rings of different steps share no pair. The steps alternate, so
+over the tasks every agent meets every other nearly equally often: the plain mean over an agent's pairs needs no
+correction for its partners. Rings go to different tasks first, and to the same task again only when every task has one,
+because pairs of one task repeat each other: on recorded critics 200 rings rank agents better on 200 tasks than on 20.
+``docs/tvdmi_calls.md`` has the comparison with other designs.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from goldless.errors import MetricError, UserError, nearest
 from goldless.models.interface import content_hash
 
 DEFAULT_SHUFFLES = 4
-"""Shuffles a pair of agents where the number of tasks is fixed: 80-87 % as efficient as all n² of them (simulated)."""
+"""Shuffles per pair of agents if the number of tasks is fixed: 80-87 % as efficient as all n² of them (simulated)."""
 LEAST_AGENTS = 3
-"""Of two agents each is the other's only partner, so both have the same score."""
+"""With two agents, each is the other's only partner, so both have the same score."""
 LEAST_TASKS = 2
 """A shuffled pair needs a second task, and so does an interval."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticQuestion:
-    """What a critic is asked: whether the first agent's response to ``task`` tells about the second's."""
+    """A question to a critic: whether the first agent's response to ``task`` is informative about the second's."""
 
     task: str
     first: str
@@ -46,18 +46,18 @@ class CriticQuestion:
 
 
 def default_shuffles(n: int) -> int:
-    """Derangements of n tasks that are asked for unless told otherwise: 4, or as many as there are."""
+    """The default number of derangements of n tasks: 4, or as many as there are."""
     return max(0, min(DEFAULT_SHUFFLES, n - 1))
 
 
 def derangements(n: int, m: int, random: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Rows [m, n] of m derangements of 0..n-1, no two of which send a place to the same one.
+    """Rows [m, n] of m derangements of 0..n-1, no two of which map an index to the same one.
 
-    They are different cyclic shifts around one random circle, so every pair of different places is equally likely.
-    There are only n-1 such shifts: more are cut to that, and fewer than two places have none.
+    They are different cyclic shifts around one random circle, so every pair of different indices is equally likely.
+    There are only n-1 such shifts, so m is limited to that; with fewer than two indices there are none.
     """
     if n < 0 or m < 0:
-        raise UserError(f"derangements are counted from 0; asked for {m} of {n} places")
+        raise UserError(f"the numbers of derangements and of indices must be at least 0, got {m} and {n}")
     if n < 2:
         return np.empty((0, max(n, 0)), dtype=np.int64)
     circle = random.permutation(n)
@@ -78,13 +78,13 @@ def critic_questions(
     """Matched and shuffled questions about every ordered pair of agents, from the agents that answered each task.
 
     A pair has ``shuffles`` shuffled questions for each matched one, or as many as its common tasks allow. A pair with
-    one common task has nothing to hold it against, so nothing is asked about it. ``panel``: only pairs with an agent
-    of the panel in them; None: all. ``only``: the ordered pairs to ask about, by task; None: all. Each pair's draw
-    depends on the seed, its two names and its common tasks alone: another agent in the study changes none. Questions
-    about the same first response stand together, as they share the beginning of their prompt.
+    one common task has no shuffled question, so there is no question about it. ``panel``: only pairs with an agent of
+    the panel; None: all. ``only``: the ordered pairs to ask about, by task; None: all. Each pair's draw depends only on
+    the seed, its two names and its common tasks, not on other agents in the study. Questions about the same first
+    response are together, since they share the beginning of their prompt.
     """
     if shuffles < 1:
-        raise UserError(f"a critic needs at least 1 shuffle to hold matched pairs against, not {shuffles}")
+        raise UserError(f"shuffles must be at least 1, got {shuffles}")
     tasks_of: dict[str, dict[str, None]] = {}
     for task, names in answered.items():
         for agent in names:
@@ -111,7 +111,7 @@ def _pairs(agents: Sequence[str], panel: Sequence[str] | None) -> Iterator[tuple
 
 
 def other_tasks(common: Sequence[str], shuffles: int, seed: str) -> dict[str, list[str]]:
-    """The tasks that each task is shuffled with; empty where nothing can be shuffled."""
+    """The tasks that each task is shuffled with; empty if nothing can be shuffled."""
     drawn = sorted(common)  # the order of rows in a file must not change the draw
     random = np.random.default_rng(int(seed, 16))
     rows = derangements(len(drawn), shuffles, random)
@@ -139,12 +139,12 @@ def _check_panel(panel: Sequence[str] | None, agents: Mapping[str, object]) -> N
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Design:
-    """How much a critic is asked: ``rings`` dealt out evenly over ``tasks``."""
+    """How many questions a critic gets: ``rings`` distributed evenly over ``tasks``."""
 
     tasks: int
     """Tasks with at least one ring."""
     agents: int
-    """Agents in a ring: all of the study."""
+    """Number of agents in a ring: all of the study."""
     rings: int
     """Over all tasks together; a task has at most agents - 1, which are all its ordered pairs."""
     shuffles: int
@@ -156,8 +156,8 @@ class Design:
         most = self.tasks * (self.agents - 1)
         if not self.tasks <= self.rings <= most:
             raise MetricError(
-                f"a design of {self.rings} rings on {self.tasks} tasks of {self.agents} agents came; "
-                f"{self.tasks} to {most} rings are possible: let choose_design count them"
+                f"a design on {self.tasks} tasks of {self.agents} agents must have {self.tasks} to {most} rings, "
+                f"got {self.rings}. Use choose_design"
             )
 
     @property
@@ -172,11 +172,11 @@ class Design:
 
 
 def choose_design(n_tasks: int, n_agents: int, *, budget_calls: int, shuffles: int | None = None) -> Design:
-    """The design that ranks best for at most ``budget_calls`` critic calls: as many rings as they pay for.
+    """The design that ranks best with at most ``budget_calls`` critic calls: as many rings as they allow.
 
-    Rings spread over as many tasks as there are. ``shuffles`` None: one a contrast, since another task is worth more
-    than another shuffle; up to four where the budget pays for them on every pair of every task. There are never more
-    than the tasks allow, which is one less than their number.
+    Rings are spread over as many tasks as there are. ``shuffles`` None: one per contrast, since another task is worth
+    more than another shuffle; up to four if the budget allows them on every pair of every task. There are at most one
+    fewer than tasks.
     """
     _check_study(n_tasks, n_agents, shuffles)
     every = n_tasks * (n_agents - 1)
@@ -187,9 +187,9 @@ def choose_design(n_tasks: int, n_agents: int, *, budget_calls: int, shuffles: i
     rings = min(every, budget_calls // ring_calls)
     if rings < LEAST_TASKS:
         raise MetricError(
-            f"{budget_calls} critic calls cannot rank {n_agents} agents: the least is {LEAST_TASKS * ring_calls}, "
-            f"which pair every agent twice on {LEAST_TASKS} tasks with {shuffles} shuffled for each matched question; "
-            "raise the budget or leave agents out"
+            f"the budget must be at least {LEAST_TASKS * ring_calls} critic calls to rank {n_agents} agents, got "
+            f"{budget_calls}. That pairs every agent twice on {LEAST_TASKS} tasks with {shuffles} shuffled for each "
+            "matched question. Raise the budget or leave out agents"
         )
     return Design(tasks=min(rings, n_tasks), agents=n_agents, rings=rings, shuffles=shuffles)
 
@@ -199,8 +199,8 @@ def chosen_pairs(
 ) -> dict[str, tuple[tuple[str, str], ...]]:
     """The ordered pairs (first, second) to ask about, by task, for each of the ``design.tasks`` chosen tasks.
 
-    The choice depends on the names and the seed alone, not on the order they come in. What a smaller budget chose is
-    chosen again by a larger one, so that raising it pays only for the new pairs while the shuffles stay the same.
+    The choice depends only on the names and the seed, not on their order. A larger budget includes the choice of a
+    smaller one, so raising it pays only for the new pairs while the shuffles stay the same.
     """
     _check_names("tasks", tasks, design.tasks, exact=False)
     _check_names("agents", agents, design.agents, exact=True)
@@ -234,23 +234,23 @@ def _mixed(what: str, names: Sequence[str], seed: int) -> list[str]:
 def _check_study(n_tasks: int, n_agents: int, shuffles: int | None) -> None:
     if n_agents < LEAST_AGENTS:
         raise MetricError(
-            f"{n_agents} agents came; a ranking by a critic needs at least {LEAST_AGENTS}, because two agents are each "
-            "other's only partner and score the same: add an agent"
+            f"a ranking by a critic needs at least {LEAST_AGENTS} agents, got {n_agents}. Two agents are each other's "
+            "only partner and score the same, so add an agent"
         )
     if n_tasks < LEAST_TASKS:
         raise MetricError(
-            f"{n_tasks} tasks came; a critic needs at least {LEAST_TASKS}, one to match and one to shuffle: add tasks"
+            f"a critic needs at least {LEAST_TASKS} tasks, one to match and one to shuffle, got {n_tasks}. Add tasks"
         )
     if shuffles is not None and shuffles < 1:
-        raise MetricError(f"{shuffles} shuffles came; a critic needs at least 1 to hold matched pairs against")
+        raise MetricError(f"shuffles must be at least 1, got {shuffles}")
 
 
 def _check_names(what: str, names: Sequence[str], needed: int, *, exact: bool) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise MetricError(f"{twice!r} stands twice among the {what}; name each once")
+        raise MetricError(f"{what} must be distinct, got {twice!r} twice")
     if len(names) < needed or (exact and len(names) > needed):
         raise MetricError(
-            f"{len(names)} {what} came for a design of {'' if exact else 'at least '}{needed}; "
-            "choose a design for this study"
+            f"the design needs {'' if exact else 'at least '}{needed} {what}, got {len(names)}. "
+            "Choose a design for this study"
         )

@@ -1,8 +1,8 @@
-"""Debates: several roles discuss one question in turn, and the verdict is what they then say together (ChatEval).
+"""Debates: several roles discuss one question in turn, and their mean verdict counts (ChatEval).
 
 One by one: each debater speaks in turn and sees all earlier turns. The turn of the last round ends with the debater's
 verdict on a scale, so a debate of d debaters and r rounds costs d times r calls, and one more for each verdict that
-cannot be read. A debate in which a turn or a verdict is missing has no verdict.
+cannot be read. A debate with a missing turn or verdict has no verdict.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from goldless.records import CallFailure
 
 TURN_TOKENS = 1024
 BRIEF = 80
-"""Characters of a reply that may be nothing but a verdict."""
+"""Maximum length in characters of a reply that is only a verdict."""
 ROLE = "debater"
 
 
@@ -40,7 +40,7 @@ class Debater:
 
     name: str
     outlook: str
-    """How it looks at the material."""
+    """Its point of view."""
 
 
 PUBLIC = Debater(
@@ -54,7 +54,7 @@ CRITIC = Debater(
 
 @dataclass(frozen=True, slots=True)
 class Debate:
-    """Who debates, and how often each speaks."""
+    """The debaters, and the number of rounds."""
 
     name: str
     source: str
@@ -62,12 +62,12 @@ class Debate:
     rounds: int
 
     def __post_init__(self) -> None:
-        """Refuse a debate in which nobody speaks, or two have one name."""
+        """Refuse a debate without debaters, or with two of the same name."""
         names = [debater.name for debater in self.debaters]
         if not names or len(set(names)) < len(names):
-            raise UserError(f"a debate has at least one debater, each of its own name, not {names}")
+            raise UserError(f"a debate must have at least one debater, with distinct names, got {names}")
         if self.rounds < 1:
-            raise UserError(f"a debate has at least 1 round, not {self.rounds}")
+            raise UserError(f"rounds must be at least 1, got {self.rounds}")
 
 
 TABLE_12 = "Auto-PRE paper, Table 12 (ChatEval {}), one-by-one strategy; roles of ChatEval, in our words"
@@ -78,15 +78,15 @@ DEBATES = {debate.name: debate for debate in (C1, C2, C3)}
 
 
 def find_debate(name: str) -> Debate:
-    """The debate of that name."""
+    """The debate with this name."""
     if name not in DEBATES:
-        raise UserError(f"unknown debate {name!r}{nearest(name, DEBATES) or '.'} Known: {', '.join(DEBATES)}.")
+        raise UserError(f"unknown debate {name!r}{nearest(name, DEBATES) or '.'} Known: {', '.join(DEBATES)}")
     return DEBATES[name]
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What one debater said."""
+    """One debater's turn."""
 
     debater: str
     text: str
@@ -94,32 +94,32 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class DebateStage:
-    """How questions are put to a debate, whose verdict is the mean of the debaters'. The model must be prepared."""
+    """Asks a debate questions; its verdict is the mean of the debaters'. The model must be prepared."""
 
     model: ChatJudge
-    """Plays all debaters."""
+    """The model that plays all debaters."""
     scale: Scale
     debate: Debate = C3
     _: KW_ONLY
     reviewer: str | None = None
-    """Its name in the evidence; None: the debate's and the model's, in short."""
+    """Its name in the evidence; None: the debate's and the model's short names."""
     task_description: str = ""
 
     def __post_init__(self) -> None:
         """Raise where the model cannot debate."""
         if not self.model.capabilities.chat:
             short = self.model.identity.short
-            raise CapabilityError(f"{short} writes no text, so it cannot debate. Name a chat model.")
+            raise CapabilityError(f"{short} does not write text, so it cannot debate. Name a chat model")
 
     @property
     def name(self) -> str:
-        """What the evidence calls this debate."""
+        """The name of this debate in the evidence."""
         return self.reviewer or f"debate-{self.debate.name}({self.model.identity.short})"
 
     async def review(
         self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
     ) -> list[JudgementEvidence]:
-        """One judgement a question, in their order; ``at_once``: debates side by side."""
+        """One judgement per question, in their order; ``at_once``: concurrent debates."""
         asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
 
         async def one(i: int) -> None:
@@ -157,7 +157,7 @@ class DebateStage:
         return answer.failure or (answer.text or "", answer.verdict)
 
     def _read(self, reply: ChatReply, texts: Sequence[str]) -> float | None:
-        """The verdict on the last line that says so; a reply of one short line may be nothing but the verdict."""
+        """The verdict on the last line that marks one; a reply of one short line can be only the verdict."""
         text = own_text(without_copies(plain(escaped(reply.text)), map(escaped, texts)))
         lines = re.findall(
             r"(?im)^(?:[^\w\n]|_){0,12}(?:my\s|final\s){0,2}verdict[*_\s]{0,4}[:=](.*(?:\n(?![ \t]*\n).*){0,20})", text
@@ -201,7 +201,7 @@ async def _speak(model: ChatJudge, messages: tuple[Message, ...]) -> tuple[str, 
     if isinstance(reply, CallFailure):
         return reply
     text = reply.text.strip()
-    return (text, None) if text else CallFailure("bad_reply", "the debater said nothing")
+    return (text, None) if text else CallFailure("bad_reply", "the debater's reply is empty")
 
 
 def _transcript(turns: Sequence[Turn]) -> str:

@@ -1,9 +1,9 @@
-"""Judges that reviewers are compared with, each as a scale: any model asked by itself, in the papers' own words.
+"""Judges that reviewers are compared with, each as a scale: one model with the papers' own prompts.
 
-A single judge is any scale put to one model. Here stand those with prompts and verdicts of their own. Whoever asks them
-asks both orders. An examiner (LMExaminer) analyses one response by criteria and gives it a score from 0 to 10: the GEM
-paper's gives one overall score after its analysis, ``lm-examiner-criteria`` is asked for a score of each criterion, of
-which the mean counts, and ``lm-examiner-general`` does so for any task.
+A single judge is any scale with one model. The scales here have their own prompts and verdicts, and pairs are shown in
+both orders. An examiner (LMExaminer) analyses one response by criteria and gives it a score from 0 to 10: the GEM
+paper's gives one overall score after its analysis, ``lm-examiner-criteria`` gives a score for each criterion, of which
+the mean counts, and ``lm-examiner-general`` does so for any task.
 """
 
 from __future__ import annotations
@@ -246,11 +246,11 @@ LM_EXAMINER_GENERAL = _examiner(
 EXAMINERS = (LM_EXAMINER, LM_EXAMINER_CRITERIA, LM_EXAMINER_GENERAL)
 
 JUDGES = {**SCALES, **{scale.name: scale for scale in (COMPLETENESS, *MEDICAL, PANDALM, *EXAMINERS)}}
-"""Every scale that a single model can be asked on, by name."""
+"""Every scale for a single model, by name."""
 
 
 def find_judge(name: str) -> Scale:
-    """The scale of that name, of PRE or of a judge."""
+    """The scale with this name, of PRE or of a judge."""
     if name not in JUDGES:
-        raise UserError(f"unknown judge {name!r}{nearest(name, JUDGES) or '.'} Known: {', '.join(JUDGES)}.")
+        raise UserError(f"unknown judge {name!r}{nearest(name, JUDGES) or '.'} Known: {', '.join(JUDGES)}")
     return JUDGES[name]

@@ -1,8 +1,8 @@
-"""Licences: what says that a reviewer passed its exams, of what, with which weight, and until when.
+"""Licences: records that a reviewer passed its exams, for what, with which weight, and until when.
 
-A licence holds for the model that sat the exams, on one scale, under one prompt and for one kind of task. Models behind
-a name change without notice, so it also ends by itself. It is one JSON file that anybody can read, written whole or not
-at all, and checked field by field when it is read; it holds no key, no response and no prompt, only hashes of them.
+A licence is valid for the model that took the exams, on one scale, with one prompt and for one kind of task. Models
+behind a name change without notice, so it also expires. It is one readable JSON file, written atomically and checked
+field by field when it is read; it contains no key, no response and no prompt, only hashes of them.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ from goldless.models.interface import ModelIdentity, content_hash
 FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
-"""How long a licence holds unless told otherwise."""
+"""How long a licence is valid by default."""
 
 Setting = str | int | float | bool | None
-"""What a setting of an exam may be."""
+"""The type of an exam's setting."""
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Hash = Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
 STRICT = ConfigDict(extra="forbid", strict=True)
-"""For files: nothing is turned into what it should have been."""
+"""For files: no value is converted to another type."""
 
 
 def _whole_identity(value: Any) -> Any:
     """What a file says of a model: all of it, as a field left out would pass for one that is empty."""
     needed = [each.name for each in fields(ModelIdentity)]
     if isinstance(value, dict) and sorted(value) != sorted(needed):
-        raise ValueError(f"needs the fields {', '.join(needed)}, got {', '.join(value)}")
+        raise ValueError(f"fields must be {', '.join(needed)}, got {', '.join(value)}")
     return value
 
 
@@ -56,29 +56,29 @@ class LicensedTrait:
 
     value: float
     n: int
-    """Items it was measured on."""
+    """Number of items it was measured on."""
     low: float | None = None
     """Lower end of its interval; None: there is none."""
     high: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse numbers that no exam gives."""
+        """Refuse numbers that an exam cannot give."""
         numbers = [number for number in (self.value, self.low, self.high) if number is not None]
         if not all(map(math.isfinite, numbers)):
-            raise UserError(f"a trait is made of finite numbers, not of {numbers}")
+            raise UserError(f"a trait's numbers must be finite, got {numbers}")
         if self.n < 0:
-            raise UserError(f"a trait is measured on 0 items or more, not on {self.n}")
+            raise UserError(f"the number of items of a trait must be at least 0, got {self.n}")
         if (self.low is None) != (self.high is None) or (
             self.low is not None and self.high is not None and self.low > self.high
         ):
             raise UserError(
-                f"an interval has two ends in ascending order, or none; it came as {self.low} to {self.high}"
+                f"an interval must have two ends in ascending order, or none, got {self.low} to {self.high}"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class Sitting:
-    """An exam that was sat, and how."""
+    """An exam that a reviewer took, and its settings."""
 
     __pydantic_config__: ClassVar = STRICT
 
@@ -88,44 +88,46 @@ class Sitting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Licence:
-    """What a reviewer may judge, and with which weight."""
+    """What a reviewer is licensed to judge, and with which weight."""
 
     __pydantic_config__: ClassVar = STRICT
 
     reviewer: Text
-    """Its identity in short."""
+    """The short form of its identity."""
     identity: Identity
     scale: Text
     prompt_hash: Hash
-    """Of the scale's wording and the task description, by ``prompt_hash``."""
+    """Hash of the scale's prompt and the task description, by ``prompt_hash``."""
     task_kind: Text
-    """What was judged, in the user's words, such as ``news summary``."""
+    """The kind of task in the user's words, such as ``news summary``."""
     sittings: tuple[Sitting, ...]
     traits: Mapping[str, LicensedTrait]
     """By name, such as ``consistency``."""
     weight: float
-    """Of its vote; negative: its votes are turned round, as a logit below one half does."""
+    """The weight of its vote; negative: its votes are reversed, as by a logit below one half."""
     issued: dt.date
     expires: dt.date
-    """The last day on which it holds."""
+    """The last day on which it is valid."""
     goldless: Text
-    """Version that issued it."""
+    """The version of goldless that issued it."""
     study_hash: Hash
-    """Hash of the fingerprint of the study that the exams were made of."""
+    """Hash of the fingerprint of the exams' study."""
 
     def __post_init__(self) -> None:
         """Refuse what no issue gives."""
         if not math.isfinite(self.weight):
-            raise UserError(f"the weight of a vote is a finite number, not {self.weight}")
+            raise UserError(f"weight must be a finite number, got {self.weight}")
         if self.expires < self.issued:
-            raise UserError(f"a licence issued on {self.issued} cannot expire on {self.expires}: that is before it")
+            raise UserError(
+                f"expires must not be before issued, got {self.expires} for a licence issued on {self.issued}"
+            )
         blank = [name for name in ("reviewer", "scale", "prompt_hash", "task_kind") if not getattr(self, name).strip()]
         if blank:
-            raise UserError(f"a licence needs a text for {', '.join(blank)}; it came empty")
+            raise UserError(f"a licence needs a text for {', '.join(blank)}, got an empty one")
 
 
 def prompt_hash(scale: Scale, task_description: str) -> str:
-    """Hash of all a reviewer is told beside the texts: the scale's wording with and without a prompt, and its range."""
+    """Hash of a reviewer's instructions: the scale's messages with and without a prompt, its labels and its range."""
     marks = ("<first>", "<second>") if scale.pairwise else ("<first>", None)
     described = task_description.strip()
     worded = [
@@ -157,13 +159,13 @@ def issue(
 ) -> Licence:
     """A licence for this reviewer. ``issued`` None: today, in UTC."""
     if valid_days < 0:
-        raise UserError(f"a licence holds for 0 days or more after the day it is issued, not for {valid_days}")
+        raise UserError(f"valid_days must be at least 0, got {valid_days}")
     held = [name for name, value in identity.settings.items() if re.search(r"://[^/\s]*@", value)]
     if held:
-        # a licence is passed on; what stands before the @ of an address is most often a secret
+        # a licence is passed on; the part before the @ of an address is most often a secret
         raise UserError(
-            f"{', '.join(held)} of {identity.short} holds a user or password; give the address without it: "
-            "keys come from the environment"
+            f"{', '.join(held)} of {identity.short} contains a user name or password. Give the address without it; "
+            "keys are read from the environment"
         )
     day = dt.datetime.now(dt.UTC).date() if issued is None else issued
     return Licence(
@@ -188,12 +190,12 @@ def issue(
 def check(
     licence: Licence, *, identity: ModelIdentity, scale: str, prompt_hash: str, task_kind: str, today: dt.date
 ) -> list[str]:
-    """Why the licence does not hold for this reviewer, prompt and kind of task; empty where it does."""
+    """Why the licence is not valid for this reviewer, prompt and kind of task; empty if it is."""
     reasons = []
     if today > licence.expires:
         reasons.append(f"it expired on {licence.expires}, and today is {today}")
     if today < licence.issued:
-        reasons.append(f"it was issued on {licence.issued}, and today is {today}")
+        reasons.append(f"it is valid from {licence.issued}, and today is {today}")
     reasons += _other_model(licence.identity, identity)
     if scale != licence.scale:
         reasons.append(f"it is for the scale {licence.scale}, not {scale}")
@@ -206,7 +208,7 @@ def check(
     theirs, ours = _version(licence.goldless), _version(__version__)
     if theirs is None or ours is None or theirs > ours:
         reasons.append(
-            f"it was issued by goldless {licence.goldless}, which this version, {__version__}, does not know"
+            f"it was issued by goldless {licence.goldless}, which this version, {__version__}, does not support"
         )
     return reasons
 
@@ -219,15 +221,15 @@ def refuse(
     task_kind: str,
     today: dt.date | None = None,
 ) -> None:
-    """Raise with every reason why reviewers may not judge; return where all licences hold.
+    """Raise with every reason why reviewers may not judge; return if all licences are valid.
 
-    ``held``: each reviewer with its licence, or None where it has none. ``today`` None: the day it is, in UTC.
+    ``held``: each reviewer with its licence, or None if it has none. ``today`` None: the current day, in UTC.
     """
     day = dt.datetime.now(dt.UTC).date() if today is None else today
     lines = []
     for identity, licence in held:
         if licence is None:
-            lines.append(f"  {identity.short}: it has none")
+            lines.append(f"  {identity.short}: no licence")
             continue
         reasons = check(
             licence, identity=identity, scale=scale, prompt_hash=prompt_hash, task_kind=task_kind, today=day
@@ -235,9 +237,7 @@ def refuse(
         lines += [f"  {identity.short}: {reason}" for reason in reasons]
     if lines:
         raise UserError(
-            "\n".join(
-                ["these reviewers have no licence that holds; let them sit the exams, or leave them out:", *lines]
-            )
+            "\n".join(["these reviewers have no valid licence. Let them take the exams, or leave them out:", *lines])
         )
 
 
@@ -245,7 +245,7 @@ def _other_model(licensed: ModelIdentity, asked: ModelIdentity) -> list[str]:
     if (licensed.provider, licensed.name) != (asked.provider, asked.name):
         return [f"it is for another model, {licensed.provider}:{licensed.name}, not {asked.provider}:{asked.name}"]
     reasons = [
-        f"it is for {what} {ours or 'unknown'} of the model, not {theirs or 'unknown'}"
+        f"it is for the model's {what} {ours or 'unknown'}, not {theirs or 'unknown'}"
         for what, ours, theirs in (
             ("revision", licensed.revision, asked.revision),
             ("tokenizer", licensed.tokenizer, asked.tokenizer),
@@ -260,7 +260,7 @@ def _other_model(licensed: ModelIdentity, asked: ModelIdentity) -> list[str]:
 
 
 def plain_kind(words: str) -> str:
-    """A kind of task as it is compared: without case and further spaces."""
+    """A kind of task in the form used for comparisons: lower case, single spaces."""
     return " ".join(words.split()).casefold()
 
 
@@ -275,9 +275,9 @@ _LICENCE = TypeAdapter(Licence)
 
 
 def write_licence(licence: Licence, folder: Path | str) -> Path:
-    """Write the licence to a file of its own in the folder; whole or not at all.
+    """Write the licence to a file in the folder, atomically.
 
-    The name comes from reviewer, scale, prompt and kind of task: a licence issued again replaces the one before.
+    The name depends on reviewer, scale, prompt and kind of task: a licence issued again replaces the previous one.
     """
     folder = Path(folder)
     subject = content_hash(
@@ -291,12 +291,12 @@ def write_licence(licence: Licence, folder: Path | str) -> Path:
         folder.mkdir(parents=True, exist_ok=True)
         write_text(path, body)
     except OSError as error:
-        raise UserError(f"{path}: the licence cannot be written ({error.strerror}); name another folder") from error
+        raise UserError(f"{path}: the licence cannot be written ({error.strerror}). Choose another folder") from error
     return path
 
 
 def read_licences(folder: Path | str) -> list[Licence]:
-    """All licences in the folder, in the order of their files; none where there is no such folder."""
+    """All licences in the folder, sorted by file name; empty if there is no such folder."""
     return [read_licence(path) for path in sorted(Path(folder).glob(f"*{SUFFIX}"))]
 
 
@@ -307,23 +307,23 @@ def read_licence(path: Path | str) -> Licence:
     except (OSError, ValueError, RecursionError) as error:
         raise UserError(f"{path}: cannot be read as a licence ({error})") from error
     if not isinstance(data, dict) or data.get("format") != FORMAT or isinstance(data["format"], bool):
-        came = data.get("format") if isinstance(data, dict) else type(data).__name__
-        raise UserError(f"{path}: a licence is a JSON object with format {FORMAT}; this has {came!r}. Issue it again.")
+        given = data.get("format") if isinstance(data, dict) else type(data).__name__
+        raise UserError(f"{path}: must be a JSON object with format {FORMAT}, got {given!r}. Issue the licence again")
     try:
         # as JSON once more: there a date is a text, and a list is a tuple, where nothing else is turned into another
         return _LICENCE.validate_json(json.dumps({name: value for name, value in data.items() if name != "format"}))
     except ValidationError as error:
         problems = [f"  {path}: {problem}" for problem in _problems(error)]
-        raise UserError("\n".join(["a licence that cannot be used; issue it again:", *problems])) from error
+        raise UserError("\n".join(["the licence is not valid. Issue it again:", *problems])) from error
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
 
 def _problems(error: ValidationError) -> list[str]:
-    """Everything that is wrong, each with the field it stands in."""
+    """All problems, each with its field."""
     found = []
     for problem in error.errors():
         place = ".".join(map(str, problem["loc"]))
-        came = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
-        found.append(f"{place}: {problem['msg']}{came}")
+        given = "" if problem["type"] == "missing" else f", got {problem['input']!r}"
+        found.append(f"{place}: {problem['msg']}{given}")
     return found

@@ -1,9 +1,8 @@
-"""Replies: what a reviewer's own words say, and not what it repeats of the question or of a response.
+"""Replies: the verdict in a reviewer's own words, not in what it repeats from the question or a response.
 
-A response may say "[[A]]" or "output: one", and a reviewer may quote it. So whatever can be told to be quoted or
-restated is left out before a verdict is looked for: fenced text, quotations, copies of the judged texts, the list of
-labels. What the reply marks as its verdict ("Verdict: two") goes before what it mentions first. A reply that is
-ambiguous says nothing.
+A response may say "[[A]]" or "output: one", and a reviewer may quote it. So whatever is recognisably quoted or restated
+is removed before the search for a verdict: fenced text, quotations, copies of the judged texts, the list of labels. A
+marked verdict ("Verdict: two") takes precedence over the first mention. An ambiguous reply has no verdict.
 """
 
 from __future__ import annotations
@@ -16,17 +15,17 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 MOST_READ = 20_000
-"""Characters of a reply that are looked at: its beginning and its end."""
+"""Number of characters of a reply that are read: its beginning and its end."""
 LEAST_FENCE = 12
-"""Signs of a fence around material, as prompts write it."""
+"""Minimum number of characters of a fence around material, as in prompts."""
 SHORT = 4
-"""Words of the longest verdict that is nothing but one: "4 out of 5"."""
+"""Number of words in the longest bare verdict: "4 out of 5"."""
 
 NOUN = r"(?:summary|answer|response|assistant|text|output|option|candidate|number|no\.)"
 NOUNS = r"(?:summaries|answers|responses|assistants|texts|outputs|options|candidates|passages|of|other|different)"
 BEGUN = r"(?<![A-Za-z0-9_-])(?<![A-Za-z0-9_]['\u2019])"
 ENDED = r"(?![A-Za-z0-9_]|-[A-Za-z0-9_]|['\u2019](?!s\b)[A-Za-z0-9_])"
-"""Around a whole word; letters of scripts that write without spaces may stand next to it."""
+"""Around a whole word; letters of scripts without spaces are allowed next to it."""
 
 
 def _mark(nouns: str, joint: str) -> str:
@@ -51,19 +50,19 @@ class Reader(Protocol):
     """How a verdict is read from a text."""
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The value that the text marks as its verdict, or else mentions first; ``marked``: no mere mention."""
+        """The value that the text marks as its verdict, or else mentions first; ``marked``: only a marked one."""
 
 
 def read(reader: Reader, reply: str) -> float | None:
-    """The verdict in a reply, or None where it gives none that can be told."""
+    """The verdict in a reply, or None if there is none that can be read."""
     return reader.find(own_text(reply))
 
 
 def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None:
     """The verdict in a reply to a question about these texts.
 
-    A verdict that stands only in a copy of one of the texts is none. Where leaving out the copies changes what is
-    read, the reply is ambiguous, and only what its other words mark as the verdict counts.
+    A verdict that is only in a copy of one of the texts does not count. If removing the copies changes what is read,
+    the reply is ambiguous, and only a verdict marked in its other words counts.
     """
     whole = read(reader, reply)
     rest = without_copies(plain(reply), texts)
@@ -78,7 +77,7 @@ def read_apart(reader: Reader, reply: str, texts: Iterable[str]) -> float | None
 
 
 def plain(text: str) -> str:
-    """The text in compatible characters, without those that nobody sees."""
+    """The text in compatible characters, without invisible ones."""
     if text.isascii():
         return text  # plain already
     return "".join(sign for sign in unicodedata.normalize("NFKC", text) if unicodedata.category(sign) != "Cf")
@@ -106,9 +105,9 @@ def _unquoted(match: re.Match[str]) -> str:
 
 
 def without_copies(text: str, sources: Iterable[str]) -> str:
-    """The text without copies of these sources: each whole, or else its lines and sentences of two words or more.
+    """The text without copies of these sources: each as a whole, or else its lines and sentences of at least two words.
 
-    A piece is left out as often as its source holds it and no more: what is said once again is the writer's own.
+    A piece is removed at most as often as it is in its source: a further repetition is the writer's own.
     """
     if len(text.split(None, 1)) < 2:
         # one word holds no copy of more than one
@@ -143,7 +142,7 @@ class WordReader:
     """Labels that are words, such as one and two: the first of them as a whole word that is a label there.
 
     Not labels: "none", "which one", "one of them", "the two answers", "not one", and a list of the labels themselves.
-    A digit stands for its word only where it is the whole reply.
+    A digit counts as its word only if it is the whole reply.
     """
 
     words: Mapping[str, float]
@@ -211,16 +210,16 @@ NUMBER = r"(?<![\w.,/\u2212\u2013-])(?:(?<![\w)\]])[-\u2212])?\d{1,9}(?:\.\d{1,9
 
 @dataclass(frozen=True, slots=True)
 class NumberReader:
-    """Ratings: the first number that stands for itself; one outside of the range says nothing.
+    """Ratings: the first number that is a rating; a number outside the range is not one.
 
-    "4/5", "4 out of 5" and "85%" are 4, 4 and 85. Left out: the range as it was asked for, lists such as "3 or 4", and
-    the numbers of list items and of levels that are explained ("1 means").
+    "4/5", "4 out of 5" and "85%" are 4, 4 and 85. Ignored: the range in the question, lists such as "3 or 4", and the
+    numbers of list items and of explained levels ("1 means").
     """
 
     lowest: float
     highest: float
     values: Mapping[float, float] | None = None
-    """Value of each number that is allowed; None: every number of the range is its own value."""
+    """Value of each allowed number; None: every number of the range is its own value."""
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
         """The last number behind a mark such as ``Score:`` or ``final rating is``, or else the first number."""
@@ -254,7 +253,7 @@ class NumberReader:
 
 @dataclass(frozen=True, slots=True)
 class BracketReader:
-    """Labels in double brackets: the last pair of double brackets must hold one."""
+    """Labels in double brackets: the last pair of double brackets must contain one."""
 
     labels: Mapping[str, float]
 
@@ -267,7 +266,7 @@ class BracketReader:
 
 @dataclass(frozen=True, slots=True)
 class FirstLineReader:
-    """Labels that stand alone on the first line, before any reason."""
+    """Labels alone on the first line, before any reason."""
 
     labels: Mapping[str, float]
 
@@ -280,16 +279,16 @@ class FirstLineReader:
 
 @dataclass(frozen=True, slots=True)
 class TagReader:
-    """Numbers in the last element of a name, one a criterion or a single one; the value is their mean."""
+    """Numbers in the last element with a tag, one per criterion or a single one; the value is their mean."""
 
     tag: str
     lowest: float
     highest: float
     criteria: tuple[str, ...] = ()
-    """Names in front of the numbers; none: the element holds one number."""
+    """Names before the numbers; empty: the element contains one number."""
 
     def find(self, text: str, *, marked: bool = False) -> float | None:
-        """The mean of all criteria, or None where one has no number within the range."""
+        """The mean of all criteria, or None if one has no number within the range."""
         del marked  # no mention counts
         blocks = re.findall(rf"(?is)<{self.tag}>(.*?)(?:</{self.tag}>|\Z)", own_text(text))
         numbers = [self._number(blocks[-1], name) for name in self.criteria or ("",)] if blocks else [None]

@@ -1,8 +1,8 @@
 """The review stage: from questions about one response or two to a reviewer's judgements.
 
-A judgement is read from the labels' probabilities where the model gives them: how likely the first is the better
-one, or the mean rating. Otherwise it is the verdict that the reviewer wrote. A reply without one is asked about once
-more, then missing; it is never a value.
+A judgement is read from the labels' probabilities if the model returns them: how likely the first is the better one, or
+the mean rating. Otherwise it is the verdict that the reviewer wrote. After a reply without one the reviewer is asked
+once more; then the judgement is missing, never a value.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from goldless.records import CallFailure
 ROLE = "reviewer"
 
 Prompts = Mapping[str, str | None]
-"""What the agents were asked, by task; None, or no such task: it is not shown."""
+"""The agents' prompts, by task; None, or no such task: not shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReviewQuestion:
-    """What a reviewer is asked about: one response, or two in this order."""
+    """A question to a reviewer: about one response, or two in this order."""
 
     task: str
     first: str
@@ -49,25 +49,25 @@ class ReviewQuestion:
 
 
 class Stage(Protocol):
-    """A way to put questions to a reviewer: alone, or in a debate."""
+    """A way to ask a reviewer questions: alone, or in a debate."""
 
     @property
     def scale(self) -> Scale:
-        """What it is asked on."""
+        """The scale of its judgements."""
 
     @property
     def name(self) -> str:
-        """What the evidence calls it."""
+        """Its name in the evidence."""
 
     async def review(
         self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
     ) -> list[JudgementEvidence]:
-        """One judgement a question, in their order."""
+        """One judgement per question, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What a reviewer said."""
+    """A reviewer's judgement."""
 
     value: float
     output: str
@@ -78,15 +78,15 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class ReviewStage:
-    """How questions are put to a reviewer. The model must be prepared; one that cannot do it is refused here."""
+    """Asks a reviewer questions. The model must be prepared; one that cannot do it is refused here."""
 
     model: ScoringJudge | ChatJudge
     scale: Scale
     _: KW_ONLY
     reviewer: str | None = None
-    """Its name in the evidence; None: the model's own, in short."""
+    """Its name in the evidence; None: the model's short name."""
     task_description: str = ""
-    """What is judged and what counts; empty: the scale's neutral one."""
+    """What is judged and what counts; empty: the scale's neutral description."""
     verdicts: Verdicts = "auto"
 
     def __post_init__(self) -> None:
@@ -95,7 +95,7 @@ class ReviewStage:
 
     @property
     def name(self) -> str:
-        """What the evidence calls this reviewer."""
+        """The name of this reviewer in the evidence."""
         return self.reviewer or self.model.identity.short
 
     @property
@@ -105,8 +105,8 @@ class ReviewStage:
         if not self.scale.labels:
             if verdicts == "probabilities":
                 raise UserError(
-                    f"the scale {self.scale.name} has too many verdicts to ask for the probability of each: "
-                    "read them by labels or auto"
+                    f"the scale {self.scale.name} has too many verdicts to read the probability of each. "
+                    "Read them by labels or auto"
                 )
             verdicts = "labels" if verdicts == "auto" else verdicts
         return find_reading(self.model, verdicts, role=ROLE)
@@ -114,9 +114,9 @@ class ReviewStage:
     async def review(
         self, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
     ) -> list[JudgementEvidence]:
-        """One judgement a question, in their order, missing with its cause where there is none.
+        """One judgement per question, in their order; a missing one has its cause.
 
-        ``at_once``: requests in flight, where they are not scored as one batch.
+        ``at_once``: concurrent requests, if they are not scored as one batch.
         """
         asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
         put = {i: self._question(material) for i, material in asked.items()}
@@ -159,14 +159,14 @@ class Material:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of them, the prompt as well."""
+        """All of them, including the prompt."""
         return tuple(text for text in (self.first, self.second, self.prompt) if text is not None)
 
 
 def find_material(
     questions: Sequence[ReviewQuestion], scale: Scale, texts: Texts, prompts: Prompts, *, role: str
 ) -> tuple[dict[int, Material], dict[int, VerdictReply[Judgement]]]:
-    """The texts of each question by its place, and the questions that lack one, with the cause."""
+    """The texts of each question by its index, and the questions that lack one, with the cause."""
     asked: dict[int, Material] = {}
     missing: dict[int, VerdictReply[Judgement]] = {}
     for i, question in enumerate(questions):
@@ -191,7 +191,7 @@ def find_material(
 def mean_judgement(scale: Scale, nats: Sequence[float], written: str | None = None) -> Judgement | CallFailure:
     """The mean value over the labels' probabilities: how likely the first is better, or the expected rating.
 
-    ``written``: what the model wrote; None: its likeliest label stands for that.
+    ``written``: what the model wrote; None: its likeliest label is used.
     """
     shares = label_shares(nats)
     if isinstance(shares, CallFailure):
@@ -209,7 +209,7 @@ def mean_judgement(scale: Scale, nats: Sequence[float], written: str | None = No
 def read_judgement(
     scale: Scale, reply: ChatReply, texts: Sequence[str], *, choose: bool = False
 ) -> Judgement | CallFailure | None:
-    """The judgement in a reply about these texts, why it cannot be used, or None where the reply holds none."""
+    """The judgement in a reply about these texts, why it cannot be used, or None if the reply has none."""
     probabilities = reply.choice_logprobs
     if choose and probabilities is not None and all(label in probabilities for label in scale.labels):
         return mean_judgement(scale, [probabilities[label] for label in scale.labels], reply.text)

@@ -1,8 +1,8 @@
-"""Scales: what a reviewer is asked about one response or two, and what its reply is worth.
+"""Scales: the questions to a reviewer about one response or two, and the values of its replies.
 
-The wordings are those of PRE and Auto-PRE for any task. Question and responses are hostile: each stands between two
-lines of a fence that none of them holds, signs that some servers take for the end of a turn are broken up, and the
-reviewer is told that what stands there is material. A verdict is read from the reviewer's own words and nothing else.
+The prompts are those of PRE and Auto-PRE for any task. Question and responses are hostile: each is between two lines of
+a fence that none of them contains, tokens that some servers take for the end of a turn are escaped, and the reviewer is
+instructed to treat it as material. A verdict is read only from the reviewer's own words.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ TURN_SIGNS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """A named question about one response or two, with the verdicts it may be answered with."""
+    """A named question about one response or two, with the allowed verdicts."""
 
     name: str
     source: str
@@ -39,32 +39,32 @@ class Scale:
     lowest: float
     highest: float
     labels: tuple[str, ...]
-    """Texts to choose a verdict from; none where a choice is impractical."""
+    """Texts to choose a verdict from; empty if a choice is impractical."""
     values: tuple[float, ...]
-    """Of each label."""
+    """The value of each label."""
     reader: Reader = field(repr=False)
     allowed: str
-    """The verdicts that may be given, in words."""
+    """The allowed verdicts, in words."""
     opening: str
-    """What is asked, before the material; ``{description}`` stands for the task's description."""
+    """The question before the material; ``{description}`` is replaced by the task's description."""
     opening_explained: str = ""
-    """The same with an explanation before the verdict; empty: no explanation is asked for."""
+    """The same with an explanation before the verdict; empty: no explanation is requested."""
     description: str = ""
-    """Stands where the user describes no task."""
+    """The default description of the task."""
     question_heading: str = "###Question:"
     first_heading: str
     second_heading: str = ""
     closing: str
-    """After the material."""
+    """The text after the material."""
     written: str = "{label}"
-    """One label as the reviewer is to write it."""
+    """One label as the reviewer should write it."""
     one_message: bool = False
     """Whether everything is sent as the user's message."""
     most_tokens: int = 64
-    """Room for a verdict as text, with its explanation where there is one."""
+    """Token limit for a verdict as text, including any explanation."""
 
     def spoken(self, label: str) -> str:
-        """A label as the reviewer is to write it."""
+        """A label as the reviewer should write it."""
         return self.written.replace("{label}", label)
 
     def messages(
@@ -78,8 +78,8 @@ class Scale:
     ) -> tuple[Message, ...]:
         """The question about one text or two.
 
-        ``prompt``: what the agents were asked; None: it is not shown. ``task_description``: what is judged and what
-        counts; empty: the scale's neutral one. ``explained``: with an explanation first, where the scale has one.
+        ``prompt``: the agents' prompt; None: not shown. ``task_description``: what is judged and what counts; empty:
+        the scale's neutral one. ``explained``: with an explanation first, if the scale has one.
         """
         self.refuse_other_count(second)
         texts = [escaped(text) for text in (first, second) if text is not None]
@@ -104,24 +104,23 @@ class Scale:
         return "\n\n".join([*parts, MATERIAL.replace("{fence}", line)])
 
     def refuse_other_count(self, second: str | None) -> None:
-        """Raise where one response came to be compared, or two to be rated."""
+        """Refuse one response on a pairwise scale, or two on a scale that rates one."""
         if self.pairwise == (second is None):
-            came = "one came" if self.pairwise else "two came"
+            takes, given = ("two responses", "one") if self.pairwise else ("one response", "two")
             other = "a scale that rates one" if self.pairwise else "a pairwise scale"
-            takes = "compares two responses" if self.pairwise else "rates one response"
-            raise UserError(f"the scale {self.name} {takes}, and {came}: give {1 + self.pairwise}, or take {other}")
+            raise UserError(f"the scale {self.name} takes {takes}, got {given}. Choose {other}")
 
     def read(self, reply: str) -> float | None:
-        """The value of the verdict in a reviewer's reply, or None where it holds none that can be told."""
+        """The value of the verdict in a reviewer's reply, or None if there is none that can be read."""
         return read(self.reader, reply)
 
     def read_apart(self, reply: str, texts: Iterable[str]) -> float | None:
-        """The same of a reply about these texts: what stands only in a copy of one of them is no verdict."""
+        """The same for a reply about these texts: a verdict only in a copy of one of them does not count."""
         # a reviewer may repeat a text as it was shown or as it was
         return read_apart(self.reader, escaped(reply), map(escaped, texts))
 
     def restated(self) -> str:
-        """The message to a reviewer whose reply held no verdict."""
+        """The message to a reviewer whose reply had no verdict."""
         return f"Your reply holds no verdict that can be read. Reply with nothing but {self.allowed}."
 
 
@@ -130,7 +129,7 @@ def _fenced(heading: str, text: str, line: str) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""The text with a backslash in signs that chat templates use: ``<|im_end|>`` is ``<\|im_end|>``."""
+    r"""The text with a backslash in special tokens of chat templates: ``<|im_end|>`` is ``<\|im_end|>``."""
     return TURN_SIGNS.sub(lambda sign: sign[0] + "\\", text)
 
 
@@ -216,7 +215,7 @@ SCALES = {scale.name: scale for scale in (PAIRWISE, PAIRWISE_TIE, FIVE_LEVEL, HU
 
 
 def find_scale(name: str) -> Scale:
-    """The scale of that name."""
+    """The scale with this name."""
     if name not in SCALES:
-        raise UserError(f"unknown scale {name!r}{nearest(name, SCALES) or '.'} Known: {', '.join(SCALES)}.")
+        raise UserError(f"unknown scale {name!r}{nearest(name, SCALES) or '.'} Known: {', '.join(SCALES)}")
     return SCALES[name]

@@ -1,5 +1,5 @@
-"""Exams: what a reviewer is asked before its vote counts. What the answers are worth, metrics say.
+"""Exams: the questions a reviewer must answer before its vote counts. Metrics score the answers.
 
-``items`` draws pairs and puts them to a reviewer; pairwise (consistency, human), pertinence and self_confidence choose
-or build them.
+``items`` draws pairs (consistency, human) and asks a reviewer about them; ``pertinence`` and ``self_confidence`` choose
+or build their own.
 """

@@ -1,17 +1,15 @@
-"""What exams are made of: pairs of responses, a seeded draw of them, questions about them, and a reviewer's answers.
+"""The items of exams: pairs of responses, a seeded draw of them, questions about them, and a reviewer's answers.
 
-A pair has no order: its two agents stand sorted by name, and a reviewer is asked about both orders. So neither the
-order of rows in a file nor that of names in an option changes what is drawn. Answers have the form of a study's exams
+A pair has no order: its two agents are sorted by name, and a reviewer is asked about both orders. So neither the order
+of rows in a file nor that of names in an option changes what is drawn. Answers have the columns of a study's exams
 table.
 
-Exams about pairs of the study's own responses: consistency, and agreement with people.
+The consistency exam shows each pair in both orders (Auto-PRE, eq. 2; PRE's auto-exam): a reviewer without a position
+bias gives the same verdict on both.
 
-The consistency exam asks each pair in both orders (Auto-PRE, eq. 2; PRE's auto-exam): a reviewer without a bias for the
-first or the second place says the same of both.
-
-The human exam holds pairs that people judged, which a reviewer must judge as they did (PRE). An item of the exam must
-not also count in the test: a reviewer that was chosen because it agrees with people on some pairs agrees with them on
-those. The papers leave them in; ``overlap`` does so too.
+The human exam contains pairs that people judged, which a reviewer must judge as they did (PRE). An item of the exam
+must not also count in the test: a reviewer that was chosen because it agrees with people on some pairs agrees with them
+on those. The papers leave them in; so does ``overlap``.
 """
 
 from __future__ import annotations
@@ -44,7 +42,7 @@ class ExamPair:
 def pair_of(task: str, one: str, other: str) -> ExamPair:
     """The pair of two agents on a task, whichever is named first."""
     if one == other:
-        raise UserError(f"a pair is of two agents; {one!r} came twice, on task {task!r}")
+        raise UserError(f"a pair must have two different agents, got {one!r} twice on task {task!r}")
     return ExamPair(task, *sorted((one, other)))
 
 
@@ -62,23 +60,23 @@ def all_pairs(answered: Mapping[str, Iterable[str]], agents: Sequence[str] | Non
 
 
 def check_agents(answered: Mapping[str, Iterable[str]], agents: Sequence[str] | None) -> None:
-    """Raise for a named agent that answered nothing, or one that is named twice."""
+    """Refuse an agent without responses, or one that is named twice."""
     known = {name: None for names in answered.values() for name in names}
     for name in agents or ():
         if name not in known:
             raise UserError(
                 f"no response of an agent {name!r} in the study{nearest(name, known) or '.'} "
-                f"Agents: {', '.join(sorted(known)) or 'none'}."
+                f"Agents: {', '.join(sorted(known)) or 'none'}"
             )
     if agents is not None and len(set(agents)) < len(agents):
         twice = next(name for name in agents if agents.count(name) > 1)
-        raise UserError(f"the agent {twice!r} is named twice; name each once")
+        raise UserError(f"agents must be distinct, got {twice!r} twice")
 
 
 def drawn_pairs(pairs: Sequence[ExamPair], items: int | None, *, exam: str, seed: int) -> list[ExamPair]:
-    """So many of the pairs, drawn by the seed, in their order; None, or more than there are: all.
+    """Draw ``items`` of the pairs by the seed, in their order; None, or more than there are: all.
 
-    Whether a pair is drawn depends on the seed and its own names, so a larger draw holds the smaller one.
+    Whether a pair is drawn depends on the seed and its own names, so a larger draw contains the smaller one.
     """
     if items is None:
         return list(pairs)
@@ -88,16 +86,16 @@ def drawn_pairs(pairs: Sequence[ExamPair], items: int | None, *, exam: str, seed
 
 
 def drawn_names(names: Sequence[str], items: int | None, *, exam: str, seed: int) -> set[str]:
-    """So many of the names, drawn by the seed, whatever order they come in; None, or more than there are: all."""
+    """Draw ``items`` of the names by the seed, whatever their order; None, or more than there are: all."""
     if items is None:
         return set(names)
     if items < 1:
-        raise UserError(f"the {exam} exam needs at least 1 item, not {items}; leave the number out to take all")
+        raise UserError(f"the {exam} exam needs at least 1 item, got {items}. Leave out the number to use all")
     return set(sorted(set(names), key=lambda name: content_hash("exam", exam, seed, name))[:items])
 
 
 def both_orders(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
-    """Two questions a pair: each response is shown first once."""
+    """Two questions per pair: each response is shown first once."""
     return [
         ReviewQuestion(pair.task, *agents)
         for pair in pairs
@@ -106,7 +104,7 @@ def both_orders(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
 
 
 def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
-    """One question for each response that stands in a pair, for scales that rate one response at a time."""
+    """One question per response that is in a pair, for scales that rate one response at a time."""
     rated = {(pair.task, agent): None for pair in pairs for agent in (pair.first, pair.second)}
     return [ReviewQuestion(task, agent) for task, agent in rated]
 
@@ -116,15 +114,15 @@ def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
 
 @dataclass(frozen=True, slots=True)
 class ExamAnswer:
-    """What a reviewer said to one question of an exam."""
+    """A reviewer's answer to one question of an exam."""
 
     exam: Exam
     evidence: JudgementEvidence
     difficulty: Difficulty | None = None
-    """Which set the item is of, in the self-confidence exam."""
+    """The item's set in the self-confidence exam."""
 
     def as_row(self) -> dict[str, Any]:
-        """The row of a study's exams table; what is absent is None."""
+        """The row of a study's exams table; None where absent."""
         row = self.evidence
         return {
             "reviewer": row.reviewer,
@@ -148,28 +146,28 @@ class ExamAnswer:
 async def exam_answers(
     exam: Exam, stage: Stage, questions: Sequence[ReviewQuestion], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
-    """One answer a question, in their order."""
+    """One answer per question, in their order."""
     asked = await stage.review(questions, texts, prompts, at_once=at_once)
     return [ExamAnswer(exam, row) for row in asked]
 
 
 def refuse_pointwise(scale: Scale, exam: Exam) -> None:
-    """Raise where an exam about two responses is to be sat on a scale that rates one."""
+    """Refuse a scale that rates one response for an exam about two."""
     if not scale.pairwise:
         raise UserError(
-            f"the {exam} exam compares two responses, and the scale {scale.name} rates one at a time; sit it on a "
-            "pairwise scale: what it finds of a reviewer counts on every scale"
+            f"the {exam} exam needs a pairwise scale, got {scale.name}, which rates one response at a time. Choose a "
+            "pairwise scale; the result counts on every scale"
         )
 
 
 def consistency_pairs(
     answered: Mapping[str, Iterable[str]], *, items: int | None = None, seed: int = 0
 ) -> list[ExamPair]:
-    """The pairs asked in both orders, from the agents that answered each task: all, or ``items`` drawn by the seed."""
+    """The pairs to show in both orders, from the agents that answered each task: all, or ``items`` drawn by seed."""
     pairs = all_pairs(answered)
     if not pairs:
         raise UserError(
-            "the consistency exam needs two responses to one task, and no task of the study has two; add responses"
+            "the consistency exam needs two responses to one task, and no task of the study has two. Add responses"
         )
     return drawn_pairs(pairs, items, exam="consistency", seed=seed)
 
@@ -177,7 +175,7 @@ def consistency_pairs(
 async def sit_consistency(
     stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
-    """What the reviewer says of both orders of each pair."""
+    """The reviewer's answers on both orders of each pair."""
     refuse_pointwise(stage.scale, "consistency")
     return await exam_answers("consistency", stage, both_orders(pairs), texts, prompts, at_once=at_once)
 
@@ -188,20 +186,20 @@ def human_pairs(
     """The pairs of the human exam: those of the questioners on all tasks.
 
     ``answered``: the agents that answered each task. ``overlap``: the test keeps the exam's pairs, as in the papers;
-    else some must remain for it. On a scale that rates single responses, a rating may serve pairs of both.
+    otherwise some must remain for it. On a scale that rates single responses, a rating can be used for pairs of both.
     """
     if len(questioners) < 2:
-        raise UserError(f"the human exam needs at least 2 questioners to pair, not {len(questioners)}")
+        raise UserError(f"the human exam needs at least 2 questioners, got {len(questioners)}")
     exam = all_pairs(answered, questioners)
     if not exam:
         raise UserError(
-            "the human exam has no items: no task has two responses of the questioners that people compared; "
-            "name other questioners, add labels, or use the exams that need none (consistency, pertinence)"
+            "the human exam has no items: no task has two responses of the questioners that people compared. "
+            "Name other questioners, add labels, or use exams that need none (consistency, pertinence)"
         )
     if not overlap and len(exam) == len(all_pairs(answered)):
         raise UserError(
-            f"all {len(exam)} pairs of the study are items of the human exam, so none remains for the test; "
-            "name fewer questioners, or keep them in both with overlap"
+            f"all {len(exam)} pairs of the study are items of the human exam, so none remains for the test. "
+            "Name fewer questioners, or keep them in both with overlap"
         )
     return exam
 
@@ -209,6 +207,6 @@ def human_pairs(
 async def sit_human(
     stage: Stage, pairs: Sequence[ExamPair], texts: Texts, prompts: Prompts, *, at_once: int = 1
 ) -> list[ExamAnswer]:
-    """What the reviewer says of the exam's pairs: both orders, or a rating of each response on a scale of one."""
+    """The reviewer's answers on the exam's pairs: both orders, or ratings of single responses."""
     questions = both_orders(pairs) if stage.scale.pairwise else single_ratings(pairs)
     return await exam_answers("human", stage, questions, texts, prompts, at_once=at_once)

@@ -1,17 +1,17 @@
-"""The pertinence exam: an answer to the question against a well-written answer to another one (Auto-PRE, eq. 3).
+"""The pertinence exam: an answer to the question or a well-written answer to another one (Auto-PRE, eq. 3).
 
 For a task with prompt Q, the relevant answer (RA) is an agent's response to it; the irrelevant one (IA) answers a
 changed question Q'. Either Q' is the nearest other prompt of the study, and the IA an agent's response to that; or a
-model changes Q, and a model answers the result (``ChangingStage``). A reviewer judges both against Q, in both
+model changes Q, and a model answers the result (``ChangingStage``). A reviewer judges both as answers to Q, in both
 orders. The exam is harder the weaker the agent behind the RA and the stronger the one behind the IA (Auto-PRE, table
 9).
 
-How alike two prompts are is told by their words, the cosine of TF-IDF weights; no model is asked. A word is a run of
-letters, digits and underscores in lower case. Its weight in a prompt is the number of times it stands there times
-ln((1 + n) / (1 + d)) + 1, for n prompts of which d hold it. So 1 is the same words in the same shares, 0 is no word in
-common, and words that stand in every prompt, as instructions do, count least.
+The similarity of two prompts is the cosine of the TF-IDF weights of their words; no model is called. A word is a run of
+letters, digits and underscores in lower case. Its weight in a prompt is its count there times
+ln((1 + n) / (1 + d)) + 1, for n prompts of which d contain it. So 1 means the same words in the same proportions, 0 no
+word in common, and words in every prompt, such as instructions, count least.
 
-The paper has GPT-4 change the key words of a question (its table 1) but prints no prompt: the wording is ours.
+The paper has GPT-4 change the key words of a question (its table 1) but prints no prompt: ours is used.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from goldless.models.interface import ChatReply, ChatRequest, Message, Writer
 from goldless.records import CallFailure
 
 RELEVANT, IRRELEVANT = "relevant", "irrelevant"
-"""What stands for the agents in the exam's judgements."""
-_NO_OTHER = CallFailure("not_recorded", "the study has no other prompt that was answered", attempts=0)
+"""Names used instead of agents in the exam's judgements."""
+_NO_OTHER = CallFailure("not_recorded", "the study has no other prompt with a response", attempts=0)
 DIGITS = 12
-"""Similarities that differ by rounding alone are equal, so that names decide between them."""
+"""Similarities that differ only by rounding are equal, so that names decide between them."""
 MOST_TOKENS = 2048
-"""Room for a changed question, and for an answer to it. Both may be as long as an article."""
+"""Token limit for a changed question, and for an answer to it. Both can be as long as an article."""
 
 CHANGE = (
     "You are given a task that was put to somebody, between two lines of {fence}. Write another task of the same kind "
@@ -57,16 +57,16 @@ class PertinenceItem:
 
     task: str
     prompt: str
-    """Q, which both answers are judged against."""
+    """Q, the question for which both answers are judged."""
     changed_prompt: str | None = None
-    """Q'; None: missing, and ``failure`` says why."""
+    """Q'; None: missing, ``failure`` says why."""
     relevant_text: str | None = None
     irrelevant_text: str | None = None
-    """None: missing, and ``failure`` says why."""
+    """None: missing, ``failure`` says why."""
     other_task: str | None = None
-    """The task whose prompt Q' is, where it is one of the study."""
+    """The task whose prompt is Q', if it is in the study."""
     similarity: float | None = None
-    """Of Q and Q', by ``PromptSimilarity``, where it is one of the study."""
+    """Of Q and Q', by ``PromptSimilarity``, if Q' is in the study."""
     failure: CallFailure | None = None
     """Why the item cannot be asked."""
 
@@ -80,10 +80,10 @@ def nearest_items(
     items: int | None = None,
     seed: int = 0,
 ) -> list[PertinenceItem]:
-    """One item a task, with the nearest other prompt of the study as Q'; all tasks, or ``items`` drawn by the seed.
+    """One item per task, with the most similar other prompt of the study as Q'; all tasks, or ``items`` drawn by seed.
 
-    ``relevant`` and ``irrelevant``: agents whose responses are the RA and the IA. Nearest is the highest cosine of
-    TF-IDF weights, among prompts that are not the same and that ``irrelevant`` answered.
+    ``relevant`` and ``irrelevant``: agents whose responses are the RA and the IA. Q' has the highest cosine of TF-IDF
+    weights among different prompts that ``irrelevant`` answered.
     """
     worded = possible_prompts(prompts, texts, relevant=relevant, items=items, seed=seed)
     check_agents(_answered(texts), [irrelevant])
@@ -103,33 +103,32 @@ def nearest_items(
     if all(item.failure is not None and item.changed_prompt is None for item in found):
         raise UserError(
             "the pertinence exam needs two different prompts that an agent answered, and no task of the study has "
-            f"another one with a response of {irrelevant!r} beside it; name another agent, or let a model change them"
+            f"another one with a response of {irrelevant!r}. Name another agent, or let a model change the prompts"
         )
     return found
 
 
 def possible_prompts(prompts: Prompts, texts: Texts, *, relevant: str, items: int | None, seed: int) -> dict[str, str]:
-    """The prompts that items can be made of, by task: those that ``relevant`` responded to; ``items`` of them drawn."""
+    """The prompts for items, by task: those that ``relevant`` responded to, or ``items`` of them drawn by the seed."""
     worded = {task: prompt for task, prompt in prompts.items() if prompt is not None and prompt.strip()}
     if not worded:
         raise UserError(
-            "the pertinence exam asks which of two answers fits the question, and this study has no prompts to hold "
-            "them against: add a column 'prompt' to its tasks, or use the exams that need none (consistency, "
-            "self-confidence, human)"
+            "the pertinence exam needs prompts, and this study has none. Add a column 'prompt' to its tasks, or use "
+            "exams that need none (consistency, self-confidence, human)"
         )
     check_agents(_answered(texts), [relevant])
     possible = {task: prompt for task, prompt in worded.items() if (task, relevant) in texts}
     if not possible:
         raise UserError(
-            f"{relevant!r} answered none of the {len(worded)} tasks that have a prompt, so there is no relevant "
-            "answer; name another agent"
+            f"{relevant!r} has no response to any of the {len(worded)} tasks with a prompt, so there is no relevant "
+            "answer. Name another agent"
         )
     drawn = drawn_names(list(possible), items, exam="pertinence", seed=seed)
     return {task: prompt for task, prompt in possible.items() if task in drawn}
 
 
 def with_answers(item: PertinenceItem, relevant: str | CallFailure, irrelevant: str | CallFailure) -> PertinenceItem:
-    """The item with its two answers, or with the reason why it cannot be asked."""
+    """The item with its two answers, or with the reason why it cannot be used."""
     failures = [text for text in (relevant, irrelevant) if isinstance(text, CallFailure)]
     if failures:
         return replace(item, failure=failures[0])
@@ -139,7 +138,7 @@ def with_answers(item: PertinenceItem, relevant: str | CallFailure, irrelevant: 
     if not relevant.strip() or not irrelevant.strip():
         failure = CallFailure("not_recorded", "one of the two answers is empty", attempts=0)
     elif same_words(relevant, irrelevant):
-        failure = CallFailure("not_recorded", "both answers say the same, so neither is the irrelevant one", attempts=0)
+        failure = CallFailure("not_recorded", "both answers are the same, so neither is irrelevant", attempts=0)
     return replace(item, relevant_text=relevant, irrelevant_text=irrelevant, failure=failure)
 
 
@@ -151,9 +150,9 @@ def _answered(texts: Texts) -> dict[str, list[str]]:
 
 
 async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_once: int = 1) -> list[ExamAnswer]:
-    """What the reviewer says of both orders of each item; an item that cannot be asked is missing with its cause.
+    """The reviewer's answers on both orders of each item; for an unusable item, missing with its cause.
 
-    In the judgements the two answers are called ``relevant`` and ``irrelevant``; the reviewer does not see these words.
+    In the judgements the two answers are named ``relevant`` and ``irrelevant``; the reviewer does not see these names.
     """
     refuse_pointwise(stage.scale, "pertinence")
     questions, texts = [], {}
@@ -170,11 +169,11 @@ async def sit_pertinence(stage: Stage, items: Sequence[PertinenceItem], *, at_on
 
 
 class PromptSimilarity:
-    """The prompts of a study, by task, ready to be compared."""
+    """The similarity of a study's prompts, by task."""
 
     def __init__(self, prompts: Mapping[str, str]) -> None:
         self.tasks = tuple(sorted(prompts))
-        """Sorted by name: the order of rows must change nothing."""
+        """Sort by name, so that the order of rows does not matter."""
         self._place = {task: place for place, task in enumerate(self.tasks)}
         counts = [Counter(re.findall(r"\w+", prompts[task].casefold())) for task in self.tasks]
         held = Counter(word for count in counts for word in count)
@@ -196,14 +195,14 @@ class PromptSimilarity:
         return rounded
 
     def nearest_first(self, task: str) -> list[tuple[str, float]]:
-        """The other tasks with their similarity, the most alike first; equal ones by name."""
+        """The other tasks with their similarity, the most similar first; equal ones by name."""
         values = self.with_all(task)
         order = np.argsort(-values, kind="stable").tolist()  # tasks are sorted, so equal ones stay in that order
         return [(self.tasks[place], float(values[place])) for place in order if self.tasks[place] != task]
 
 
 def same_words(one: str, other: str) -> bool:
-    """Whether two texts differ in nothing but case, spaces and punctuation at their ends."""
+    """Whether two texts differ only in case, spaces and punctuation at their ends."""
     return _plain(one) == _plain(other)
 
 
@@ -216,13 +215,13 @@ def _plain(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ChangingStage:
-    """How questions are changed and the changed ones answered. The models must be prepared."""
+    """Changes questions and answers the changed ones. The models must be prepared."""
 
     changer: Writer
     answerer: Writer
-    """Who writes the irrelevant answer; the reviewer itself is possible (the paper's self-generated answers)."""
+    """The model that writes the irrelevant answer; can be the reviewer (the paper's self-generated answers)."""
     instruction: str | None = None
-    """What the agents were told beside the prompt, such as to summarise it; None: nothing."""
+    """The agents' instruction in addition to the prompt, such as to summarise it; None: there was none."""
 
     async def items(
         self,
@@ -234,10 +233,10 @@ class ChangingStage:
         seed: int = 0,
         at_once: int = 1,
     ) -> list[PertinenceItem]:
-        """One item a task that ``relevant`` responded to; all of them, or ``items`` drawn by the seed.
+        """One item per task that ``relevant`` responded to; all of them, or ``items`` drawn by the seed.
 
-        A change that failed, is empty, was cut or says the same as the question is missing with its cause, and so is
-        the answer to it.
+        A change that failed, is empty, was cut off or equals the question is missing with its cause, and so is the
+        answer to it.
         """
         worded = possible_prompts(prompts, texts, relevant=relevant, items=items, seed=seed)
         tasks = list(worded)
@@ -269,7 +268,7 @@ class ChangingStage:
         reply = await self.changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
         changed = _written(reply, "the changed question", drop=line)
         if isinstance(changed, str) and same_words(changed, prompt):
-            return CallFailure("bad_reply", "the changed question is the question itself")
+            return CallFailure("bad_reply", "the changed question is the same as the original")
         return changed
 
 
@@ -278,8 +277,8 @@ def _written(reply: ChatReply | CallFailure, what: str, *, drop: str = "") -> st
     if isinstance(reply, CallFailure):
         return reply
     if reply.finish == "length":
-        return CallFailure("truncated", f"{what} was cut at {MOST_TOKENS} tokens")
+        return CallFailure("truncated", f"{what} was cut off at {MOST_TOKENS} tokens")
     text = reply.text.strip()
     if drop:
         text = text.removeprefix(drop).removesuffix(drop).strip()
-    return text or CallFailure("bad_reply", f"{what} came back empty")
+    return text or CallFailure("bad_reply", f"{what} is empty")

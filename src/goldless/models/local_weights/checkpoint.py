@@ -39,7 +39,7 @@ class Checkpoint:
     model: Any
     """The transformers model, on its device."""
     tokenizer: Any
-    """The transformers tokenizer it came with."""
+    """Its transformers tokenizer."""
     name: str
     """The name on the hub or of the folder, and the weight format if one was requested."""
     revision: str

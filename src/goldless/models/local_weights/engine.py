@@ -331,7 +331,7 @@ class PackedScorer:
 
 
 def _spread(values: FloatArray, targets: Sequence[FloatArray]) -> None:
-    """Put values that stand one after the other where they belong."""
+    """Scatter consecutive values to their positions."""
     begin = 0
     for target in targets:
         target[:] = values[begin : begin + len(target)]

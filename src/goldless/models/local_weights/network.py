@@ -237,7 +237,7 @@ def total_memory(device: Any) -> int:
 
 
 def free_memory(device: Any) -> int:
-    """Available memory of a GPU in bytes, including what torch holds unused."""
+    """Available memory of a GPU in bytes, including memory that torch has reserved but not used."""
     free, _ = torch.cuda.mem_get_info(device)
     return int(free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device))
 

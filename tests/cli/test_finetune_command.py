@@ -12,9 +12,9 @@ import pytest
     [
         (("--base", "embedded", "--raw"), "embedded: only weights on this machine can be trained"),
         (("--base", "hf:x", "--raw", "--held-out", "1.5"), "between 0 and 1"),
-        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "a seed lies from 0 to 4294967295"),
-        (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs: a whole number from 1 on"),
-        (("--base", "hf:x"), "carries no rewrites"),
+        (("--base", "hf:x", "--raw", "--seed", "4294967296"), "seed must be between 0 and 4294967295"),
+        (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs must be at least 1"),
+        (("--base", "hf:x"), "has no recorded rewrites"),
         (("--base", "hf:x", "--raw", "--agents", "ann,bob,zoe"), "'zoe'"),
         (("--base", "hf:x", "--raw", "--synopsis", "assw"), "no task has a synopsis 'assw'"),
         (("--base", "hf:x?weights=3bit", "--raw"), "weights cannot be '3bit'"),
@@ -67,7 +67,7 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
     assert "Held out: nats per token" in table.out
     assert "conditional" in table.out
     assert "95% interval" in table.out
-    assert "the training is finished there" in table.err
+    assert "the training is already finished" in table.err
     other = goldless(*command, "--epochs", 2)
     assert other.code == 2
     assert "another plan: recipe epochs was 1, now 2." in other.err

@@ -137,7 +137,7 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
     (folder / "edition.toml").write_text(edited)
     ended = goldless("gre", "run", folder)
     assert ended.code == 2
-    assert "source papers and not Other.cc/2030/Conference" in " ".join(ended.err.split())
+    assert "source papers, not Other.cc/2030/Conference" in " ".join(ended.err.split())
     assert ended.out == ""
 
 
@@ -335,7 +335,7 @@ def test_the_published_board_is_shown_with_its_size_effect(goldless):
     assert ended.code == 0, ended.err
     assert "claude-3-opus" in ended.out
     assert "25.77" in ended.out
-    assert "per tenfold of parameters" in " ".join(ended.out.split())
+    assert "per tenfold parameters" in " ".join(ended.out.split())
 
 
 def test_the_figure_is_drawn(goldless, tmp_path):
@@ -359,7 +359,7 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
     [
         (("collect",), "name a folder"),
         (("collect", "e", "--venue", "V", "--from-folder", "f"), "exclude each other"),
-        (("review", "nowhere", "--models", "embedded"), "is no edition"),
+        (("review", "nowhere", "--models", "embedded"), "not an edition"),
         (("score", "nowhere"), "gre collect nowhere --venue VENUE, or --from-folder FOLDER"),
         (("show", "published:9b"), "was not published"),
         (("compare", "published:70b", "nowhere"), "no such file or folder"),
@@ -387,7 +387,7 @@ def test_an_edition_is_not_begun_where_it_cannot_be_written(goldless, tmp_path, 
     (tmp_path / "file").write_text("")
     ended = goldless("gre", *command)
     assert ended.code == 2
-    assert "file/e: cannot write (Not a directory). Give another folder" in " ".join(ended.err.split())
+    assert "file/e: cannot write (Not a directory). Choose another folder" in " ".join(ended.err.split())
 
 
 def test_sections_of_the_human_reviews_are_named_so_that_a_misspelt_column_shows(goldless, tmp_path):
@@ -405,7 +405,7 @@ def test_collecting_again_says_that_changes_are_not_taken_up(goldless, collected
     (tmp_path / "papers" / "papers" / "p1.txt").write_text("Another text.")
     ended = goldless("gre", "collect", collected)
     assert ended.code == 0, ended.err
-    told = f"what changed since then in {tmp_path / 'papers'} is not taken up: collect it into another folder"
+    told = f"later changes in {tmp_path / 'papers'} are not included. To include them, collect into another folder"
     assert told in " ".join(ended.err.split())
 
 

@@ -33,20 +33,20 @@ def test_the_default_recipe_is_that_of_the_papers_appendix():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"base": "embedded"}, "embedded: only weights on this machine"),
-        ({"base": "hf:"}, "name the base as hf:NAME"),
-        ({"held_out": 0}, "between 0 and 1, such as 0.1, not at 0"),
+        ({"base": "embedded"}, "only weights on this machine.*got embedded"),
+        ({"base": "hf:"}, "--base must be hf:NAME"),
+        ({"held_out": 0}, "between 0 and 1, got 0. Try 0.1"),
         ({"held_out": 1.0}, "between 0 and 1"),
-        ({"raw": True, "rewriter": "gpt"}, "not both"),
-        ({"recipe": Recipe(epochs=0)}, "epochs: a whole number from 1 on"),
+        ({"raw": True, "rewriter": "gpt"}, "exclude each other"),
+        ({"recipe": Recipe(epochs=0)}, "epochs must be at least 1, got 0"),
         ({"recipe": Recipe(max_length=-1)}, "max length"),
         ({"recipe": Recipe(learning_rate=0)}, "learning rate"),
-        ({"recipe": Recipe(seed=-1)}, "a seed lies from 0 to 4294967295, not at -1"),
+        ({"recipe": Recipe(seed=-1)}, "seed must be between 0 and 4294967295, got -1"),
         # numpy.random.seed takes 32 bits
-        ({"recipe": Recipe(seed=2**32)}, "a seed lies from 0 to 4294967295, not at 4294967296"),
-        ({"recipe": Recipe(warmup_steps=-1)}, "not negative"),
+        ({"recipe": Recipe(seed=2**32)}, "seed must be between 0 and 4294967295, got 4294967296"),
+        ({"recipe": Recipe(warmup_steps=-1)}, "must not be negative"),
         ({"save_every": 0}, "save every"),
-        ({"resamples": 10}, "at least 100 resamples"),
+        ({"resamples": 10}, "resamples must be at least 100"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(changed, message):

@@ -188,7 +188,7 @@ def test_it_trains_on_recorded_rewrites_and_says_whose(tmp_path: Path, base: Pat
 @pytest.mark.parametrize(
     ("changed", "error", "message"),
     [
-        ({"raw": False}, UserError, r"carries no rewrites.*--raw"),
+        ({"raw": False}, UserError, r"has no recorded rewrites.*--raw"),
         ({"synopsis": "assw"}, UserError, r"no task has a synopsis 'assw'.*abstract"),
         ({"agents": ("ann", "bob", "zoe")}, UserError, "'zoe'"),
         ({"template": "nope"}, UserError, "unknown template"),
@@ -212,7 +212,7 @@ def test_an_adapter_on_an_adapter_is_refused(tuned, tmp_path: Path):
 def test_texts_that_leave_no_example_are_an_error_and_not_an_empty_training(tuned, tmp_path: Path):
     _, options, _ = tuned
     tiny = replace(options, out=tmp_path / "new", recipe=Recipe(max_length=5))
-    with pytest.raises(UserError, match=r"no example is left to train on \(162 too_long\)"):
+    with pytest.raises(UserError, match=r"no examples to train on \(162 too_long\)"):
         anyio.run(finetune_study, toy_study(), tiny)
 
 
@@ -246,12 +246,12 @@ def test_checkpoints_of_another_plan_are_refused_before_anything_is_computed(tun
     with pytest.raises(KilledError):
         anyio.run(finetune_study, toy_study(), elsewhere)
     plan.write_bytes((tmp_path / "elsewhere" / "plan.json").read_bytes())
-    with pytest.raises(UserError, match=r"holds checkpoints of another plan .* Give another folder, or remove"):
+    with pytest.raises(UserError, match=r"has checkpoints of another plan .* Choose another folder, or remove"):
         anyio.run(finetune_study, toy_study(), other)
     assert stages == {"building examples"}
     # without any plan nobody knows whose they are
     plan.unlink()
-    with pytest.raises(UserError, match=r"something else than a training: checkpoints, but no plan\.json"):
+    with pytest.raises(UserError, match=r"is not a training folder: it has checkpoints, but no plan\.json"):
         anyio.run(finetune_study, toy_study(), asked)
     # the same plan goes on from them, scored in another way too, and comes to what a run in one go comes to
     plan.write_text(written, encoding="utf-8")
@@ -273,7 +273,7 @@ def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_
     mine = tmp_path / "out" / name if "." in name[1:] else tmp_path / "out" / name / "model.bin"
     mine.parent.mkdir(parents=True)
     mine.write_text("weeks of work", encoding="utf-8")
-    said = rf"holds something else than a training: {name}, but no plan\.json\. Give a folder with --out that is new"
+    said = rf"is not a training folder: it has {name}, but no plan\.json\. Choose a new or empty folder"
     with pytest.raises(UserError, match=said):
         anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / "out", base="hf:./no/such/folder"))
     assert mine.read_text(encoding="utf-8") == "weeks of work"
@@ -282,7 +282,7 @@ def test_what_no_training_of_ours_made_is_refused_before_anything_is_loaded_and_
 
 def test_a_plan_that_is_not_of_a_training_is_refused_before_anything_is_loaded(tuned, tmp_path: Path):
     (tmp_path / "plan.json").write_text('{"monday": "rest"}', encoding="utf-8")
-    with pytest.raises(UserError, match=r"plan\.json: is not a plan of a training; give another folder"):
+    with pytest.raises(UserError, match=r"plan\.json: not a training plan. Choose another folder"):
         anyio.run(finetune_study, toy_study(), replace(tuned[1], out=tmp_path, base="hf:./no/such/folder"))
 
 
@@ -299,7 +299,7 @@ def test_hidden_files_are_no_hindrance(tmp_path: Path):
 def test_a_folder_that_cannot_be_one_is_refused_before_anything_is_loaded(tuned, tmp_path: Path, out: str):
     _, options, _ = tuned
     (tmp_path / "file").touch()
-    with pytest.raises(UserError, match=r"cannot be written to \(.*file is not a folder to write in\)"):
+    with pytest.raises(UserError, match=r"cannot write \(.*file is not a writable folder\)"):
         anyio.run(finetune_study, toy_study(), replace(options, out=tmp_path / out, base="hf:./no/such/folder"))
 
 
@@ -310,7 +310,7 @@ def test_several_cards_are_refused_before_anything_is_loaded_unless_the_training
     nowhere = replace(options, base="hf:./no/such/folder")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    with pytest.raises(PrerequisiteError, match=r"one graphics card, and 2 are to be seen: set CUDA_VISIBLE_DEVICES=0"):
+    with pytest.raises(PrerequisiteError, match=r"one GPU, but 2 are visible. Set CUDA_VISIBLE_DEVICES=0"):
         anyio.run(finetune_study, toy_study(), replace(nowhere, out=tmp_path / "new"))
     with pytest.raises(PrerequisiteError, match="no such folder"):
         anyio.run(finetune_study, toy_study(), nowhere)
@@ -350,7 +350,7 @@ def test_an_adapter_that_the_canaries_refuse_is_said_to_be_refused(tuned, tmp_pa
     assert "does not read its context" in found.canaries.refused
     notes = found.tables()[-1].notes
     assert notes[0] == "The base was not tested by canaries."
-    assert notes[1].startswith("The canaries refuse the adapter as a scorer: ")
+    assert notes[1].startswith("The adapter failed the canaries and must not be used as a scorer: ")
     kept = json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))
     assert kept["canaries"] == {"base": None, "adapter": None, "refused": found.canaries.refused}
 

@@ -53,7 +53,7 @@ def test_only_the_agents_named_are_used():
 
 @pytest.mark.parametrize(
     ("agents", "message"),
-    [(("a", "b", "x", "y"), r"does not have: 'x'.*, 'y'"), (("a", "b"), "at least 3 agents are needed, not 2")],
+    [(("a", "b", "x", "y"), r"unknown agents: 'x'.*, 'y'"), (("a", "b"), "at least 3 agents, got 2")],
 )
 def test_agents_that_cannot_serve_are_refused_all_at_once(agents, message):
     with pytest.raises(UserError, match=message):
@@ -81,7 +81,7 @@ def test_another_seed_holds_out_other_tasks():
 
 
 def test_one_usable_task_is_too_few():
-    with pytest.raises(UserError, match="1 task with 3 usable responses: at least 2"):
+    with pytest.raises(UserError, match=r"at least 2 tasks must have 3 usable responses.*got 1"):
         split_tasks(usable_tasks(study_of(1)).tasks, held_out=0.1)
 
 

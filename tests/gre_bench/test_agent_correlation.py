@@ -75,7 +75,10 @@ def test_the_order_in_which_agents_come_changes_nothing():
 
 def test_what_is_not_defined_or_has_no_interval_says_why():
     flat = {"a": 1.0, "b": 1.0, "c": 1.0}
-    assert agent_correlations(flat, {"a": 1, "b": 2, "c": 3}, **FAST)[0].note == "not defined: all agents are alike"
+    assert (
+        agent_correlations(flat, {"a": 1, "b": 2, "c": 3}, **FAST)[0].note
+        == "not defined: all agents have the same value"
+    )
     assert agent_correlations({"a": 1, "b": 2}, flat, **FAST)[0].note == "fewer than 3 agents in both"
     assert fisher_interval(0.5, 3, "pearson", level=0.95) == (None, None, "no interval: n = 3")
     assert fisher_interval(1.0, 9, "pearson", level=0.95) == (None, None, "no interval: the coefficient is 1")

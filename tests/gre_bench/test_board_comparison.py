@@ -47,7 +47,7 @@ def test_ranks_change_as_counted_in_tables_6_and_7(published):
 
 def test_differences_are_said_not_to_compare_and_what_is_not_known_is_told(published):
     told = " ".join(published.notes)
-    assert "the change of a score says nothing by itself" in told
+    assert "the change of a score alone means nothing" in told
     assert "no distance to a human baseline" in told
     assert "no signature on published:70b and published:8b" in told
     assert "scorer Llama 3.1 70B" in told
@@ -59,7 +59,7 @@ def test_tables_print_and_json_is_plain(published):
     assert [row["agent"] for row in change.rows][:3] == ["claude-3-opus", "claude-3-sonnet", "claude-2"]
     change.to_rich()
     assert len(json.loads(json.dumps(published.as_json(), allow_nan=False))["changes"]) == 54
-    with pytest.raises(UserError, match="no metric 'tvd-mi' was compared"):
+    with pytest.raises(UserError, match="metric 'tvd-mi' was not compared"):
         published.change_table("tvd-mi")
 
 
@@ -80,7 +80,7 @@ def test_agents_on_one_board_only_are_left_out_of_ranks_and_named():
     found = compare_boards(first, second, **FAST)
     assert (found.only[0].first, found.only[0].second) == (("old",), ("new",))
     assert {change.agent: change.first_rank for change in found.changes} == {"a": 1, "b": 2, "c": 3}
-    assert any("on y2 only, left out: new" in note for note in found.notes)
+    assert any("left out, because only y2 has a score: new" in note for note in found.notes)
 
 
 def test_equal_scores_share_the_better_rank():
@@ -94,7 +94,7 @@ def test_what_differs_between_signatures_is_told_and_noise_is_not():
     first = board("x", scores, signature="gem|scorer:A|template:t|noise:0nats|study:1|goldless:0.1")
     second = board("y", scores, signature="gem|scorer:B|template:t|noise:1nats|study:2|goldless:0.2")
     told = [note for note in compare_boards(first, second, **FAST).notes if "differs" in note]
-    assert told == ["gem: scorer differs: A against B.", "gem: study differs: 1 against 2."]
+    assert told == ["gem: scorer differs: A and B.", "gem: study differs: 1 and 2."]
 
 
 def test_boards_of_one_name_are_told_apart():
@@ -127,15 +127,15 @@ def test_a_metric_with_too_few_common_agents_is_told_and_the_others_are_compared
     assert [agreement.metric for agreement in found.agreements] == ["gem"]
     assert {change.metric for change in found.changes} == {"gem"}
     assert list(found.signatures) == ["gem"]
-    assert "not compared, fewer than 3 agents have a score on both boards: sparse (1)." in found.notes
-    with pytest.raises(UserError, match="no metric 'sparse' was compared; those compared: gem"):
+    assert "Not compared, because fewer than 3 agents have a score on both boards: sparse (1)." in found.notes
+    with pytest.raises(UserError, match=r"metric 'sparse' was not compared. Compared: gem"):
         found.change_table("sparse")
     json.dumps(found.as_json(), allow_nan=False)
 
 
 def test_boards_without_a_common_metric_or_with_too_few_agents_are_told():
     scores = {"a": 2.0, "b": 3.0, "human": 1.0}
-    with pytest.raises(UserError, match=r"no metric stands on both boards \(x: gem; y: tvd-mi\)"):
+    with pytest.raises(UserError, match=r"the boards have no metric in common \(x: gem; y: tvd-mi\)"):
         compare_boards(board("x", scores), board("y", scores, metric="tvd-mi"))
-    with pytest.raises(UserError, match=r"gem: 2.*at least 3 of the same name, the human baseline not counted"):
+    with pytest.raises(UserError, match=r"gem: 2.*at least 3 with the same name, besides the human baseline"):
         compare_boards(board("x", scores), board("y", scores))

@@ -27,18 +27,18 @@ def test_all_bad_cells_are_told_at_once(tmp_path):
         "scores.csv:2: gem must be a finite number, got str 'high'",
         "scores.csv:2: cutoff_date must be a date such as 2023-09-30, 2023-09 or 2023, got 'soon'",
         "scores.csv:2: parameters must be a positive number such as 7e9, got 0",
-        "scores.csv:2: size_estimated is 'maybe'; yes or no is needed",
+        "scores.csv:2: size_estimated must be yes or no, got 'maybe'",
         "scores.csv:3: agent must be a name, got an empty cell",
         "scores.csv:4: gem must be a finite number, got str 'inf'",
-        "scores.csv:4: agent 'a' stands here again; it is on line 2",
-        "scores.csv:5: agent 'a' stands here again; it is on line 2",
+        "scores.csv:4: agent 'a' is listed twice; first on line 2",
+        "scores.csv:5: agent 'a' is listed twice; first on line 2",
     ]
 
 
 def test_a_table_without_agents_or_without_metrics_says_what_is_lacking(tmp_path):
     assert "no column 'agent'; the columns are 'model', 'gem'" in problems(tmp_path, "model,gem\na,1\n")[0]
-    assert "no metric among them" in problems(tmp_path, "agent,family\na,f\n")[0]
-    assert "no benchmark among them" in problems(tmp_path, "agent\na\n", read_benchmarks)[0]
+    assert "no metric among the columns" in problems(tmp_path, "agent,family\na,f\n")[0]
+    assert "no benchmark among the columns" in problems(tmp_path, "agent\na\n", read_benchmarks)[0]
     assert "no rows" in problems(tmp_path, "agent,gem\n")[0]
     assert "has no name" in problems(tmp_path, "agent,gem,\na,1,2\n")[0]
 

@@ -63,7 +63,7 @@ def test_an_agent_without_a_cut_off_is_unknown_and_on_no_leaderboard_of_clean_pa
     mine = next(one for one in found.agents if one.agent == "unknown")
     assert (mine.clean, mine.share) == (None, None)
     assert "unknown" not in {one.agent for one in found.scores if one.scope != "all"}
-    assert any("1 without a cut-off, not taken as clean: unknown" in note for note in found.notes)
+    assert any("1 without a cutoff, not counted as clean: unknown" in note for note in found.notes)
     assert "| unknown | unknown | unknown | 3 | unknown | 1 |" in found.table().to_markdown()
 
 
@@ -116,8 +116,11 @@ def test_where_no_paper_is_after_all_cut_offs_it_says_so_and_names_whose_is_late
     found = clock([Agent("old", cutoff_date="2023-03"), Agent("late", cutoff_date="2024")])
     assert found.common == ()
     assert [one.scope for one in found.scores if one.scope != "all"] == ["own", "own"]
-    assert any("no leaderboard common to all. Fewest papers are after: late (2024)." in note for note in found.notes)
-    assert "no leaderboard common" in found.leaderboard("gem", "common").to_markdown()
+    assert any(
+        "no common leaderboard. Agents with the fewest papers after their cutoff: late (2024)." in note
+        for note in found.notes
+    )
+    assert "no common leaderboard" in found.leaderboard("gem", "common").to_markdown()
     late = row(found, "late", "own")
     assert (late.score, late.note) == (None, "no clean paper")
 
@@ -125,9 +128,9 @@ def test_where_no_paper_is_after_all_cut_offs_it_says_so_and_names_whose_is_late
 def test_where_no_agent_has_a_cut_off_it_says_so():
     for agents in ([Agent("a")], []):
         found = clock(agents)
-        assert "No agent has a cut-off, so there is no leaderboard of clean papers." in found.notes
+        assert "No agent has a cutoff, so there is no leaderboard of clean papers." in found.notes
         assert ([one for one in found.scores if one.scope != "all"], found.common) == ([], ())
-        assert "No agent has a cut-off" in found.leaderboard("gem", "own").to_markdown() if agents else not found.scores
+        assert "No agent has a cutoff" in found.leaderboard("gem", "own").to_markdown() if agents else not found.scores
 
 
 def test_a_missing_score_is_counted_and_never_a_zero():
@@ -139,7 +142,7 @@ def test_a_missing_score_is_counted_and_never_a_zero():
 
 def test_a_common_leaderboard_with_missing_scores_says_that_its_papers_are_not_the_same():
     given = scores(human=[1, 2, 3, 4], old=[1, 2, None, 4], new=[1, 2, 3, 4])
-    told = "Scores are missing on some of these papers"
+    told = "Some agents lack scores on some of these papers"
     assert any(told in note for note in clock(given=given).leaderboard("gem", "common").notes)
     assert clock().leaderboard("gem", "common").notes == ()
 
@@ -205,11 +208,11 @@ def test_all_bad_dates_are_told_at_once():
     assert "cutoff_date of agent 'a' is 'soon'" in told
     assert "public_date of task 'p1' is '15.1.2023'" in told
     assert "public_date of task 'p2' is '2023-02-30'" in told
-    assert told.endswith("a date is written as 2023-09-30, 2023-09 or 2023, or left blank")
+    assert told.endswith("dates must look like 2023-09-30, 2023-09 or 2023, or be empty")
 
 
 def test_scores_of_tasks_without_an_entry_are_told():
-    with pytest.raises(UserError, match="1 tasks have scores and are not among those with a public date or none: p4"):
+    with pytest.raises(UserError, match="1 tasks have scores but no entry in paper_dates: p4"):
         clock(dates={"p1": None, "p2": None, "p3": None})
 
 
@@ -219,7 +222,7 @@ def test_tables_print_and_json_is_plain():
         table.to_rich()
         assert table.to_csv()
     assert json.loads(json.dumps(found.as_json(), allow_nan=False))["common"] == ["p2", "p3"]
-    with pytest.raises(UserError, match="no metric 'x' has scores; those there are: gem"):
+    with pytest.raises(UserError, match=r"metric 'x' has no scores. Metrics with scores: gem"):
         found.leaderboard("x", "own")
 
 

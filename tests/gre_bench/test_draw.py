@@ -127,8 +127,8 @@ def test_too_few_usable_papers_are_an_error_that_counts_the_reasons():
     told, *lines = str(error.value).splitlines()
     assert sorted(lines) == ["  a: withdrawn", "  b: few_reviews (2 of 3)", "  c: few_reviews"]
     assert told == (
-        "a venue: 2 of 5 papers can be used; 3 were asked for. Left out: few_reviews 2, withdrawn 1. "
-        "Look into these, or ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok."
+        "a venue: 2 of 5 papers are usable, but 3 were requested. Left out: few_reviews 2, withdrawn 1. "
+        "Check these, or request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok:"
     )
 
 
@@ -145,14 +145,14 @@ def test_fewer_papers_are_taken_where_that_is_allowed():
 
 
 def test_no_usable_paper_at_all_is_an_error_even_where_fewer_are_allowed():
-    with pytest.raises(UserError, match=r"0 of 1 papers can be used; 3 were asked for\. Left out: withdrawn 1\."):
+    with pytest.raises(UserError, match=r"0 of 1 papers are usable, but 3 were requested\. Left out: withdrawn 1\."):
         draw_papers(Listing([LeftOut("a", "withdrawn")]), papers=3, seed=3, fewer_ok=True)
-    with pytest.raises(UserError, match="a venue: there are no papers"):
+    with pytest.raises(UserError, match="a venue: no papers"):
         draw_papers(Listing([]), papers=None, seed=3)
 
 
 def test_a_source_with_too_few_papers_says_so_where_none_is_left_out():
-    with pytest.raises(UserError, match=r"2 of 2 papers can be used; 3 were asked for\. None was left out\."):
+    with pytest.raises(UserError, match=r"2 of 2 papers are usable, but 3 were requested\. None was left out\."):
         draw_papers(listing(2), papers=3, seed=3)
 
 

@@ -110,7 +110,7 @@ def test_naming_one_source_takes_the_other_away(tmp_path):
 async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_differs(edition, asking, tmp_path):
     edition = await reviewed(edition, asking, m={})
     edited = edit(edition, f'from_folder = "{tmp_path / "papers"}"', 'venue = "ICLR.cc/2031/Conference"')
-    told = "source papers and not ICLR.cc/2031/Conference"
+    told = "source papers, not ICLR.cc/2031/Conference"
     with pytest.raises(UserError, match=told):
         collect_edition(edited, {})
     with pytest.raises(UserError, match=told):
@@ -125,9 +125,9 @@ async def test_a_config_of_other_papers_is_refused_at_every_stage_with_what_diff
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ("seed = 0", "seed = 3", "seed 0 and not 3"),
-        ("seed = 0", "seed = 0\npapers = 5", "papers all and not 5"),
-        ("seed = 0", "seed = 0\nreviews = 2", "reviews 3 and not 2"),
+        ("seed = 0", "seed = 3", "seed 0, not 3"),
+        ("seed = 0", "seed = 0\npapers = 5", "papers all, not 5"),
+        ("seed = 0", "seed = 0\nreviews = 2", "reviews 3, not 2"),
     ],
 )
 def test_another_draw_of_the_same_source_is_refused(edition, old, new, told):
@@ -174,10 +174,10 @@ async def test_a_model_that_is_no_longer_in_the_config_is_named(edition, toy_sco
     edition = edit(edition, '[models.gone]\nmodel = "embedded"\n', "")
     _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
     assert scores.unlisted == ("gone",)
-    assert "Not among the models of edition.toml, but in the study: gone." in scores.table().notes
+    assert "In the study, but not in edition.toml: gone." in scores.table().notes
 
 
-# --- an edition that cannot be written to ---------------------------------------------------------------------------
+# --- an edition that cannot write ---------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -199,7 +199,7 @@ def unwritable(monkeypatch):
 async def test_models_are_not_asked_where_their_reviews_cannot_be_written(edition, asking, unwritable, held):
     unwritable(edition.folder / held)
     model = reviewer(dict.fromkeys(("p1", "p2"), "zarn"))
-    with pytest.raises(UserError, match=r"cannot be written to \(Permission denied\)"):
+    with pytest.raises(UserError, match=r"cannot write \(Permission denied\)"):
         await review_edition(edition, {}, models={"m": {"model": "embedded"}}, stand_ins={"m": model}, asking=asking)
     assert model.calls == []
 
@@ -208,7 +208,7 @@ async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer,
     edition = await reviewed(edition, asking, m={})
     unwritable(edition.folder)
     scorer = toy_scorer()
-    with pytest.raises(UserError, match=r"2024: cannot be written to .* allow writing"):
+    with pytest.raises(UserError, match=r"2024: cannot write .* make it writable"):
         await score_edition(edition, QUICK, stand_ins={"scorer": scorer}, asking=asking)
     assert scorer.calls == []
 
@@ -216,7 +216,7 @@ async def test_nothing_is_scored_where_it_cannot_be_written(edition, toy_scorer,
 def test_no_paper_is_collected_where_none_can_be_written(tmp_path, unwritable):
     unwritable(tmp_path / "e")
     papers = papers_folder(tmp_path / "papers")
-    with pytest.raises(UserError, match=r"e: cannot be written to \(Permission denied\)"):
+    with pytest.raises(UserError, match=r"e: cannot write \(Permission denied\)"):
         collect_edition(open_or_begin(tmp_path / "e"), {"from_folder": str(papers)})
 
 
@@ -260,4 +260,4 @@ async def test_metrics_that_come_from_the_config_are_said_to(edition, toy_scorer
     assert said == []
     with pytest.warns(UserWarning, match="--rewriter is not used by gem-raw"):
         await score_edition(edition, {"rewriter": ["embedded"]}, stand_ins={"scorer": toy_scorer()}, asking=telling)
-    assert "metrics, as edition.toml has them: gem-raw; --metric names others" in said
+    assert "metrics from edition.toml: gem-raw. Choose others with --metric" in said

@@ -87,9 +87,9 @@ async def test_reviews_do_not_go_into_another_study_nor_over_a_persons(folder, g
     other.mkdir()
     (other / "responses.jsonl").write_text('{"task": "q", "agent": "x", "text": "y"}\n')
     (other / "agents.jsonl").write_text('{"agent": "x"}\n{"agent": "a", "group": "human"}\n')
-    with pytest.raises(UserError, match=r"(?s)cannot be called 'a'.*no tasks of the names 'p1', 'p2'"):
+    with pytest.raises(UserError, match=r"(?s)'a' is reserved for human reviews.*no tasks named 'p1', 'p2'"):
         add_reviews(other, generated)
-    with pytest.raises(UserError, match="is no folder"):
+    with pytest.raises(UserError, match="is not a folder"):
         add_reviews(other / "responses.jsonl", generated)
 
 

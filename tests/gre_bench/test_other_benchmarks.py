@@ -56,7 +56,7 @@ def test_the_cells_are_not_spearmans_as_the_paper_says(found):
 
 def test_an_agent_without_benchmark_scores_is_listed_with_the_nearest_names(found):
     assert found.only_on_board == {"mistral-small": ("mistral-large", "mistral-tiny")}
-    assert any("mistral-small (near: mistral-large, mistral-tiny)" in note for note in found.notes)
+    assert any("mistral-small (similar: mistral-large, mistral-tiny)" in note for note in found.notes)
     assert found.only_in_scores == {}
 
 
@@ -112,13 +112,13 @@ def test_a_benchmark_with_too_few_agents_has_no_value_and_says_why():
 def test_too_few_agents_in_common_is_an_error_that_names_the_nearest():
     scores = benchmarks(X={"claude-3-opus": 1, "b": 2})
     given = Board("b", {"m": {"claude-opus-3": BoardScore(1.0)}}, {"claude-opus-3": Agent("claude-opus-3")})
-    with pytest.raises(UserError, match=r"needs at least 3.*claude-opus-3 \(near: claude-3-opus\)"):
+    with pytest.raises(UserError, match=r"needs at least 3.*claude-opus-3 \(similar: claude-3-opus\)"):
         correlate(given, scores, **FAST)
 
 
 def test_a_file_that_is_no_csv_is_told(tmp_path):
-    with pytest.raises(UserError, match=r"no such file; scores in other benchmarks are a .csv file"):
+    with pytest.raises(UserError, match=r"no such file. Give a .csv file"):
         read_benchmark_scores(tmp_path / "x.csv")
     (tmp_path / "x.json").write_text("{}")
-    with pytest.raises(UserError, match=r"ends in '.json'"):
+    with pytest.raises(UserError, match=r"not a .csv file"):
         read_benchmark_scores(tmp_path / "x.json")

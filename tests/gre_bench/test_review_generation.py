@@ -198,7 +198,7 @@ async def test_a_failed_call_is_left_open_and_said_to_be(folder, generate):
 
     generated = await generate(path, {"m": scripted(answers=busy)}, progress=seen.append)
     assert generated.open == 1
-    assert generated.incomplete == "incomplete: 1 of 2 reviews are open (server_error 1); run the same again"
+    assert generated.incomplete == "incomplete: 1 of 2 reviews are missing (server_error 1). Run the same command again"
     assert [(p.stage, p.done, p.total) for p in seen] == [("writing reviews", 1, 2), ("writing reviews", 2, 2)]
     assert (await generate(path, {"m": scripted()})).incomplete is None
 
@@ -217,9 +217,9 @@ async def test_a_model_that_cannot_be_reached_is_left_open_and_the_others_go_on(
     assert causes(generated) == [
         ("away", "p1", "connection"), ("away", "p2", "connection"), ("m", "p1", None), ("m", "p2", None),
     ]  # fmt: skip
-    assert generated.incomplete == "incomplete: 2 of 4 reviews are open (connection 2); run the same again"
+    assert generated.incomplete == "incomplete: 2 of 4 reviews are missing (connection 2). Run the same command again"
     assert generated.examples["connection"] == "away on p2: No server answers at http://127.0.0.1:9/v1."
-    assert any(line.startswith("away: cannot be asked now") for line in said)
+    assert any(line.startswith("away: cannot be reached now") for line in said)
     assert len(generated.spending) == 1
     add_reviews(path, generated)
     add_reviews(path, await generate(path, {**models, "away": scripted("x")}))
@@ -293,7 +293,7 @@ async def test_a_servers_refusal_for_length_is_too_long_and_the_others_go_on(fol
     with LoopbackServer(Behaviour(chat=refuse_p2)) as server:
         generated = await generate(folder(), {"toy": f"{server.url}#toy"}, truncate=True, say=said.append)
     assert causes(generated) == [("toy", "p1", None), ("toy", "p2", "too_long")]
-    assert any("its context length is not known" in line for line in said)
+    assert any("unknown context length" in line for line in said)
 
 
 async def test_a_context_that_the_user_gives_is_held_against_an_estimate_and_said_to_be(folder, generate):
@@ -325,7 +325,7 @@ async def test_a_budget_that_is_spent_leaves_calls_open_which_a_second_run_makes
             await generate(path, models, budget_usd=1.0)
         first = await generate(path, models, max_tokens=1500, budget_usd=0.004, price=price)
         assert sorted(kind or "" for *_, kind in causes(first)) == ["", "budget"]
-        assert first.incomplete == "incomplete: 1 of 2 reviews are open (budget 1); run the same again"
+        assert first.incomplete == "incomplete: 1 of 2 reviews are missing (budget 1). Run the same command again"
         assert first.spending[0].cost_usd == pytest.approx(0.0029)
         second = await generate(path, models, max_tokens=1500, budget_usd=0.004, price=price)
         assert (second.incomplete, second.spending[0].calls, second.spending[0].reused) == (None, 1, 1)
@@ -425,10 +425,10 @@ async def test_what_is_wrong_is_said_all_at_once_before_anything_is_asked(folder
             {"human": scripted("x"), "Reference3": scripted("y"), "a": model, "b": model},
         )
     for part in (
-        "a model cannot be called 'human'",
-        "a model cannot be called 'Reference3'",
+        "'human' is reserved for human reviews",
+        "'Reference3' is reserved for human reviews",
         "a and b are the same model",
-        "1 of 2 tasks have no prompt, which holds the full paper: p2",
+        "1 of 2 tasks have no prompt, which must be the full paper: p2",
     ):
         assert part in str(caught.value)
     assert model.calls == []
@@ -436,12 +436,12 @@ async def test_what_is_wrong_is_said_all_at_once_before_anything_is_asked(folder
 
 async def test_a_person_of_any_name_keeps_it(folder, generate):
     path = folder(agents=[{"agent": agent, "group": "human"} for agent in (*PEOPLE, "Prof K")])
-    with pytest.raises(UserError, match="cannot be called 'Prof K'"):
+    with pytest.raises(UserError, match="'Prof K' is reserved"):
         await generate(path, {"Prof K": scripted()})
 
 
 async def test_models_must_be_named(folder, generate):
-    with pytest.raises(UserError, match="name at least one model"):
+    with pytest.raises(UserError, match="choose at least one model"):
         await generate(folder(), {})
 
 

@@ -310,8 +310,8 @@ def test_flags_are_told_in_plain_words():
     assert noticed(flags) == [
         "4 without questions",
         "1 without any section",
-        "2 with no end of its thoughts",
-        "3 cut at the longest length",
+        "2 with unclosed reasoning",
+        "3 cut off at the length limit",
         "5 of_others",
     ]
 

@@ -93,7 +93,7 @@ def test_by_default_it_is_light_and_follows_a_dark_screen_and_dark_is_always_dar
 def test_what_the_tables_lack_is_said_below(figure):
     told = " ".join(texts(figure, "caption"))
     assert "Table 6 of the GEM paper, scorer Llama 3.1 70B." in told
-    assert "There are no intervals and no human baseline." in told
+    assert "Not available: intervals, human baseline." in told
     assert "Sizes of 9 of 18 models are estimates." in told
 
 
@@ -112,7 +112,7 @@ def test_intervals_and_the_human_baseline_are_drawn_where_there_are_any():
 def test_agents_without_a_size_are_named_below_and_those_without_a_family_are_not_joined():
     agents = [Agent("a", None, 1e9), Agent("b", None, 7e9), Agent("c", None, None, "f")]
     figure = size_figure(board(agents, {name: BoardScore(1.0) for name in "abc"}))
-    assert "Not drawn, size not known: c." in " ".join(texts(figure, "caption"))
+    assert "Not shown, because the size is unknown: c." in " ".join(texts(figure, "caption"))
     assert not [el for el in ET.fromstring(figure).iter(f"{SVG}path") if el.get("class").startswith("family")]
 
 
@@ -120,7 +120,7 @@ def test_a_heading_too_long_for_one_panel_is_wrapped_and_everything_below_moves_
     agents, scores = [Agent("a", None, 1e9)], {"a": BoardScore(1.0)}
     name = "of the winter school on lakes and rivers"
     short, long = board(agents, scores), replace(board(agents, scores), name=name)
-    assert " ".join(texts(size_figure(long), "heading")) == f"GRE-bench {name}: score against model size"
+    assert " ".join(texts(size_figure(long), "heading")) == f"GRE-bench {name}: score by model size"
     tall = [float(ET.fromstring(size_figure(one)).get("viewBox").split()[3]) for one in (short, long)]
     lines = [len(texts(size_figure(one), "heading")) for one in (short, long)]
     assert tall[1] - tall[0] == 24 * (lines[1] - lines[0]) > 0
@@ -143,5 +143,5 @@ def test_the_same_board_gives_the_same_bytes(figure):
 
 
 def test_a_board_without_sizes_cannot_be_drawn():
-    with pytest.raises(UserError, match="no agent has a number of parameters and a score"):
+    with pytest.raises(UserError, match="no agent has both a number of parameters and a score"):
         size_figure(board([Agent("a")], {"a": BoardScore(1.0)}))

@@ -173,7 +173,7 @@ async def test_agents_on_different_papers_are_said_to_be_and_held_against_human_
     models = {"half": {"model": "embedded"}}
     edition, _ = await review_edition(edition, {}, models=models, stand_ins={"half": half}, asking=asking)
     _, scores = await score_edition(edition, QUICK, stand_ins={"scorer": toy_scorer()}, asking=asking)
-    assert any("gem-raw: agents stand on different papers (1 to 2 of 2)" in note for note in scores.table().notes)
+    assert any("gem-raw: agents have scores on different papers (1 to 2 of 2)" in note for note in scores.table().notes)
     references = [set(text_of(study, "p2", a).split()) for a in ("reference1", "reference2")]
     human = set(text_of(study, "p2", "human").split())
     # a word in common with a reference tells ln 4 nats; each of p2's reviews has the word vors
@@ -200,8 +200,8 @@ async def test_everything_that_is_written_and_printed_has_its_signature_and_both
     report = (edition.folder / "run" / "report.html").read_text()
     clean = {scope: scores.clock.scope_signatures["gem-raw"][scope] for scope in ("all", "common", "own")}
     assert [scope for scope, line in clean.items() if line not in report or line not in written] == []
-    assert "1 paper after everybody" in report
-    assert re.search("each agent.{1,6}s own papers after its cut-off", report)
+    assert "1 paper after every agent" in report
+    assert re.search("each agent.{1,6}s papers after its own cutoff", report)
 
 
 async def test_another_length_of_rewrites_stands_in_the_signature_where_a_rewriter_was_asked(
@@ -239,14 +239,14 @@ def test_the_same_papers_are_collected_once(edition):
 
 
 def test_papers_of_another_draw_are_not_mixed_in(edition):
-    with pytest.raises(UserError, match=r"another draw.*seed 0 and not 3"):
+    with pytest.raises(UserError, match=r"other settings.*seed 0, not 3"):
         collect_edition(edition, {"seed": 3})
 
 
 def test_an_edition_is_not_begun_in_a_folder_with_something_else(tmp_path):
     (tmp_path / "letters").mkdir()
     (tmp_path / "letters" / "aunt.txt").write_text("dear")
-    with pytest.raises(UserError, match="holds something else"):
+    with pytest.raises(UserError, match="not an edition, and not empty"):
         open_or_begin(tmp_path / "letters")
 
 
@@ -259,7 +259,7 @@ async def test_scoring_before_collecting_says_what_to_do(tmp_path):
 @pytest.mark.parametrize("name", ["../elsewhere", "study", "collected", ""])
 def test_a_run_is_a_folder_of_the_edition(edition, name):
     assert edition.run_folder() == edition.folder / "run"
-    with pytest.raises(UserError, match="name"):
+    with pytest.raises(UserError, match="--run"):
         edition.run_folder(name)
 
 
@@ -296,7 +296,7 @@ async def test_the_offline_edition_runs_from_papers_to_the_report(tmp_path, toy_
     figure = " ".join(re.sub("<[^>]*>", " ", size_figure(board)).split())
     assert "DEMONSTRATION, NOT A RESULT" in figure
     assert re.search(r"The metrics side by side", report)
-    assert "after everybody&#39;s cut-off" in report or "after everybody's cut-off" in report
+    assert "after every agent&#39;s cutoff" in report or "after every agent's cutoff" in report
 
 
 async def test_the_offline_edition_begins_once_and_goes_on(tmp_path):
@@ -409,7 +409,7 @@ async def test_a_board_says_where_agents_stand_on_different_papers(edition, toy_
         edition, {"metrics": ["gem-raw"], "resamples": 200}, stand_ins={"scorer": toy_scorer()}, asking=asking
     )
     (note,) = read_board(edition.folder).notes
-    assert note.startswith("gem-raw: agents stand on different papers (half 1, the others 2)")
+    assert note.startswith("gem-raw: agents have scores on different papers (half 1, the others 2)")
 
 
 async def test_the_report_lists_scores_with_references_that_are_not_ranked(edition, toy_scorer, asking):
@@ -442,7 +442,7 @@ async def test_a_model_without_any_review_stands_last_and_the_report_says_so(edi
     lead = "".join(
         part if isinstance(part, str) else getattr(part, "text", "") for part in verdict_blocks(found)[0].parts
     )
-    assert lead.endswith("beta has no score, since it has no review. ")
+    assert lead.endswith("beta has no score because it has no review. ")
     assert "Nothing is missing" not in lead
     (side_by_side, *_) = [block for block in edition_section(found).blocks if isinstance(block, Table)]
     assert [row["agent"] for row in side_by_side.rows][-1] == "beta"

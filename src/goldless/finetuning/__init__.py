@@ -1,3 +1,3 @@
-"""Fine-tuning: a scorer is trained to predict responses the way it is asked to when it scores (GEM, appendix E)."""
+"""Fine-tuning: train a scorer to predict responses with the prompts used for scoring (GEM, appendix E)."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How well a model predicts the held-out tasks, before and after it was trained; by the path that scores."""
+"""How well a model predicts the held-out tasks, before and after training, measured by the scoring code."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from goldless.statistics.bootstrap import task_intervals
 
 Term = Literal["conditional", "marginal", "difference"]
 KEY = ("synopsis", "task", "target", "given")
-"""Columns that tell what was asked."""
+"""Columns that identify a question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class HeldOutRow:
     """``conditional``: given another response; ``marginal``: given none; ``difference``: what the first adds."""
     tasks: int
     asked: int
-    """Texts that were to be predicted, each once for every response given."""
+    """Texts to predict, each once per response given."""
     missing: int
     tokens: int
-    """Tokens of those that were, before as after."""
+    """Tokens of those predicted both before and after."""
     per_token: Change | None
-    """Of a task: its nats over its tokens. None for a difference."""
+    """Nats per token of a task. None for a difference."""
     per_response: Change
-    """Of a task: its nats over its texts predicted."""
+    """Nats per predicted text of a task."""
 
 
 async def held_out_evidence(
     tasks: Sequence[TaskTexts], stages: Sequence[ScoringStage], *, done: Callable[[int], None] = lambda _: None
 ) -> pl.DataFrame:
-    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` hears how many tasks are.
+    """The log-probabilities of every marginal and pair of the held-out tasks; ``done`` gets the count so far.
 
-    A scorer that is faster with many is asked about many tasks in one call, as when it scores a study.
+    A scorer that is faster with many questions gets many tasks in one call, as when it scores a study.
     """
     by_task = [[ScoringJob(stage, each.task, each.texts, task_questions(each)) for stage in stages] for each in tasks]
     least = QUESTIONS_TOGETHER if stages and stages[0].scorer.capabilities.together else 1
@@ -77,7 +77,7 @@ def compare_held_out(
     resamples: int = 10_000,
     level: float = 0.95,
 ) -> tuple[HeldOutRow, ...]:
-    """What the training changed, row by row. A text that one of the two could not predict is missing in both."""
+    """What the training changed, row by row. A text that either model could not predict is missing in both."""
     tokens = pl.col("tokens").fill_null(0)
     both = before.select(*KEY, tokens, before="sum_logprob_nats").join(
         after.select(*KEY, after="sum_logprob_nats"), on=KEY, how="left", nulls_equal=True, maintain_order="left"
@@ -96,7 +96,7 @@ def compare_held_out(
 
 
 def _added(conditional: pl.DataFrame, marginal: pl.DataFrame) -> pl.DataFrame:
-    """What a response given adds to the log-likelihood of another: the mean pointwise mutual information."""
+    """How much a given response adds to the log-likelihood of another: the mean pointwise mutual information."""
     alone = marginal.select("task", "target", alone_before="before", alone_after="after")
     paired = conditional.join(alone, on=["task", "target"], how="left", maintain_order="left")
     return paired.with_columns(pl.col(name) - pl.col(f"alone_{name}") for name in ("before", "after"))

@@ -25,7 +25,7 @@ from goldless.templates import Template, find_template
 
 ABSTRACT = "abstract"
 RESPONSES = "responses"
-"""What a plan calls the responses as they are."""
+"""Name of the original responses in a plan."""
 RESPONSES_A_TASK = 3
 """As in the paper: three responses make six ordered pairs and three marginals."""
 
@@ -59,12 +59,12 @@ class Split:
 
     @property
     def texts_seen(self) -> int:
-        """Held-out texts that stand word for word among those trained on, as where an agent repeats itself."""
+        """Held-out texts that also occur verbatim in training, for example if an agent repeats itself."""
         known = {text for each in self.trained for text in each.texts.values()}
         return sum(text in known for each in self.held_out for text in each.texts.values())
 
     def synopses_seen(self, name: str | None) -> int:
-        """Held-out tasks whose synopsis stands word for word among those trained on, as where a task stands twice."""
+        """Held-out tasks whose synopsis also occurs verbatim in training, for example if a task is there twice."""
         if name is None:
             return 0
         known = {each.task.synopses[name] for each in self.trained if name in each.task.synopses}
@@ -108,8 +108,8 @@ def split_tasks(tasks: Sequence[TaskTexts], *, held_out: float, seed: int = 42) 
     """The tasks in two parts, at least one in each; ``held_out`` is the share that is never trained on."""
     if len(tasks) < 2:
         raise UserError(
-            f"{len(tasks)} task{'s' * (len(tasks) != 1)} with {RESPONSES_A_TASK} usable responses: at least 2 are "
-            "needed, one to train on and one to hold out"
+            f"at least 2 tasks must have {RESPONSES_A_TASK} usable responses, one to train on and one to hold out; "
+            f"got {len(tasks)}"
         )
     count = min(max(1, round(held_out * len(tasks))), len(tasks) - 1)
     order = sorted((each.task.task for each in tasks), key=lambda name: content_hash("held out", seed, name))
@@ -131,26 +131,28 @@ def _check_agents(study: Study, agents: Collection[str]) -> None:
     strange = [name for name in agents if name not in known]
     if strange:
         hints = ", ".join(f"{name!r}{nearest(name, known)}" for name in strange)
-        raise UserError(f"agents that the study does not have: {hints}. It has {', '.join(known)}.")
+        raise UserError(f"unknown agents: {hints}. The study has: {', '.join(known)}")
     if len(set(agents)) < RESPONSES_A_TASK:
-        raise UserError(f"at least {RESPONSES_A_TASK} agents are needed, not {len(set(agents))}: {', '.join(agents)}")
+        raise UserError(
+            f"--agents must name at least {RESPONSES_A_TASK} agents, got {len(set(agents))}: {', '.join(agents)}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What is trained on and what is held out, before any model is loaded."""
+    """The training and held-out data, before any model is loaded."""
 
     study: Study
     template: Template
     rewriter: str | None
-    """None: the responses as they are."""
+    """None: the original responses."""
     synopsis: str | None
     usable: UsableTasks
     split: Split
 
 
 def choose_material(study: Study, options: FinetuneOptions) -> Material:
-    """The tasks and texts that the options ask for."""
+    """Choose tasks and texts by the options."""
     rewriter, rewrites = (None, None) if options.raw else _rewrites(study, options)
     seed = options.recipe.seed
     usable = usable_tasks(study, rewrites=rewrites, agents=options.agents, seed=seed)
@@ -169,90 +171,92 @@ def _rewrites(study: Study, options: FinetuneOptions) -> tuple[str, Mapping[tupl
     recorded = preprocessors(recorded_rewrites(study))
     if not recorded:
         raise UserError(
-            f"{study.name} carries no rewrites, and GEM scores rewritten responses. Make them with goldless score "
-            f"STUDY --metric gem --rewriter MODEL --out RUN and fine-tune on RUN, or train on the responses as they "
-            "are with --raw (for gem-raw)."
+            f"{study.name} has no recorded rewrites, and GEM scores rewritten responses. Create them with goldless "
+            "score STUDY --metric gem --rewriter MODEL --out RUN and fine-tune on RUN, or train on the original "
+            "responses with --raw (for gem-raw)"
         )
     names = list(dict.fromkeys(each.name for each in recorded))
     if options.rewriter is not None and options.rewriter not in names:
         raise UserError(
-            f"{study.name} carries no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
-            f"It has those by {', '.join(names)}."
+            f"{study.name} has no rewrites by {options.rewriter!r}{nearest(options.rewriter, names) or '.'} "
+            f"Rewriters: {', '.join(names)}"
         )
     chosen = [each for each in recorded if options.rewriter in {None, each.name}]
     if len(chosen) > 1:
-        # of one rewriter, those of the wording that is trained come first
+        # of one rewriter, prefer those made with the template to train
         chosen = [each for each in chosen if each.template == find_template(options.template).name] or chosen
     if len(chosen) > 1:
-        raise UserError(f"{study.name} carries several sets of rewrites ({', '.join(names)}): name one with --rewriter")
+        raise UserError(f"{study.name} has several sets of rewrites ({', '.join(names)}). Choose one with --rewriter")
     return chosen[0].name, chosen[0].texts()
 
 
 def _synopsis(study: Study, options: FinetuneOptions) -> str | None:
-    """The synopsis GEM-S shows; None where there is none."""
+    """The synopsis for GEM-S; None if there is none."""
     if options.synopsis is not None:
         if options.synopsis not in study.synopses:
             raise UserError(
                 f"no task has a synopsis {options.synopsis!r}{nearest(options.synopsis, study.synopses) or '.'} "
-                f"Synopses there are: {', '.join(study.synopses) or 'none'}."
+                f"Known synopses: {', '.join(study.synopses) or 'none'}"
             )
         return options.synopsis
     if ABSTRACT in study.synopses:
         return ABSTRACT
     metric = "gem-raw" if options.raw else "gem"
-    options.say(f"no task has a synopsis {ABSTRACT!r}: trained without one, for {metric} but not for gem-s")
+    options.say(
+        f"no task has a synopsis {ABSTRACT!r}, so the adapter is trained without one, for {metric} but not for gem-s"
+    )
     return None
 
 
 # --- examples ------------------------------------------------------------------------------------------------------
 
 IGNORED = -100
-"""The label of a position that is not predicted, for transformers."""
+"""Label of positions that are not predicted, in transformers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One text to be predicted, as token ids."""
+    """One text to predict, as token ids."""
 
     task: str
     question: Question
     synopsis: str | None
-    """Name of the synopsis that is shown."""
+    """Name of the synopsis, if any."""
     ids: array[int]
     """Context and target, joined."""
     target_tokens: int
-    """How many of them, at the end, are the target: the positions that are scored, and those that count here."""
+    """Number of target tokens at the end: the positions that are scored and trained on."""
 
     @property
     def labels(self) -> list[int]:
-        """The ids of the target, and nothing before it."""
+        """The ids of the target, with everything before it ignored."""
         context = len(self.ids) - self.target_tokens
         return [IGNORED] * context + list(self.ids[context:])
 
 
 @dataclass(frozen=True, slots=True)
 class ExampleSet:
-    """Examples, and what could not be one."""
+    """Examples, and questions without one."""
 
     examples: tuple[Example, ...]
     left_out: Mapping[str, int] = field(default_factory=dict)
-    """How many questions gave no example, by why."""
+    """Number of questions without an example, by reason."""
 
     @property
     def tokens(self) -> int:
-        """Tokens that are predicted."""
+        """Number of predicted tokens."""
         return sum(example.target_tokens for example in self.examples)
 
     @property
     def digest(self) -> str:
-        """Tells two sets of examples apart."""
+        """A hash of the examples."""
         return content_hash([content_hash(e.ids.tolist(), e.target_tokens) for e in self.examples])
 
 
 def scoring_stages(
     scorer: Scorer, template: Template, *, rewriter: str | None, synopsis: str | None
 ) -> list[ScoringStage]:
-    """The ways a scorer is asked: GEM's, and GEM-S's where there is a synopsis."""
+    """The ways of asking a scorer: for GEM, and for GEM-S if there is a synopsis."""
     ways = [None] if synopsis is None else [None, synopsis]
     return [ScoringStage(scorer, template, rewriter, name) for name in ways]
 
@@ -269,7 +273,7 @@ async def build_examples(
     max_length: int,
     done: Callable[[int], None] = lambda _: None,
 ) -> ExampleSet:
-    """The examples of all tasks; ``done`` hears how many tasks are."""
+    """The examples of all tasks; ``done`` receives the number of finished tasks."""
     examples: list[Example] = []
     left_out: Counter[str] = Counter()
     for count, each in enumerate(tasks, 1):
@@ -285,12 +289,12 @@ async def build_examples(
 
 
 async def _example(each: TaskTexts, stage: ScoringStage, question: Question, max_length: int) -> Example | str:
-    """One example, or why there is none."""
+    """One example, or the reason why there is none."""
     request = await stage.request(each.task, question, each.texts)
     if isinstance(request, CallFailure):
         return request.kind
     if isinstance(request.context, str) or isinstance(request.target, str):
-        raise CapabilityError("this model is asked in words; only one whose token ids are known can be trained")
+        raise CapabilityError("this model takes text; only models with known token ids can be trained")
     if not request.context or not request.target:
         return "rejected"
     if request.tokens > max_length:

@@ -58,7 +58,7 @@ INSTALL = "pip install 'goldless[finetune]'"
 async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
     """An adapter trained on part of a study, with the log-likelihood of the rest before and after.
 
-    A second run of the same plan goes on where the first stopped.
+    Another run of the same plan resumes where the first stopped.
     """
     check_finetune_options(options)
     specification = _base(options.base)
@@ -115,14 +115,11 @@ async def finetune_study(study: Study, options: FinetuneOptions) -> Finetuned:
 def _base(written: str) -> HfSpecification:
     specification = parse_specification(written.removeprefix("hf:"))
     if specification.adapter is not None:
-        raise UserError(
-            f"{written}: an adapter is trained on a base, not on another adapter; name the base alone: "
-            f"hf:{specification.base}"
-        )
+        raise UserError(f"--base must be a model without an adapter, got {written}. Try hf:{specification.base}")
     if specification.weights not in {None, "4bit", "nf4"}:
         raise UserError(
-            f"{written}: weights kept as {specification.weights} cannot be trained on; use ?weights=4bit, or the "
-            "model's own"
+            f"{written}: {specification.weights} weights cannot be trained on. Use ?weights=4bit, or the model's own "
+            "weights"
         )
     return specification
 
@@ -133,18 +130,17 @@ def _require_extra() -> None:
             importlib.import_module(package)
         except ImportError as error:
             raise PrerequisiteError(
-                f"fine-tuning needs {package}, which cannot be imported ({error}): {INSTALL}"
+                f"fine-tuning needs {package}, which cannot be imported ({error}). Run: {INSTALL}"
             ) from error
 
 
 def _require_one_card(options: FinetuneOptions) -> None:
-    """Refuse several graphics cards where there is still something to train."""
+    """Reject several GPUs if there is still something to train."""
     import torch  # noqa: PLC0415 - an extra, and slow to import
 
     if finished_training(options.out) is None and torch.cuda.is_available() and torch.cuda.device_count() > 1:
         raise PrerequisiteError(
-            f"training uses one graphics card, and {torch.cuda.device_count()} are to be seen: set "
-            "CUDA_VISIBLE_DEVICES=0"
+            f"training uses one GPU, but {torch.cuda.device_count()} are visible. Set CUDA_VISIBLE_DEVICES=0"
         )
 
 
@@ -153,7 +149,7 @@ def _require_one_card(options: FinetuneOptions) -> None:
 
 @asynccontextmanager
 async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tuple[OpenModel, Journal]]:
-    """The model behind the journal, loaded, and the journal; the model's memory is given back afterwards."""
+    """The loaded model behind the journal, and the journal; releases the model's memory afterwards."""
     journal = Journal(options.journal or default_journal())
     try:
         async with open_models([Part("scorer", model, "scoring")], Options(say=options.say), journal) as models:
@@ -164,22 +160,22 @@ async def _opened(model: HfModel, options: FinetuneOptions) -> AsyncIterator[tup
 
 
 def _check_targets(specification: HfSpecification, options: FinetuneOptions) -> None:
-    """Refuse a base that no adapter fits, before anything is computed with it."""
+    """Reject a base that no adapter fits, before computing anything with it."""
     from goldless.finetuning.training import check_targets  # noqa: PLC0415 - it imports torch and peft
 
     check_targets(specification.base, options.recipe)
 
 
 async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
-    """What the canaries show of the base. Raises CanaryError, which says how it is trained all the same."""
+    """Canary results of the base. Raises CanaryError with the option to train it anyway."""
     try:
         return await check_scorer(model.model, journal)
     except CanaryError as error:
-        raise CanaryError(f"{error} To train on this one all the same, give --untested-base.") from error
+        raise CanaryError(f"{error} To train on it anyway, use --untested-base") from error
 
 
 async def _adapter_canaries(base: CanaryReport | None, model: OpenModel, journal: Journal) -> Canaries:
-    """What the canaries show of the adapter; one that they refuse is trained all the same, and said to be refused."""
+    """Canary results of the adapter; one that fails them is kept, and the result says so."""
     try:
         return Canaries(base, await check_scorer(model.model, journal), None)
     except CanaryError as error:
@@ -219,14 +215,14 @@ async def _trained(
     record: Mapping[str, Any],
     begun: bool,
 ) -> Training:
-    """The training, in a thread; it stops at its next batch where this is cancelled."""
+    """Train in a thread, which stops at its next batch when cancelled."""
     finished = finished_training(options.out) if begun else None
     if finished is not None:
-        options.say(f"{options.out}: the training is finished there; its adapter is taken as it is")
+        options.say(f"{options.out}: the training is already finished; using its adapter")
         return finished
     stopping = threading.Event()
     if begun:
-        options.say(f"{options.out}: going on with the training that was begun there")
+        options.say(f"{options.out}: resuming the training")
 
     def tell(done: int, total: int) -> None:
         options.progress(Progress("training", done, total, 0, 0.0))
@@ -260,7 +256,7 @@ async def _trained(
 
 
 def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
-    """The base, ready to be trained."""
+    """The base, ready for training."""
     # these modules import torch
     from goldless.models.local_weights.checkpoint import load_checkpoint  # noqa: PLC0415
     from goldless.models.local_weights.network import explained_memory  # noqa: PLC0415
@@ -270,12 +266,12 @@ def _checkpoint(specification: HfSpecification, plan: TrainingPlan) -> Any:
             specification.base, device=specification.device, dtype=specification.dtype, weights=specification.weights
         )
     if checkpoint.revision != plan.base.revision:
-        raise UserError(f"hf:{specification.base}: the model changed while it was used; run the command again")
+        raise UserError(f"hf:{specification.base}: the model changed while in use. Run the command again")
     return checkpoint
 
 
 def _record(plan: TrainingPlan, material: Material) -> dict[str, Any]:
-    """What the adapter says of itself: its base, the prompts it was trained for, and the tasks, by hashes."""
+    """The adapter's record: its base, its prompts, and hashes of its tasks."""
     trained = [(each.task, material.study.responses(each.task.task)) for each in material.split.trained]
     return {
         "goldless": __version__,

@@ -1,4 +1,4 @@
-"""What a fine-tuning came to, as tables and as plain data."""
+"""Results of fine-tuning, as tables and as plain data."""
 
 from __future__ import annotations
 
@@ -43,33 +43,33 @@ class Counts:
     texts_missing: int
     """Responses without a recorded rewrite."""
     held_out_texts_seen: int
-    """Held-out texts that stand word for word among those trained on."""
+    """Held-out texts that also occur verbatim in training."""
     held_out_synopses_seen: int
-    """Held-out tasks whose synopsis stands word for word among those trained on."""
+    """Held-out tasks whose synopsis also occurs verbatim in training."""
     examples: int
     tokens: int
-    """Tokens of all examples that are predicted."""
+    """Predicted tokens of all examples."""
     left_out: Mapping[str, int]
-    """Questions that gave no example, by why."""
+    """Questions without an example, by reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Canaries:
-    """What the canaries showed of the base before it was trained, and of the adapter afterwards."""
+    """Canary results of the base before training, and of the adapter afterwards."""
 
     base: CanaryReport | None
-    """None: it was not tested, as was asked for."""
+    """None: not tested, as requested."""
     adapter: CanaryReport | None
-    """None: it must not be used as a scorer."""
+    """None: failed; it must not be used as a scorer."""
     refused: str | None
-    """Why it must not."""
+    """Why it failed."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The same in sentences."""
-        untested = () if self.base else ("The base was not tested by canaries.",)
+        untested = () if self.base else ("The base was not tested with canaries.",)
         if self.adapter is None:
-            return (*untested, f"The canaries refuse the adapter as a scorer: {self.refused}")
+            return (*untested, f"The adapter failed the canaries and must not be used as a scorer: {self.refused}")
         noise = f"{self.adapter.noise_nats:.1e} nats"
         return (*untested, f"With the adapter, sums differ between batches of this engine by up to {noise}.")
 
@@ -85,7 +85,7 @@ class Finetuned:
     """The base with the adapter on it."""
     adapter: Path
     specification: str
-    """The same as a scorer is named."""
+    """The same as a scorer spec."""
     held_out_tasks: tuple[str, ...]
     counts: Counts
     steps: int
@@ -98,7 +98,7 @@ class Finetuned:
 
     @property
     def signature(self) -> str:
-        """How it was trained and measured, in one line."""
+        """The signature of training and measurement."""
         plan, recipe = self.plan, self.plan.recipe
         settings = {
             # the plan does not say how the base scores, and the numbers are of that way

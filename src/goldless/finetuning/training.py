@@ -46,7 +46,7 @@ from goldless.models.local_weights.network import explained_memory
 
 
 def lora_settings(recipe: Recipe) -> Any:
-    """The adapter as peft is asked for it."""
+    """Settings of the adapter for peft."""
     return peft.LoraConfig(
         r=recipe.rank,
         lora_alpha=recipe.alpha,
@@ -58,7 +58,7 @@ def lora_settings(recipe: Recipe) -> Any:
 
 
 def check_targets(base: str, recipe: Recipe) -> None:
-    """Raise where no adapter, or none of this rank, fits the layers of a model; it is built without weights for that.
+    """Raise if no adapter, or none of this rank, fits the layers of a model, which is built without weights to check.
 
     An adapter of a matrix has at most the rank of the matrix: what is beyond the shorter side does nothing.
     """
@@ -72,17 +72,17 @@ def check_targets(base: str, recipe: Recipe) -> None:
                 tuned = peft.get_peft_model(model, lora_settings(replace(recipe, rank=1)))
     except ValueError as error:
         raise CapabilityError(
-            f"hf:{base}: no adapter can be trained on a model of type {config.model_type}, whose layers peft refuses "
-            f"({error}). Choose a base of another kind, such as Llama or Qwen."
+            f"hf:{base}: peft cannot train an adapter on a model of type {config.model_type} ({error}). Choose another "
+            "kind of base, such as Llama or Qwen"
         ) from error
     layers = [module for module in tuned.modules() if isinstance(module, peft.tuners.lora.LoraLayer)]
     largest = max(min(layer.in_features, layer.out_features) for layer in layers)
     if recipe.rank > largest:
-        raise UserError(f"rank {recipe.rank}: no layer of hf:{base} has a rank above {largest}; give at most that")
+        raise UserError(f"rank must be at most {largest} for hf:{base}, got {recipe.rank}")
 
 
 FEW_STEPS = 100
-"""Up to so many steps, the loss of each is noted; of more, the mean of every ten."""
+"""Up to this many steps, the loss of each is recorded; beyond, the mean of every ten."""
 STEPS_A_MEAN = 10
 
 
@@ -100,7 +100,7 @@ def train_adapter(
     progress: Callable[[int, int], None] = lambda _done, _total: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Training:
-    """Train an adapter into ``folder/adapter``, going on from the last whole checkpoint of the same plan there.
+    """Train an adapter into ``folder/adapter``, resuming from the last whole checkpoint of the same plan there.
 
     ``plan``: its hash, which checkpoints carry. ``record``: what the adapter is to say of itself. ``say`` hears
     of checkpoints that were damaged, ``progress`` of steps done and in all.
@@ -167,14 +167,14 @@ class _QuietTrainer(SFTTrainer):  # type: ignore[misc]
 
 
 class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
-    """Tells how far the training is, and stops it where it was cancelled or its loss is no number."""
+    """Reports the progress of the training, and stops it if it is cancelled or its loss is not finite."""
 
     def __init__(self, progress: Callable[[int, int], None], cancelled: Callable[[], bool]) -> None:
         self._progress = progress
         self._cancelled = cancelled
 
     def on_train_begin(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Tell where it starts from."""
+        """Report the first step."""
         self._progress(state.global_step, state.max_steps)
 
     def on_substep_end(self, _args: Any, _state: Any, _control: Any, **_: Any) -> None:
@@ -183,17 +183,17 @@ class _Watch(transformers.TrainerCallback):  # type: ignore[misc]
             raise Cancelled
 
     def on_step_end(self, _args: Any, state: Any, _control: Any, **_: Any) -> None:
-        """Tell how far it is."""
+        """Report the progress."""
         if self._cancelled():
             raise Cancelled
         self._progress(state.global_step, state.max_steps)
 
     def on_log(self, _args: Any, state: Any, _control: Any, logs: Mapping[str, float] | None = None, **_: Any) -> None:
-        """Stop where nothing can come of it."""
+        """Stop if the loss is not finite."""
         if logs and "loss" in logs and not math.isfinite(logs["loss"]):
             raise ModelError(
                 f"the training diverged: at step {state.global_step} its loss is {logs['loss']}. Lower the learning "
-                "rate, and give another folder."
+                "rate, and choose another folder"
             )
 
 
@@ -202,7 +202,7 @@ def _check_trainable(checkpoint: Checkpoint) -> None:
     method = None if quantizer is None else quantizer.quantization_config.quant_method
     if getattr(method, "value", method) not in {None, "bitsandbytes"}:
         raise CapabilityError(
-            f"{checkpoint.name}: weights kept this way cannot be trained on: use ?weights=4bit with bitsandbytes, or "
+            f"{checkpoint.name}: these quantized weights cannot be trained on. Use ?weights=4bit with bitsandbytes, or "
             "the model's own weights"
         )
 
@@ -249,7 +249,7 @@ def _dataset(examples: Sequence[Example]) -> Any:
 
 
 def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapping[str, Any]) -> None:
-    """Write the adapter aside and put it in its place when it is whole."""
+    """Write the adapter atomically."""
     aside = folder.with_name(f".{folder.name}")
     shutil.rmtree(aside, ignore_errors=True)
     model.save_pretrained(str(aside), save_embedding_layers=False)
@@ -268,7 +268,7 @@ def _save_adapter(model: Any, folder: Path, checkpoint: Checkpoint, record: Mapp
 
 
 def release_memory() -> None:
-    """Give back what models held that nobody uses any more: a trained one holds itself in circles."""
+    """Release the memory of unused models; a trained one has reference cycles."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
@@ -276,7 +276,7 @@ def release_memory() -> None:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """Silence what transformers would say on its own."""
+    """Silence messages of transformers."""
     verbosity = transformers.utils.logging.get_verbosity()
     transformers.utils.logging.set_verbosity_error()
     try:

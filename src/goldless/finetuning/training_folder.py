@@ -1,4 +1,4 @@
-"""The folder of a training: its plan, checkpoints it can go on from, and what it came to.
+"""The folder of a training: its plan, checkpoints to resume from, and its result.
 
 The plan is everything that must be the same for a second run to go on where the first one stopped. Each checkpoint is
 sealed with it and with the hashes of its files when it is whole: a training goes on only from a sealed checkpoint of
@@ -33,19 +33,19 @@ FILE = "training.json"
 SEAL = "goldless_checkpoint.json"
 RESULT_FILE = "finetune.json"
 ADAPTER = "adapter"
-"""Folder of the adapter in that of its training."""
+"""Name of the adapter's folder."""
 CHECKPOINTS = "checkpoints"
-"""Folder of what an interrupted training goes on from."""
+"""Name of the folder of checkpoints."""
 HIDDEN_ADAPTER = f".{ADAPTER}"
-"""Where a training writes its adapter before it is whole."""
+"""Name of the adapter's folder while it is being written."""
 LONG = 40
-"""Characters of a setting that is too long to be told."""
+"""Longer settings are not shown in messages."""
 TRAINED_WITH = ("device", "dtype", "weights")
-"""Settings of a base that its training depends on; the others say how it scores."""
+"""Settings of a base that affect training; the others affect only scoring."""
 
 
 class Training(BaseModel):
-    """What a training came to."""
+    """The result of a training."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -53,16 +53,16 @@ class Training(BaseModel):
     losses: tuple[tuple[int, float], ...]
     """Step, and the mean of -log p per predicted token of what was trained on since the one before, in nats."""
     resumed_at: int = 0
-    """The step of the checkpoint it went on from; 0: it began anew."""
+    """The step of the checkpoint it was resumed from; 0: it started from scratch."""
 
 
 def note_training(folder: Path, training: Training) -> None:
-    """Keep what a training came to."""
+    """Store the result of a training."""
     write_text(folder / FILE, json.dumps(training.model_dump(exclude={"resumed_at"})) + "\n")
 
 
 def finished_training(folder: Path) -> Training | None:
-    """What the training in a folder came to; None where it was not finished."""
+    """The result of the training in a folder; None if it is not finished."""
     if not (folder / ADAPTER / ADAPTER_CONFIG).is_file():
         return None
     try:
@@ -75,7 +75,7 @@ def finished_training(folder: Path) -> Training | None:
 
 
 class Seal(BaseModel):
-    """What a checkpoint that was written to its end says of itself."""
+    """The record of a complete checkpoint."""
 
     plan: str
     files: dict[str, str | None]
@@ -83,24 +83,24 @@ class Seal(BaseModel):
 
 
 def seal_checkpoint(folder: Path, plan: str) -> None:
-    """Note that a checkpoint was written to its end, by which plan, and what its files are."""
+    """Record that a checkpoint is complete, with its plan and the hashes of its files."""
     files = sorted(path for path in folder.rglob("*") if path.is_file() and path.name != SEAL)
     seal = Seal(plan=plan, files={path.relative_to(folder).as_posix(): _hash(path) for path in files})
     write_text(folder / SEAL, json.dumps(seal.model_dump(), indent=2) + "\n")
 
 
 def refuse_other_plans(folder: Path, plan: str) -> None:
-    """Raise UserError where a folder holds a checkpoint of another plan: it may have seen what is now held out."""
+    """Raise UserError if a folder has a checkpoint of another plan, which may have seen tasks that are held out now."""
     strange = [path.name for path in _by_step(folder) if (seal := _seal(path)) and seal.plan != plan]
     if strange:
         raise UserError(
-            f"{folder}: holds checkpoints of another plan ({', '.join(strange)}), which may have been trained on tasks "
-            "that are held out now. Give another folder, or remove that one."
+            f"{folder} has checkpoints of another plan ({', '.join(strange)}), which may have been trained on tasks "
+            "that are held out now. Choose another folder, or remove that one"
         )
 
 
 def last_checkpoint(folder: Path, plan: str, say: Callable[[str], None] = lambda _: None) -> Path | None:
-    """The latest whole checkpoint of a plan; None where there is none. ``say`` hears of those that were damaged."""
+    """The latest complete checkpoint of a plan; None if there is none. ``say`` reports damaged ones."""
     refuse_other_plans(folder, plan)
     for path in _by_step(folder):
         seal = _seal(path)
@@ -110,12 +110,12 @@ def last_checkpoint(folder: Path, plan: str, say: Callable[[str], None] = lambda
         damaged = [name for name, known in seal.files.items() if _hash(path / name) != known]
         if not damaged:
             return path
-        say(f"{path}: not used, since {', '.join(damaged)} changed or cannot be read since it was written")
+        say(f"{path}: not used, because files changed or cannot be read: {', '.join(damaged)}")
     return None
 
 
 def remove_checkpoints(folder: Path, plan: str) -> None:
-    """Delete the sealed checkpoints of a plan, and their folder where it holds nothing else."""
+    """Delete the sealed checkpoints of a plan, and their folder if it is empty then."""
     for path in _by_step(folder):
         if (seal := _seal(path)) and seal.plan == plan:
             shutil.rmtree(path, ignore_errors=True)
@@ -135,7 +135,7 @@ def _by_step(folder: Path) -> list[Path]:
 
 
 def _seal(path: Path) -> Seal | None:
-    """What a checkpoint says of itself; None where it was not written to its end."""
+    """The record of a checkpoint; None if it is not complete."""
     try:
         return Seal.model_validate_json((path / SEAL).read_bytes())
     except (OSError, ValueError):
@@ -143,7 +143,7 @@ def _seal(path: Path) -> Seal | None:
 
 
 def _hash(path: Path) -> str | None:
-    """The hash of a file; None where it cannot be read."""
+    """The hash of a file; None if it cannot be read."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -159,7 +159,7 @@ class TrainingPlan:
     """What is trained, on what, and how."""
 
     base: ModelIdentity
-    """With those settings alone that the training depends on."""
+    """Only with the settings that affect training."""
     template: Template
     texts: str
     """Whose rewrites, or ``responses``."""
@@ -179,55 +179,55 @@ class TrainingPlan:
 
     @property
     def digest(self) -> str:
-        """Tells two plans apart."""
+        """A hash of the plan."""
         return content_hash(self.as_dict())
 
 
 def trained_base(scorer: ModelIdentity) -> ModelIdentity:
-    """The base as its training knows it, whichever way it is scored with."""
+    """The base with only the settings that affect training."""
     return replace(scorer, settings={name: scorer.settings[name] for name in TRAINED_WITH if name in scorer.settings})
 
 
 def optimizer_for(device: str) -> str:
-    """AdamW, its state kept in 8 bits as in the paper where bitsandbytes and a CUDA device are there."""
+    """AdamW, with its state in 8 bits as in the paper if bitsandbytes and a CUDA device are available."""
     return "adamw_8bit" if device == "cuda" and find_spec("bitsandbytes") is not None else "adamw_torch"
 
 
 def check_folder(folder: Path) -> None:
-    """Raise UserError where a training cannot be written to a folder, or where that holds something else."""
+    """Raise UserError if a folder is not writable or has other content."""
     try:
         there = next(path for path in (folder, *folder.parents) if path.exists())
         writable = there.is_dir() and os.access(there, os.W_OK | os.X_OK)
-        problem = None if writable else f"{there} is not a folder to write in"
+        problem = None if writable else f"{there} is not a writable folder"
         names = sorted(path.name for path in folder.iterdir()) if writable and there == folder else []
     except OSError as error:
         problem = error.strerror
     if problem is not None:
-        raise UserError(f"{folder}: cannot be written to ({problem}). Give another folder with --out.")
+        raise UserError(f"{folder}: cannot write ({problem}). Choose another folder with --out")
     strange = [name for name in names if not name.startswith(".") or name == HIDDEN_ADAPTER]
     if strange and _read(folder / TRAINING_PLAN) is None:
         more = f" and {len(strange) - 3} more" * (len(strange) > 3)
         raise UserError(
-            f"{folder}: holds something else than a training: {', '.join(strange[:3])}{more}, but no {TRAINING_PLAN}. "
-            "Give a folder with --out that is new or empty."
+            f"{folder} is not a training folder: it has {', '.join(strange[:3])}{more}, but no {TRAINING_PLAN}. "
+            "Choose a new or empty folder with --out"
         )
 
 
 def settle_plan(folder: Path, plan: TrainingPlan, examples: ExampleSet) -> bool:
-    """Note the plan in its folder; True where the same plan was begun there before.
+    """Write the plan to its folder; True if the same plan was already there.
 
-    Raises UserError where the folder holds another plan or checkpoints of one, and where there is nothing to train on.
+    Raises UserError if the folder has another plan or its checkpoints, or if there is nothing to train on.
     """
     if not examples.examples:
         why = ", ".join(f"{count} {kind}" for kind, count in examples.left_out.items())
-        raise UserError(f"no example is left to train on ({why}); raise --max-length, or use shorter texts")
+        raise UserError(f"no examples to train on ({why}). Raise --max-length, or use shorter texts")
     check_writable(folder)
     path, now = folder / TRAINING_PLAN, plan.as_dict()
     before = _read(path)
     if before is not None and (changed := _changed(before, json.loads(json.dumps(now)))):
         raise UserError(
-            f"{folder}: holds a training by another plan: {'; '.join(changed)}. Give another folder, or remove that "
-            "one."
+            f"{folder} has a training with another plan: {'; '.join(changed)}. Choose another folder, or remove that "
+            "one"
         )
     refuse_other_plans(folder / CHECKPOINTS, plan.digest)
     if before is None:
@@ -241,14 +241,14 @@ def _read(path: Path) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path}: cannot be read ({error}); remove the folder, or give another one") from error
+        raise UserError(f"{path}: cannot be read ({error}). Remove the folder, or choose another one") from error
     if not isinstance(found, dict) or not {"base", "template", "recipe"} <= found.keys():
-        raise UserError(f"{path}: is not a plan of a training; give another folder with --out")
+        raise UserError(f"{path}: not a training plan. Choose another folder with --out")
     return found
 
 
 def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = "") -> list[str]:
-    """What differs, down to single settings; of hashes, long texts and what only one of both has, that they do."""
+    """Differences by setting, with values unless they are hashes, long texts or missing in one."""
     told: list[str] = []
     for key in sorted({*before, *now}):
         old, new = before.get(key), now.get(key)
@@ -257,5 +257,5 @@ def _changed(before: Mapping[str, Any], now: Mapping[str, Any], within: str = ""
         elif old != new:
             was, is_now = ("none" if value is None else str(value) for value in (old, new))
             short = key in before and key in now and max(len(was), len(is_now)) < LONG
-            told.append(f"{within}{key} was {was}, now {is_now}" if short else f"other {within}{key}")
+            told.append(f"{within}{key} was {was}, now {is_now}" if short else f"different {within}{key}")
     return told

@@ -1,6 +1,6 @@
 """Statistics over a handful of agents: correlations, and the size effect within families.
 
-Correlations over a handful of agents: three coefficients, each with an interval and a test fit for so few.
+Correlations over a handful of agents: three coefficients, each with an interval and a test suited to small numbers.
 
 Intervals are Fisher's z: tanh(artanh r ± q se), with se = 1 / √(n - 3) for Pearson's coefficient (Fisher, 1921),
 √((1 + r² / 2) / (n - 3)) for Spearman's (Bonett and Wright, 2000) and √(0.437 / (n - 4)) for Kendall's tau-b (Fieller,
@@ -41,23 +41,24 @@ from goldless.statistics.comparisons import holm
 EXACT_AGENTS = 7
 """Up to this many agents all pairings are tried (5,040)."""
 LOST: Mapping[Coefficient, int] = {"pearson": 3, "spearman": 3, "kendall": 4}
-"""What is taken off the number of agents in the standard error."""
+"""Subtracted from the number of agents in the standard error."""
 INTERVALS = (
     "Intervals are Fisher's z (with Bonett and Wright's error for Spearman, Fieller's for Kendall), p from random "
-    "pairings of agents. Both take agents for a random sample; models of one family are alike, so both are too hopeful."
+    "pairings of agents. Both assume that agents are a random sample; models of one family are similar, so both are "
+    "too optimistic."
 )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Inference:
-    """How intervals and p are made."""
+    """How intervals and p are computed."""
 
     level: float = 0.95
     seed: int = 0
     permutations: int = 10_000
 
     def __post_init__(self) -> None:
-        """Refuse what makes no interval and no p."""
+        """Reject invalid settings."""
         if not 0 < self.level < 1:
             raise UserError(f"level must be between 0 and 1 (for example 0.95), got {self.level}")
         if self.permutations < 1 or self.seed < 0:
@@ -88,7 +89,7 @@ class AgentCorrelation:
     n: int
     """Agents with both values."""
     p_holm: float | None = None
-    """Corrected for all that was tested beside it (Holm)."""
+    """Corrected for all tests of the same table (Holm)."""
     note: str | None = None
 
 
@@ -104,7 +105,7 @@ def agent_correlations(
 
 
 def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentCorrelation, ...]]:
-    """The same with Holm's correction over the groups, for each coefficient by itself."""
+    """The same with Holm's correction over the groups, separately for each coefficient."""
     by_coefficient = [holm([one.p for one in column]) for column in zip(*groups, strict=True)]
     return [
         tuple(replace(one, p_holm=ps[place]) for one, ps in zip(group, by_coefficient, strict=True))
@@ -113,7 +114,7 @@ def corrected(groups: Sequence[Sequence[AgentCorrelation]]) -> list[tuple[AgentC
 
 
 def _pairings(n: int, inference: Inference) -> npt.NDArray[np.intp]:
-    """Orders of n agents: all of them where n is small, else random ones, the given order first."""
+    """Orders of n agents: all of them if n is small, else random ones, the given order first."""
     if n <= EXACT_AGENTS:
         return np.array(list(itertools.permutations(range(n))), dtype=np.intp)
     random = np.random.default_rng(inference.seed)
@@ -130,7 +131,9 @@ def _correlation(
         return AgentCorrelation(coefficient, None, None, None, None, n, note=few)
     value = float(correlations(x[None], y[None], coefficient)[0])
     if math.isnan(value):
-        return AgentCorrelation(coefficient, None, None, None, None, n, note="not defined: all agents are alike")
+        return AgentCorrelation(
+            coefficient, None, None, None, None, n, note="not defined: all agents have the same value"
+        )
     paired = correlations(np.broadcast_to(x, pairings.shape), y[pairings], coefficient)
     # a pairing that is equal but for the last digit counts as equal
     p = float(np.mean(np.abs(paired) >= abs(value) - 1e-9))
@@ -141,7 +144,7 @@ def _correlation(
 def fisher_interval(
     value: float, n: int, coefficient: Coefficient, *, level: float
 ) -> tuple[float | None, float | None, str | None]:
-    """The two ends; without them, and with the reason, where agents are too few or the coefficient is 1 or -1."""
+    """The two ends; None with the reason if there are too few agents or the coefficient is 1 or -1."""
     lost = LOST[coefficient]
     if n <= lost:
         return None, None, f"no interval: n = {n}"
@@ -159,10 +162,10 @@ def fisher_interval(
 Family = tuple[FloatArray, FloatArray]
 """log10 of the parameters, and scores."""
 EXACT_WAYS = 100_000
-"""Up to so many ways of giving sizes out, all are tried."""
+"""Up to this many assignments of sizes, all are tried."""
 METHOD = (
-    "Slope: score per tenfold of parameters, each family with its own level. Interval: leaving out one family at a "
-    "time. p: sizes given at random to the members of each family."
+    "Slope: change of the score per tenfold parameters, with a separate level for each family. Interval: leaving out "
+    "one family at a time. p: sizes permuted at random within each family."
 )
 
 
@@ -172,7 +175,7 @@ class MetricSizeEffect:
 
     metric: str
     slope: float | None
-    """Score per tenfold of parameters; None: no family has two sizes."""
+    """Change of the score per tenfold parameters; None: no family has two sizes."""
     low: float | None
     """None: no interval, ``note`` says why."""
     high: float | None
@@ -196,13 +199,13 @@ class SizeEffect(AsJson):
     metrics: tuple[MetricSizeEffect, ...]
     level: float
     left_out: Mapping[str, tuple[str, ...]]
-    """Agents by why they take no part."""
+    """Agents that were left out, by reason."""
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
-    """How the size effect was made, by metric."""
+    """Signatures by metric."""
 
     def table(self) -> ReportTable:
-        """One row a metric."""
+        """One row per metric."""
         columns = (
             Column("metric", "metric"),
             Column("slope", "per tenfold", "signed", decimals=2, reason="note"),
@@ -219,7 +222,7 @@ class SizeEffect(AsJson):
 
 
 def size_effect(board: Board, inference: Inference = DEFAULT, *, estimated_sizes: bool = True) -> SizeEffect:
-    """The size effect of every metric. ``estimated_sizes``: whether agents whose size is an estimate take part."""
+    """The size effect of every metric. ``estimated_sizes``: whether to use agents whose size is an estimate."""
     sized, left_out = _sized(board, estimated_sizes=estimated_sizes)
     rows = tuple(_effect(metric, _families(board, metric, sized), inference) for metric in board.metrics)
     used = {family for row in rows for family in row.families}

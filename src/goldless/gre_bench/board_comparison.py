@@ -1,8 +1,8 @@
-"""Boards held against others: two scorers, two years' editions, or other benchmarks (GEM, section 5 and Table 3).
+"""Boards compared with others: two scorers, editions of two years, or other benchmarks (GEM, section 5 and Table 3).
 
-Scores of different scorers or of different papers lie on different scales. So ranks and correlations compare; a
+Scores of different scorers or of different papers are on different scales. So ranks and correlations compare; a
 difference of scores does not, and what may be compared of it is the distance to each board's own human baseline. The
-paper calls the cells of its Table 3 Spearman; they are Pearson's. Both stand here, with Kendall's tau-b.
+paper calls the cells of its Table 3 Spearman; they are Pearson's. Both are computed here, with Kendall's tau-b.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.recorded import evidence_hash
 
 INCIDENTAL = frozenset({"noise", "evidence", "goldless"})
-"""Parts of a signature that differ between any two runs and put scores on no other scale."""
+"""Parts of a signature that may differ between runs without changing the scale of scores."""
 OTHER_SCALES = (
-    "Scores of different scorers or papers lie on different scales: compare ranks, correlations and distances to the "
-    "human baseline; the change of a score says nothing by itself."
+    "Scores of different scorers or papers are on different scales: compare ranks, correlations and distances to the "
+    "human baseline; the change of a score alone means nothing."
 )
 PUBLISHED_SCORES = "published"
-"""Names the scores that the GEM paper's authors correlated with."""
+"""Name of the benchmark scores used in the GEM paper."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetricAgreement:
-    """How far two boards agree under one metric."""
+    """How well two boards agree under one metric."""
 
     metric: str
     n: int
@@ -57,14 +57,14 @@ class AgentChange:
     first: float
     second: float
     change: float
-    """Second less first: on one scale only where both signatures are alike."""
+    """Second minus first: on one scale only if both signatures are equal."""
     first_rank: int
     """Among the agents on both boards; equal scores share the better rank."""
     second_rank: int
     rank_change: int
-    """First rank less second: positive, it rose."""
+    """First rank minus second: positive if it rose."""
     first_to_human: float | None
-    """Score less that of the human baseline of its own board; None: it has none."""
+    """Score minus that of the human baseline of its own board; None: no baseline."""
     second_to_human: float | None
 
 
@@ -90,12 +90,12 @@ class BoardComparison(AsJson):
     level: float
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
-    """How the comparison was made, by metric that was compared."""
+    """Signatures of the comparison, by metric."""
     board_signatures: Mapping[str, Mapping[str, str]]
-    """Of the boards themselves: by board, then by metric."""
+    """Signatures of the boards: by board, then by metric."""
 
     def table(self) -> ReportTable:
-        """One row a metric and a coefficient."""
+        """One row per metric and coefficient."""
         columns = (
             Column("metric", "metric"),
             Column("coefficient", "coefficient"),
@@ -109,11 +109,11 @@ class BoardComparison(AsJson):
         return ReportTable(title, columns, rows, " || ".join(self.signatures.values()), self.notes)
 
     def change_table(self, metric: str) -> ReportTable:
-        """One row an agent, by its rank on the second board."""
+        """One row per agent, by its rank on the second board."""
         rows = [asdict(change) for change in self.changes if change.metric == metric]
         if not rows:
             known = ", ".join(found.metric for found in self.agreements)
-            raise UserError(f"no metric {metric!r} was compared; those compared: {known}")
+            raise UserError(f"metric {metric!r} was not compared. Compared: {known}")
         columns = [
             Column("agent", "agent", least=8),
             Column("first_rank", "# first", "count"),
@@ -125,7 +125,7 @@ class BoardComparison(AsJson):
         ]
         to_human = ("first_to_human", "second_to_human")
         if all(rows[0][name] is not None for name in to_human):
-            columns += [Column(name, "to human", "signed", decimals=2) for name in to_human]
+            columns += [Column(name, "minus human", "signed", decimals=2) for name in to_human]
         title = f"{metric}: agents on {self.first} (first) and {self.second} (second)"
         return ReportTable(title, tuple(columns), tuple(rows), self.signatures[metric], (OTHER_SCALES,))
 
@@ -133,7 +133,7 @@ class BoardComparison(AsJson):
 def compare_boards(first: Board, second: Board, inference: Inference = DEFAULT) -> BoardComparison:
     """Every metric that both boards have, over the agents that both have.
 
-    A metric with too few common agents is told in the notes and not compared; where that is so of all, it is an error.
+    A metric with too few common agents is not compared but listed in the notes; raises if that is true of all.
     """
     shared = [metric for metric in first.metrics if metric in second.metrics]
     common = {metric: len(first.models(metric).keys() & second.models(metric).keys()) for metric in shared}
@@ -179,13 +179,13 @@ def _names(first: Board, second: Board) -> tuple[str, str]:
 
 def _check(first: Board, second: Board, common: Mapping[str, int]) -> None:
     if not common:
-        told = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
-        raise UserError(f"no metric stands on both boards ({told}); score both by the same metric")
+        found = f"{first.name}: {', '.join(first.metrics)}; {second.name}: {', '.join(second.metrics)}"
+        raise UserError(f"the boards have no metric in common ({found}). Score both with the same metric")
     if all(n < FEWEST_AGENTS for n in common.values()):
-        told = ", ".join(f"{metric}: {n}" for metric, n in common.items())
+        found = ", ".join(f"{metric}: {n}" for metric, n in common.items())
         raise UserError(
-            f"too few agents have a score on both {first.name} and {second.name} ({told}); a comparison needs at least "
-            f"{FEWEST_AGENTS} of the same name, the human baseline not counted"
+            f"too few agents have a score on both {first.name} and {second.name} ({found}). A comparison needs at "
+            f"least {FEWEST_AGENTS} with the same name, besides the human baseline"
         )
 
 
@@ -217,8 +217,8 @@ def _ranks(scores: Mapping[str, float]) -> dict[str, int]:
 
 def _not_compared(common: Mapping[str, int]) -> list[str]:
     few = [f"{metric} ({n})" for metric, n in common.items() if n < FEWEST_AGENTS]
-    told = f"not compared, fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
-    return [told] if few else []
+    note = f"Not compared, because fewer than {FEWEST_AGENTS} agents have a score on both boards: {', '.join(few)}."
+    return [note] if few else []
 
 
 def _left_out(only: Iterable[OnlyOnOne], names: tuple[str, str]) -> list[str]:
@@ -226,7 +226,9 @@ def _left_out(only: Iterable[OnlyOnOne], names: tuple[str, str]) -> list[str]:
     for one in only:
         for name, agents in zip(names, (one.first, one.second), strict=True):
             if agents:
-                told.setdefault(f"with a score on {name} only, left out: {', '.join(agents)}", []).append(one.metric)
+                told.setdefault(f"left out, because only {name} has a score: {', '.join(agents)}", []).append(
+                    one.metric
+                )
     return _by_metrics(told)
 
 
@@ -234,34 +236,34 @@ def _lacking(first: Board, second: Board, names: tuple[str, str]) -> list[str]:
     notes = []
     for name, board, other in zip(names, (first, second), (second, first), strict=True):
         if all(board.human(metric) is None for metric in board.metrics):
-            notes.append(f"{name} has no score of {HUMAN!r}: there is no distance to a human baseline.")
+            notes.append(f"{name} has no score of {HUMAN!r}, so there is no distance to a human baseline.")
         lone = [metric for metric in board.metrics if metric not in other.metrics]
         if lone:
-            notes.append(f"on {name} only, not compared: {', '.join(lone)}.")
+            notes.append(f"Not compared, because only {name} has them: {', '.join(lone)}.")
         notes += [f"{name}: {note}." for note in board.notes]
     return notes
 
 
 def _differences(first: Board, second: Board, metrics: list[str]) -> list[str]:
-    """What differs between the signatures of each metric; the same difference is told once."""
+    """Differences between the signatures of each metric; equal differences are listed once."""
     told: dict[str, list[str]] = {}
     for metric in metrics:
         lacking = [board.name for board in (first, second) if board.signatures.get(metric) is None]
         if lacking:
-            told.setdefault(f"no signature on {' and '.join(lacking)}: what else differs is not known", []).append(
+            told.setdefault(f"no signature on {' and '.join(lacking)}, so other differences are unknown", []).append(
                 metric
             )
             continue
         one, other = (settings_of(board.signatures[metric]) for board in (first, second))
         for key in {**one, **other}:
             if key not in INCIDENTAL and one.get(key) != other.get(key):
-                what = f"{key} differs: {one.get(key, 'none')} against {other.get(key, 'none')}"
+                what = f"{key} differs: {one.get(key, 'none')} and {other.get(key, 'none')}"
                 told.setdefault(what, []).append(metric)
     return _by_metrics(told)
 
 
 def _by_metrics(told: Mapping[str, list[str]]) -> list[str]:
-    """Each thing that is told once, after the metrics it is so of."""
+    """Each note once, after the metrics it is about."""
     return [f"{', '.join(metrics)}: {what}." for what, metrics in told.items()]
 
 
@@ -270,7 +272,7 @@ def _by_metrics(told: Mapping[str, list[str]]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkCorrelation(MetricAgreement):
-    """One metric of a board against one benchmark."""
+    """One metric of a board and one benchmark."""
 
     benchmark: str
 
@@ -285,21 +287,21 @@ class BenchmarkCorrelation(MetricAgreement):
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkCorrelations(AsJson):
-    """A board against other benchmarks."""
+    """A board and other benchmarks."""
 
     board: str
     scores: str
     rows: tuple[BenchmarkCorrelation, ...]
     level: float
     only_on_board: Mapping[str, tuple[str, ...]]
-    """Agents without benchmark scores, each with the most similar names there; none where no name is near."""
+    """Agents without benchmark scores, each with the most similar names there, if any."""
     only_in_scores: Mapping[str, tuple[str, ...]]
     notes: tuple[str, ...]
     signatures: Mapping[str, str]
-    """How the correlations were made, by metric."""
+    """Signatures by metric."""
 
     def table(self) -> ReportTable:
-        """One row a metric and a benchmark, the three coefficients beside each other."""
+        """One row per metric and benchmark, with all three coefficients."""
         interval = f"{self.level * 100:g}%"
         columns = [Column("metric", "metric"), Column("benchmark", "benchmark"), Column("n", "agents", "count")]
         for name, wide in (("pearson", False), ("spearman", True), ("kendall", True)):
@@ -318,20 +320,19 @@ def read_benchmark_scores(source: str | Path) -> Board:
     """Scores in other benchmarks: a CSV file ``agent, BENCHMARK…`` (blank: not given), or ``published``: GEM's own."""
     path = PUBLISHED_FOLDER / "benchmark_scores.csv" if source == PUBLISHED_SCORES else Path(source)
     if not path.is_file() or path.suffix.lower() != ".csv":
-        came = "no such file" if not path.is_file() else f"ends in {path.suffix or 'nothing'!r}"
+        problem = "no such file" if not path.is_file() else "not a .csv file"
         raise UserError(
-            f"{source}: {came}; scores in other benchmarks are a .csv file with the columns agent and one for each "
-            f"benchmark, or {PUBLISHED_SCORES!r} for those of the GEM paper"
+            f"{source}: {problem}. Give a .csv file with the column agent and one column per benchmark, or "
+            f"{PUBLISHED_SCORES!r} for the scores of the GEM paper"
         )
     name = PUBLISHED_SCORES if source == PUBLISHED_SCORES else path.stem
     return table_board(path, name=name, about=("agent",), what="benchmark")
 
 
 def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> BenchmarkCorrelations:
-    """Every metric of the board against every benchmark. The human baseline is no model and does not take part.
+    """Correlate every metric of the board with every benchmark, without the human baseline.
 
-    A benchmark with fewer than three agents on the board is shown without a value; where that is so of all, it is an
-    error.
+    A benchmark with fewer than three agents on the board has no value; raises if that is true of all.
     """
     on_board = _unmatched([agent for agent in board.agents if agent != HUMAN], scores.agents)
     in_scores = _unmatched(scores.agents, board.agents)
@@ -344,7 +345,7 @@ def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> Be
         "interval": f"fisher-z-{inference.level:g}",
         "test": f"pairings-holm-over-{len(asked)}",
     }
-    sides = {f"on {board.name} only": on_board, f"in {scores.name} only": in_scores}
+    sides = {f"only on {board.name}": on_board, f"only in {scores.name}": in_scores}
     return BenchmarkCorrelations(
         board=board.name,
         scores=scores.name,
@@ -358,7 +359,7 @@ def correlate(board: Board, scores: Board, inference: Inference = DEFAULT) -> Be
         notes=(
             INTERVALS,
             f"p (Holm) is corrected for the {len(asked)} cells of one coefficient.",
-            *(f"left out, {where}: {_near(agents)}." for where, agents in sides.items() if agents),
+            *(f"Left out, {where}: {_near(agents)}." for where, agents in sides.items() if agents),
         ),
         signatures={m: inference.signature("correlation", m, {"board": board.told(m), **told}) for m in board.metrics},
     )
@@ -377,13 +378,13 @@ def _unmatched(agents: Iterable[str], others: Iterable[str]) -> dict[str, tuple[
 
 
 def _near(unmatched: Mapping[str, tuple[str, ...]]) -> str:
-    return ", ".join(f"{agent} (near: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
+    return ", ".join(f"{agent} (similar: {', '.join(names) or 'none'})" for agent, names in unmatched.items())
 
 
 def _too_few(board: Board, scores: Board, on_board: Mapping[str, tuple[str, ...]]) -> str:
     common = len([agent for agent in scores.agents if agent in board.agents and agent != HUMAN])
     return (
         f"{common} agents have the same name on {board.name} and in {scores.name}, and no benchmark has "
-        f"{FEWEST_AGENTS} of them; a correlation needs at least {FEWEST_AGENTS}. Write the board's names into the "
+        f"{FEWEST_AGENTS} of them. A correlation needs at least {FEWEST_AGENTS}. Use the board's names in the "
         f"column agent. Not found: {_near(on_board) or 'none'}"
     )

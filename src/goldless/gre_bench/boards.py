@@ -27,7 +27,7 @@ from goldless.studies.tables import Source
 from goldless.studies.task_table import checked_agent, read_agents
 
 ABOUT_AGENTS = ("agent", "group", "family", "parameters", "size_estimated", "cutoff_date", "published_as")
-"""Columns that are no scores."""
+"""Columns that are not scores."""
 SAID = {"yes": True, "true": True, "1": True, "no": False, "false": False, "0": False, "": False}
 
 
@@ -37,7 +37,7 @@ class BoardRow:
 
     agent: Agent
     scores: Mapping[str, float | None]
-    """By metric; None: the cell is blank."""
+    """By metric; None: empty cell."""
     size_estimated: bool = False
     """Whether its number of parameters is an estimate."""
 
@@ -45,7 +45,7 @@ class BoardRow:
 def read_rows(path: Path, *, about: Sequence[str] = ABOUT_AGENTS, what: str = "metric") -> list[BoardRow]:
     """The rows of ``agent, METRIC…[, parameters, size_estimated, family, group, cutoff_date]``, at least one.
 
-    ``about``: the columns that are no scores. ``what``: what messages call the others.
+    ``about``: the columns that are not scores. ``what``: name of the others in messages.
     """
     rows: list[BoardRow] = []
     with all_at_once(str(path)) as problems:
@@ -60,11 +60,11 @@ def read_rows(path: Path, *, about: Sequence[str] = ABOUT_AGENTS, what: str = "m
             if found is None:
                 continue
             if (there := first.setdefault(found.agent.agent, line)) != line:
-                check.duplicate(f"agent {found.agent.agent!r} stands here again; it is on line {there}", line)
+                check.duplicate(f"agent {found.agent.agent!r} is listed twice; first on line {there}", line)
             rows.append(found)
         check.finish()
         if not check.rows and not check.broken:
-            check.add(f"no rows; a row for each agent is needed: agent, then a column for each {what}")
+            check.add(f"no rows. The table needs one row per agent: agent, then one column per {what}")
     return rows
 
 
@@ -77,8 +77,7 @@ def _check_header(row: Row, columns: Sequence[str], check: Checking, what: str) 
     if any(not column.strip() for column in row):
         check.add("a column has no name in the header", 1)
     if not columns:
-        came = ", ".join(row)
-        check.add(f"the columns are {came}: no {what} among them; a column for each {what} is needed", 1)
+        check.add(f"no {what} among the columns ({', '.join(row)}). Add one column per {what}", 1)
 
 
 def _row(row: Row, columns: Sequence[str], line: int, check: Checking, about: Sequence[str]) -> BoardRow | None:
@@ -89,7 +88,7 @@ def _row(row: Row, columns: Sequence[str], line: int, check: Checking, about: Se
     name, agent = checked_agent(row, line, check)
     said = str(row.get("size_estimated") or "").strip().lower()
     if said not in SAID:
-        check.add(f"size_estimated is {said!r}; yes or no is needed", line)
+        check.add(f"size_estimated must be yes or no, got {said!r}", line)
     return None if name is None else BoardRow(agent, scores, SAID.get(said, False))
 
 
@@ -114,8 +113,8 @@ PUBLISHED = {
     "published:8b": ("table7_llama31_8b.csv", "Table 7 of the GEM paper, scorer Llama 3.1 8B"),
 }
 ALLOWED = (
-    f"a board is a run folder (goldless score … --out FOLDER), the folder of an edition (with {CONFIG}), a .csv file "
-    f"with agent and a column for each metric, or one of {', '.join(PUBLISHED)}"
+    f"Give a run folder (goldless score … --out FOLDER), an edition's folder (with {CONFIG}), a .csv file with the "
+    f"column agent and one column per metric, or one of {', '.join(PUBLISHED)}"
 )
 
 
@@ -126,40 +125,40 @@ class BoardScore:
     score: float | None
     """None: missing."""
     low: float | None = None
-    """None: no interval is known."""
+    """None: no interval."""
     high: float | None = None
     n: int | None = None
-    """Tasks the score rests on; None: not known."""
+    """Number of tasks behind the score; None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Agents' scores under each metric. References do not stand on it; ``human`` is the baseline."""
+    """Agents' scores by metric, without references; ``human`` is the baseline."""
 
     name: str
     metrics: Mapping[str, Mapping[str, BoardScore]]
     """By metric, then by agent."""
     agents: Mapping[str, Agent]
     level: float | None = None
-    """Of the intervals; None: there are none."""
+    """Confidence level of the intervals; None: no intervals."""
     signatures: Mapping[str, str] = field(default_factory=dict)
-    """How the scores were made, by metric; absent where it is not known."""
+    """Signatures by metric, if known."""
     estimated_sizes: frozenset[str] = frozenset()
     """Agents whose number of parameters is an estimate."""
     notes: tuple[str, ...] = ()
 
     def models(self, metric: str) -> dict[str, float]:
-        """Scores of all agents that have one, but for the baseline; highest first."""
+        """Scores of all agents except the baseline, highest first."""
         found = {a: s.score for a, s in self.metrics[metric].items() if a != HUMAN and s.score is not None}
         return dict(sorted(found.items(), key=lambda item: -item[1]))
 
     def human(self, metric: str) -> BoardScore | None:
-        """The baseline; None: there is none, or it has no score."""
+        """The baseline; None if it has no score."""
         found = self.metrics[metric].get(HUMAN)
         return None if found is None or found.score is None else found
 
     def told(self, metric: str) -> str:
-        """What tells its scores under a metric from any others: its signature, else a name with a hash."""
+        """What identifies its scores under a metric: the signature, or a name with a hash."""
         if metric in self.signatures:
             return self.signatures[metric]
         if self.name in PUBLISHED:
@@ -167,7 +166,7 @@ class Board:
         return f"{self.name}-{evidence_hash((agent, one.score) for agent, one in self.metrics[metric].items())}"
 
     def table(self) -> ReportTable:
-        """One row an agent, by its score under the first metric; the metrics beside each other."""
+        """One row per agent with all metrics, sorted by the first."""
         columns = [Column("agent", "agent", least=8), Column("family", "family"), Column("parameters", "size", "large")]
         rows: dict[str, dict[str, Cell]] = {}
         for metric, scores in self.metrics.items():
@@ -181,7 +180,7 @@ class Board:
         rows |= {name: self._known(name) for name in self.agents if name not in rows}
         notes = list(self.notes)
         if self.estimated_sizes:
-            notes.append(f"sizes that are estimates: {', '.join(a for a in self.agents if a in self.estimated_sizes)}")
+            notes.append(f"estimated sizes: {', '.join(a for a in self.agents if a in self.estimated_sizes)}")
         signature = " || ".join(self.signatures.values())
         return ReportTable(self.name, tuple(columns), tuple(rows.values()), signature, tuple(notes))
 
@@ -200,17 +199,17 @@ def read_board(source: str | Path) -> Board:
     """The board of a run folder, an edition's folder, a CSV file, or ``published:70b`` and ``published:8b``."""
     name = str(source)
     if name in PUBLISHED:
-        file, told = PUBLISHED[name]
-        return table_board(PUBLISHED_FOLDER / file, name=name, notes=(told,))
+        file, note = PUBLISHED[name]
+        return table_board(PUBLISHED_FOLDER / file, name=name, notes=(note,))
     if name.startswith("published:"):
-        raise UserError(f"{name!r} was not published{nearest(name, PUBLISHED)}; {ALLOWED}")
+        raise UserError(f"unknown board {name!r}{nearest(name, PUBLISHED) or '.'} {ALLOWED}")
     path = Path(source)
     if path.is_dir():
         return _edition_board(path) if is_edition(path) else _run_board(path, name=path.resolve().name)
     if path.is_file() and path.suffix.lower() == ".csv":
         return table_board(path, name=path.stem)
-    came = "no such file or folder" if not path.exists() else f"a file that ends in {path.suffix or 'nothing'!r}"
-    raise UserError(f"{source}: {came}; {ALLOWED}")
+    problem = "no such file or folder" if not path.exists() else "not a .csv file"
+    raise UserError(f"{source}: {problem}. {ALLOWED}")
 
 
 # --- from a run ----------------------------------------------------------------------------------------------------
@@ -218,12 +217,14 @@ def read_board(source: str | Path) -> Board:
 
 def _edition_board(folder: Path) -> Board:
     if not (folder / RUN / "leaderboard.json").is_file():
-        raise UserError(f"{folder}: an edition without results ({RUN}/leaderboard.json is not there); score it first")
+        raise UserError(
+            f"{folder}: the edition has no results (no {RUN}/leaderboard.json). Score it first with goldless gre score"
+        )
     return _run_board(folder / RUN, name=folder.resolve().name)
 
 
 class _Row(BaseModel):
-    """An agent's place in ``leaderboard.json``, as far as a board needs it."""
+    """An agent in ``leaderboard.json``, as far as a board needs it."""
 
     agent: str
     score: float | None = Field(strict=True)
@@ -233,7 +234,7 @@ class _Row(BaseModel):
 
 
 class _Outcome(BaseModel):
-    """One metric; what is computed from labels has raters and no rows of agents."""
+    """One metric; metrics over labels have raters and no rows of agents."""
 
     rows: list[_Row] | None = None
     level: float | None = None
@@ -250,11 +251,11 @@ class _Leaderboard(BaseModel):
 def _run_board(folder: Path, *, name: str) -> Board:
     file = folder / "leaderboard.json"
     if not file.is_file():
-        raise UserError(f"{folder}: a folder without {file.name} and without {CONFIG}; {ALLOWED}")
+        raise UserError(f"{folder}: the folder has neither {file.name} nor {CONFIG}. {ALLOWED}")
     try:
         found = _Leaderboard.model_validate_json(file.read_bytes())
     except (OSError, ValueError) as error:
-        raise UserError(f"{file}: cannot be read as a leaderboard ({error!r}); score the study again") from error
+        raise UserError(f"{file}: cannot be read as a leaderboard ({error!r}). Score the study again") from error
     boards = {metric: outcome for metric, outcome in found.metrics.items() if outcome.rows is not None}
     metrics = {
         metric: {
@@ -265,8 +266,8 @@ def _run_board(folder: Path, *, name: str) -> Board:
         for metric, outcome in boards.items()
     }
     if not any(metrics.values()):
-        raise UserError(f"{file}: holds no agent with a place on a board; score the study by a metric of responses")
-    notes = [] if found.complete else ["the run is incomplete: run it again to ask for what is missing"]
+        raise UserError(f"{file}: no agent has a score. Score the study with a metric that scores responses")
+    notes = [] if found.complete else ["the run is incomplete; run it again to collect what is missing"]
     return Board(
         name,
         metrics,
@@ -278,7 +279,7 @@ def _run_board(folder: Path, *, name: str) -> Board:
 
 
 def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
-    """A sentence for the metrics under which agents stand on different numbers of papers."""
+    """A sentence about the metrics where agents have scores on different numbers of papers."""
     alike: dict[str, list[str]] = {}
     for metric, scores in metrics.items():
         counts = {agent: score.n for agent, score in scores.items() if score.score is not None}
@@ -287,22 +288,24 @@ def _uneven(metrics: Mapping[str, Mapping[str, BoardScore]]) -> list[str]:
         if fewer:
             alike.setdefault(f"{', '.join(fewer)}, the others {most}", []).append(metric)
     return [
-        f"{', '.join(names)}: agents stand on different papers ({told}), so their scores and distances to the human "
-        "baseline are not of the same papers; the differences that goldless gre score prints are"
-        for told, names in alike.items()
+        f"{', '.join(names)}: agents have scores on different papers ({counts}), so scores and distances to the human "
+        "baseline are not comparable; the differences printed by goldless gre score use the same papers"
+        for counts, names in alike.items()
     ]
 
 
 def _demonstration(folder: Path) -> list[str]:
-    """That the numbers of an edition are invented, in the words of its results."""
+    """The note that an edition's numbers are invented, if they are."""
     file = folder / "gre.json"
     if not file.is_file():
         return []
     try:
-        told = json.loads(file.read_text(encoding="utf-8")).get("demonstration")
+        note = json.loads(file.read_text(encoding="utf-8")).get("demonstration")
     except (OSError, ValueError, AttributeError) as error:
-        raise UserError(f"{file}: cannot be read as an edition's results ({error!r}); score it again") from error
-    return [] if told is None else [str(told).removesuffix(".")]
+        raise UserError(
+            f"{file}: cannot be read as an edition's results ({error!r}). Score the edition again"
+        ) from error
+    return [] if note is None else [str(note).removesuffix(".")]
 
 
 def _agents(folder: Path, metrics: Mapping[str, Mapping[str, BoardScore]]) -> dict[str, Agent]:
@@ -323,7 +326,7 @@ def table_board(path: Path, *, name: str, notes: tuple[str, ...] = (), **columns
     """The board in a CSV file; ``columns``: which are scores and what they are called, for ``read_rows``."""
     rows = [row for row in read_rows(path, **columns) if not is_reference(row.agent.agent)]
     if not rows:
-        raise UserError(f"{path}: holds references only, which do not stand on a board; give the agents' scores")
+        raise UserError(f"{path}: only references, which are not ranked. Add the agents' scores")
     metrics = {
         metric: {row.agent.agent: BoardScore(row.scores[metric]) for row in rows if row.scores[metric] is not None}
         for metric in rows[0].scores
@@ -338,7 +341,7 @@ def table_board(path: Path, *, name: str, notes: tuple[str, ...] = (), **columns
 
 
 def settings_of(line: str) -> dict[str, str]:
-    """The settings that a signature tells, by their names; that of goldless's version is among them."""
+    """The settings in a signature by name, including the version of goldless."""
     pairs = (part.partition(":") for part in line.split("|")[1:])
     return {key: value for key, colon, value in pairs if colon}
 
@@ -346,6 +349,6 @@ def settings_of(line: str) -> dict[str, str]:
 def changed_signature(
     metric: str, line: str | None, settings: Mapping[str, str], *, without: Collection[str] = ()
 ) -> str:
-    """A metric's signature with other settings, or more of them, or less; None: nothing else is known of it."""
+    """A metric's signature with changed, added or removed settings; None if it has no signature."""
     known = {key: told for key, told in settings_of(line or "").items() if key not in {"goldless", *without}}
     return str(Signature(metric, {**known, **settings}))

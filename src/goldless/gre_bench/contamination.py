@@ -1,8 +1,8 @@
-"""The contamination clock: which papers a model cannot have seen, and the leaderboard on these alone.
+"""The contamination clock: which papers a model cannot have seen, and the leaderboard on those papers only.
 
-A paper is clean for a model if it became public after the model's knowledge cut-off. Where a day is not known, the
-cut-off is the last day it may mean and the paper's date the first, so that nothing is called clean by a guess. A model
-without a cut-off is unknown, never clean.
+A paper is clean for a model if it became public after the model's knowledge cutoff. If only a month or year is known,
+the cutoff is its last day and the paper's date its first day, so that nothing is called clean by a guess. A model
+without a cutoff is unknown, never clean.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from goldless.studies import Study
 from goldless.studies.checking import is_empty
 
 Scope = Literal["own", "common", "all"]
-"""Which papers: each agent's own clean ones, those that are clean for all agents with a cut-off, or clean or not."""
+"""Which papers: those clean for the agent, those clean for all agents with a cutoff, or all papers."""
 PUBLIC_DATE = "public_date"
 """The column of the tasks table."""
 OWN = (
-    "Each agent on the papers that are clean for it: the papers differ between agents, so compare the differences to "
-    "the human baseline, which are taken on the same papers, not the scores."
+    "Each agent is scored on the papers that are clean for it. The papers differ between agents, so compare the "
+    "differences from the human baseline, which use the same papers, not the scores."
 )
 ALL = (
-    "Each agent on all papers, clean or not, that it has a score on. Where some are missing the papers differ between "
-    "agents, so compare the differences to the human baseline, which are taken on the same papers, not the scores."
+    "Each agent is scored on all papers, clean or not, that it has a score for. If scores are missing, the papers "
+    "differ between agents, so compare the differences from the human baseline, which use the same papers, not the "
+    "scores."
 )
-MISSING = "Scores are missing on some of these papers: of those agents compare the difference to human."
+MISSING = "Some agents lack scores on some of these papers; for them, compare the difference from human."
 
 
 @dataclass(frozen=True, slots=True)
 class AgentClock:
-    """How many papers one agent cannot have seen."""
+    """Number of papers that one agent cannot have seen."""
 
     agent: str
     cutoff_date: str | None
@@ -54,9 +55,9 @@ class AgentClock:
     undated: int
     """Papers without one: neither clean nor seen."""
     clean: int | None
-    """Dated papers that became public after the cut-off; None: the cut-off is unknown."""
+    """Dated papers that became public after the cutoff; None: unknown cutoff."""
     share: float | None
-    """Clean of dated papers; None: unknown, or no paper has a date."""
+    """Share of dated papers that are clean; None: unknown cutoff, or no paper has a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class CleanScore:
     scope: Scope
     agent: str
     rank: int | None
-    """Among the agents but the human baseline, by score; None but for ``common``, since papers differ, or without."""
+    """Rank by score among the agents except the human baseline; only in the scope ``common``, with equal papers."""
     score: float | None
     low: float | None
     """None: no interval, ``note`` says why."""
@@ -77,11 +78,11 @@ class CleanScore:
     missing: int
     """Papers of the scope without one."""
     difference: float | None
-    """Score less that of the human baseline on the same papers; None: no paper has both."""
+    """Score minus that of the human baseline on the same papers; None: no paper has both."""
     difference_low: float | None
     difference_high: float | None
     n_pairs: int
-    """Papers of the scope with a score of both."""
+    """Papers of the scope with both scores."""
     all_score: float | None
     """On all papers, clean or not."""
     all_n: int
@@ -90,40 +91,40 @@ class CleanScore:
 
 @dataclass(frozen=True, slots=True)
 class Clock(AsJson):
-    """Cut-offs of agents against dates of papers, and scores on clean papers."""
+    """Cutoffs of agents and dates of papers, and scores on clean papers."""
 
     agents: tuple[AgentClock, ...]
     unknown: tuple[str, ...]
-    """Agents without a cut-off: they have no place on a leaderboard of clean papers."""
+    """Agents without a cutoff, which are not on leaderboards of clean papers."""
     papers: int
     undated: tuple[str, ...]
     common: tuple[str, ...]
-    """Papers that are clean for all agents with a cut-off."""
+    """Papers that are clean for all agents with a cutoff."""
     scores: tuple[CleanScore, ...]
     level: float
     signatures: Mapping[str, str]
-    """Of the scores on all papers as they came, by metric."""
+    """Signatures of the scores on all papers, by metric."""
     scope_signatures: Mapping[str, Mapping[Scope, str]]
-    """Of the leaderboards: by metric, then by scope; they tell the papers."""
+    """Signatures of the leaderboards, including the papers: by metric, then by scope."""
     notes: tuple[str, ...]
 
     def table(self) -> ReportTable:
-        """One row an agent: its cut-off and the share of papers after it."""
+        """One row per agent: its cutoff and the share of papers after it."""
         columns = (
             Column("agent", "agent", least=8),
             Column("cutoff_date", "cut-off", absent="unknown"),
-            Column("clean", "papers after", "count", "unknown"),
+            Column("clean", "papers after cutoff", "count", "unknown"),
             Column("dated", "dated", "count"),
             Column("share", "share", "number", "unknown", 2),
             Column("undated", "undated", "count"),
         )
         rows = tuple(asdict(one) for one in self.agents)
-        return ReportTable("Papers that became public after an agent's cut-off", columns, rows, notes=self.notes)
+        return ReportTable("Papers published after each agent's cutoff", columns, rows, notes=self.notes)
 
     def leaderboard(self, metric: str, scope: Scope) -> ReportTable:
-        """One row an agent on clean papers, its own or those common to all; or on all papers, clean or not."""
+        """One row per agent, on the papers of a scope."""
         if metric not in (known := list(dict.fromkeys(row.metric for row in self.scores))):
-            raise UserError(f"no metric {metric!r} has scores; those there are: {', '.join(known) or 'none'}")
+            raise UserError(f"metric {metric!r} has no scores. Metrics with scores: {', '.join(known) or 'none'}")
         chosen = [row for row in self.scores if row.metric == metric and row.scope == scope]
         rows = [{**asdict(row), "papers": row.n + row.missing} for row in chosen]
         interval = f"{self.level * 100:g}%"
@@ -137,18 +138,18 @@ class Clock(AsJson):
             Column("agent", "agent", least=8),
             Column("score", "score", "number", "missing", 2),
             Column("low high", interval, "interval", decimals=2),
-            Column("difference", "to human", "signed", decimals=2),
+            Column("difference", "minus human", "signed", decimals=2),
             Column("difference_low difference_high", interval, "signed interval", decimals=2),
             Column("n papers", "papers", "fraction"),
-            Column("n_pairs", "with human", "count", wide=True),
+            Column("n_pairs", "shared with human", "count", wide=True),
             *([] if scope == "all" else everywhere),
             Column("note", "note", wide=True),
         )
-        title = f"{metric} on {self._papers_told(scope)}"
+        title = f"{metric} on {self._papers_of(scope)}"
         signature = self.scope_signatures[metric][scope]
         return ReportTable(title, columns, tuple(rows), signature, self._scope_notes(scope, chosen))
 
-    def _papers_told(self, scope: Scope) -> str:
+    def _papers_of(self, scope: Scope) -> str:
         if scope == "own":
             return "each agent's clean papers"
         return f"all {self.papers} papers" if scope == "all" else f"the {len(self.common)} papers clean for all"
@@ -172,7 +173,7 @@ def contamination_clock(
     resamples: int = 10_000,
     level: float = 0.90,
 ) -> Clock:
-    """The clock of all agents but references; ``human`` is the baseline and has none.
+    """The clock of all agents except references; ``human`` is the baseline and has no cutoff.
 
     ``paper_dates``: of every paper by task, None where it is not known. ``scores``: of responses (task, agent, score),
     by metric. Dates are YYYY-MM-DD, YYYY-MM or YYYY.
@@ -210,7 +211,7 @@ def contamination_clock(
 
 
 def public_dates(study: Study) -> dict[str, str | None]:
-    """The date of every paper by task, from the column ``public_date`` of the tasks; None where it has none."""
+    """The date of every paper by task, from the column ``public_date`` of the tasks; None if it has none."""
     return {task: _written_date(study.task(task).extra.get(PUBLIC_DATE)) for task in study.tasks}
 
 
@@ -226,7 +227,7 @@ def _written_date(value: Any) -> str | None:
 def _scope_signatures(
     clock: Clock, metrics: Iterable[str], clean: Mapping[str, tuple[str, ...]], drawn: Mapping[str, str]
 ) -> dict[str, dict[Scope, str]]:
-    """Signatures by metric and scope: those of the scores, with the papers that each scope has."""
+    """Signatures by metric and scope: those of the scores, with the papers of each scope."""
     own = evidence_hash((agent, *sorted(tasks)) for agent, tasks in clean.items())
     common = evidence_hash((task,) for task in clock.common)
     papers: dict[Scope, str] = {
@@ -254,7 +255,7 @@ def _agent_clock(agent: Agent, clean: tuple[str, ...] | None, papers: int, undat
 def _days(
     agents: Sequence[Agent], paper_dates: Mapping[str, str | None]
 ) -> tuple[dict[str, date | None], dict[str, date | None]]:
-    """Cut-offs by agent and public dates by task; an error with all that are no dates."""
+    """Cutoffs by agent and public dates by task. Raises with a list of all invalid dates."""
     cutoffs = {agent.agent: last_day(agent.cutoff_date) if agent.cutoff_date else None for agent in agents}
     dates = {task: first_day(given) if given else None for task, given in paper_dates.items()}
     problems = [
@@ -269,7 +270,7 @@ def _days(
     ]
     if problems:
         shown = [*problems[:100], *([f"… and {len(problems) - 100} more"] if len(problems) > 100 else [])]
-        raise UserError("\n".join([*shown, "a date is written as 2023-09-30, 2023-09 or 2023, or left blank"]))
+        raise UserError("\n".join([*shown, "dates must look like 2023-09-30, 2023-09 or 2023, or be empty"]))
     return cutoffs, dates
 
 
@@ -278,8 +279,8 @@ def _check_tasks(paper_dates: Mapping[str, str | None], scores: Mapping[str, pl.
     if strange:
         shown = ", ".join(strange[:10]) + (f" and {len(strange) - 10} more" if len(strange) > 10 else "")
         raise UserError(
-            f"{len(strange)} tasks have scores and are not among those with a public date or none: {shown}; give the "
-            "dates of all tasks of the study, None where one is not known"
+            f"{len(strange)} tasks have scores but no entry in paper_dates: {shown}. Give the date of every task of "
+            "the study, or None if unknown"
         )
 
 
@@ -328,7 +329,7 @@ def _clean_score(
     places: Sequence[int],
     drawn: Mapping[str, Any],
 ) -> CleanScore:
-    """An agent on its papers, which are at these places of all."""
+    """The score of an agent on its papers, given by their indices."""
     kept = mine[places]
     score, difference = task_intervals(np.stack([kept, kept - human[places]], axis=1), **drawn)
     everywhere = mine[~np.isnan(mine)]
@@ -358,7 +359,7 @@ def _by_difference(row: CleanScore) -> tuple[bool, float, float]:
 
 
 def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:
-    """By score, highest first, the baseline among them without a rank; equal scores share the better rank."""
+    """By score, highest first; the baseline has no rank, and equal scores share the better rank."""
     scores = [row.score for row in rows if row.agent != HUMAN and row.score is not None]
     ranked = []
     for row in sorted(rows, key=lambda row: (row.score is None, -(row.score or 0.0))):
@@ -369,11 +370,15 @@ def _ranked(rows: Sequence[CleanScore]) -> list[CleanScore]:
 
 
 def _notes(clock: Clock) -> tuple[str, ...]:
-    notes = ["Cut-offs are what makers say; a month or year counts to its last day, a paper's from its first."]
+    notes = [
+        "Cutoffs are those stated by the makers; a month or year counts as its last day, for a paper as its first day."
+    ]
     if clock.unknown:
-        notes.append(f"{len(clock.unknown)} without a cut-off, not taken as clean: {', '.join(clock.unknown)}.")
+        notes.append(f"{len(clock.unknown)} without a cutoff, not counted as clean: {', '.join(clock.unknown)}.")
     if clock.undated:
-        notes.append(f"{len(clock.undated)} of {clock.papers} papers have no date and are on no clean leaderboard.")
+        notes.append(
+            f"{len(clock.undated)} of {clock.papers} papers have no date and are not used for clean leaderboards."
+        )
     if not clock.common:
         notes.append(_none_common(clock))
     return tuple(notes)
@@ -381,10 +386,10 @@ def _notes(clock: Clock) -> tuple[str, ...]:
 
 def _none_common(clock: Clock) -> str:
     if len(clock.unknown) == len(clock.agents):
-        return "No agent has a cut-off, so there is no leaderboard of clean papers."
+        return "No agent has a cutoff, so there is no leaderboard of clean papers."
     fewest = min(one.clean for one in clock.agents if one.clean is not None)
     who = ", ".join(f"{one.agent} ({one.cutoff_date})" for one in clock.agents if one.clean == fewest)
     return (
-        "No paper became public after the cut-offs of all agents, so there is no leaderboard common to all. "
-        f"Fewest papers are after: {who}."
+        "No paper became public after the cutoffs of all agents, so there is no common leaderboard. "
+        f"Agents with the fewest papers after their cutoff: {who}."
     )

@@ -26,7 +26,7 @@ INVENTED: Mapping[str, Mapping[str, Any]] = {
     "invented-8b": {"parameters": 8e9, "family": "invented", "cutoff_date": "2026-04"},
     "invented-1b": {"parameters": 1e9, "family": "invented", "cutoff_date": "2025"},
 }
-"""Sizes and cut-offs are as invented as the models."""
+"""Sizes and cutoffs are as invented as the models."""
 EMBEDDED = "smollm2-135m"
 SETTINGS: Mapping[str, Any] = {
     "demonstration": True,
@@ -34,15 +34,15 @@ SETTINGS: Mapping[str, Any] = {
     "review": {"max_tokens": 64, "temperature": 0.7, "seed": 2, "cut": "keep"},
     "score": {"scorer": "embedded", "rewriter": ["embedded"], "rewrite_max_tokens": 96},
 }
-"""Short texts, since the embedded model writes slowly; some warmth, since it repeats itself without."""
+"""Short texts, because the embedded model writes slowly; some temperature, because it repeats itself without."""
 
 
 def begin_demonstration(folder: Path) -> Edition:
-    """An edition of the invented papers in a new folder, or the one that was begun there."""
+    """Create an edition of the invented papers in a new folder, or open the one that is there."""
     if is_edition(folder):
         return open_edition(folder)
     edition = open_or_begin(folder)
-    try_writing(folder, "Give another folder with --out.")
+    try_writing(folder, "Choose another folder with --out")
     papers = folder / "invented-papers"
     shutil.copytree(FOLDER / "papers", papers / "papers")
     for name in PAPERS:
@@ -53,7 +53,7 @@ def begin_demonstration(folder: Path) -> Edition:
 
 
 def write_scripts(edition: Edition) -> None:
-    """Write down what the invented models answer to the papers that were collected."""
+    """Write the replies of the invented models to the collected papers."""
     study = edition.study()
     for name in INVENTED:
         answers = [row for row in _lines(FOLDER / "model_reviews.jsonl") if row["agent"] == name]
@@ -63,7 +63,7 @@ def write_scripts(edition: Edition) -> None:
 
 
 def add_invented_rewrites(edition: Edition) -> None:
-    """Put the preprocessed forms of the invented models' reviews beside those of the human ones."""
+    """Add the rewrites of the invented models' reviews to those of the human ones."""
     path = edition.study_folder / "rewrites.jsonl"
     there = _lines(path)
     known = {(row["task"], row["agent"]) for row in there}

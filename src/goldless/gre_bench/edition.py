@@ -35,13 +35,13 @@ class ModelConfig(Part):
     """A model that reviews, and what is known of it."""
 
     model: str
-    """How it is asked, such as ``openai:gpt-4o-mini``."""
+    """Model spec, such as ``openai:gpt-4o-mini``."""
     parameters: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
     family: str | None = None
     cutoff_date: str | None = None
-    """Knowledge cut-off: YYYY, YYYY-MM or YYYY-MM-DD."""
+    """Knowledge cutoff: YYYY, YYYY-MM or YYYY-MM-DD."""
     context_length: Annotated[int, Field(ge=1)] | None = None
-    """Most tokens it takes, where its server does not tell."""
+    """Context length in tokens, if its server does not report it."""
 
     @field_validator("cutoff_date", mode="before")
     @classmethod
@@ -49,7 +49,7 @@ class ModelConfig(Part):
         if value is None:
             return None
         if last_day(str(value)) is None:
-            raise ValueError(f"a date is YYYY, YYYY-MM or YYYY-MM-DD, not {str(value)!r}")
+            raise ValueError(f"must be a date such as 2023, 2023-09 or 2023-09-30, got {str(value)!r}")
         return str(value)
 
     def agent(self, name: str) -> Agent:
@@ -58,16 +58,16 @@ class ModelConfig(Part):
 
 
 class ReviewConfig(Part):
-    """How models are asked for reviews."""
+    """How models write reviews."""
 
     max_tokens: Annotated[int, Field(ge=1)] = 4096
     temperature: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     seed: Annotated[int, Field(ge=0)] | None = None
     """Seed of the sampling, for models that take one."""
     truncate: bool = False
-    """Cut a paper that does not fit a model's context, instead of counting its review as missing."""
+    """Cut off papers that are too long for a model's context, instead of counting the review as missing."""
     cut: Literal["missing", "keep"] = "missing"
-    """What becomes of a review that reached ``max_tokens``."""
+    """How to treat a review that reached ``max_tokens``."""
 
 
 class ScoreConfig(Part):
@@ -78,7 +78,7 @@ class ScoreConfig(Part):
     rewriter: tuple[str, ...] = ()
     """Chat models that preprocess (C.1)."""
     rewrite_max_tokens: Annotated[int, Field(ge=1)] = 1024
-    """A longer rewrite is cut, and so missing."""
+    """Longer rewrites are cut off and count as missing."""
     synopsis_writer: str | None = None
     """Chat model that writes ASSW (C.4)."""
     template: tuple[str, ...] = ("peer-review",)
@@ -94,10 +94,10 @@ class ScoreConfig(Part):
 
 
 class EditionConfig(Part):
-    """Everything an edition is made by."""
+    """All settings of an edition."""
 
     demonstration: bool = False
-    """Whether its papers and reviews are invented, so that its numbers are no result."""
+    """Whether its papers and reviews are invented, so that its numbers are not results."""
     collect: CollectConfig | None = None
     models: Mapping[str, ModelConfig] = Field(default_factory=dict)
     """By the agent's name."""
@@ -108,7 +108,7 @@ class EditionConfig(Part):
     @classmethod
     def _names(cls, models: Mapping[str, ModelConfig]) -> Mapping[str, ModelConfig]:
         if taken := [name for name in models if reads_as_person(name)]:
-            raise ValueError(f"{', '.join(taken)}: the human reviews are called so; name the model otherwise")
+            raise ValueError(f"{', '.join(taken)}: reserved for human reviews. Choose another name for the model")
         return models
 
 
@@ -119,59 +119,59 @@ TABLES: Mapping[str, type[Part]] = {
     "score": ScoreConfig,
 }
 NEEDED = {
-    "bool_parsing": "true or false is needed",
-    "bool_type": "true or false is needed",
-    "finite_number": "a finite number is needed",
-    "float_parsing": "a number is needed",
-    "float_type": "a number is needed",
-    "greater_than": "a number above {gt:g} is needed",
-    "greater_than_equal": "a number of at least {ge:g} is needed",
-    "int_from_float": "a whole number is needed",
-    "int_parsing": "a whole number is needed",
-    "int_type": "a whole number is needed",
-    "less_than": "a number below {lt:g} is needed",
-    "literal_error": "{expected} is needed",
-    "dict_type": "a table is needed",
-    "missing": "it is needed",
-    "model_type": "a table is needed",
-    "string_type": "a text in quotes is needed",
-    "tuple_type": "a list of texts in quotes is needed",
+    "bool_parsing": "must be true or false",
+    "bool_type": "must be true or false",
+    "finite_number": "must be a finite number",
+    "float_parsing": "must be a number",
+    "float_type": "must be a number",
+    "greater_than": "must be a number above {gt:g}",
+    "greater_than_equal": "must be a number of at least {ge:g}",
+    "int_from_float": "must be a whole number",
+    "int_parsing": "must be a whole number",
+    "int_type": "must be a whole number",
+    "less_than": "must be a number below {lt:g}",
+    "literal_error": "must be {expected}",
+    "dict_type": "must be a table",
+    "missing": "is required",
+    "model_type": "must be a table",
+    "string_type": "must be a text in quotes",
+    "tuple_type": "must be a list of texts in quotes",
 }
-"""What a setting must be, by the kind of error that pydantic finds."""
+"""What a setting must be, by pydantic's error type."""
 
 
 def read_config(path: Path) -> EditionConfig:
-    """The config in a TOML file. Raises with everything that is wrong in it."""
+    """The config in a TOML file. Raises with a list of all problems."""
     return checked(_document(path).unwrap(), str(path))
 
 
 def checked(given: Mapping[str, Any], where: str) -> EditionConfig:
-    """A config from plain data. Raises with everything that is wrong in it."""
+    """A config from plain data. Raises with a list of all problems."""
     try:
         return EditionConfig.model_validate(given)
     except ValidationError as error:
-        told = [_problem(one) for one in error.errors(include_url=False)]
-        raise UserError("\n".join([f"{where}: the config of the edition cannot be used:", *told])) from error
+        problems = [_problem(one) for one in error.errors(include_url=False)]
+        raise UserError("\n".join([f"{where}: the edition's config is not valid:", *problems])) from error
 
 
 def _problem(one: Any) -> str:
-    place = ".".join(str(part) for part in one["loc"]) or "the whole"
+    place = ".".join(str(part) for part in one["loc"]) or "config"
     needed = NEEDED.get(one["type"])
     message = needed.format(**one.get("ctx", {})) if needed else str(one["msg"]).removeprefix("Value error, ")
     if one["loc"][-1:] == ("parameters",):
         message += ", such as 8e9"
     if one["type"] == "extra_forbidden":
         table = EditionConfig if len(one["loc"]) == 1 else TABLES[one["loc"][0]]
-        hint = nearest(str(one["loc"][-1]), table.model_fields) or f"; there are {', '.join(table.model_fields)}"
-        message = f"there is no such setting{hint}"
-    told = isinstance(one["input"], dict) or one["type"] in {"extra_forbidden", "value_error"}
-    return f"  {place}: {message}" if told else f"  {place}: {message}, not {one['input']!r}"
+        hint = nearest(str(one["loc"][-1]), table.model_fields) or f". Settings: {', '.join(table.model_fields)}"
+        message = f"unknown setting{hint}"
+    complete = isinstance(one["input"], dict) or one["type"] in {"extra_forbidden", "value_error"}
+    return f"  {place}: {message}" if complete else f"  {place}: {message}, got {one['input']!r}"
 
 
 def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
-    """Put settings into a TOML file, beside those and the comments that it holds; the config it then is.
+    """Write settings into a TOML file, keeping its other settings and comments, and return the config.
 
-    Tables are put into tables, key by key. A value of None takes a key out. Nothing is written that cannot be used.
+    Tables are merged key by key. None removes a key. Nothing is written if the result is not valid.
     """
     before, document = _with_settings(path, settings)
     config = checked(document.unwrap(), str(path))
@@ -181,12 +181,12 @@ def write_settings(path: Path, settings: Mapping[str, Any]) -> EditionConfig:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_text(path, text)
         except OSError as error:
-            raise UserError(f"{path}: cannot be written to ({error.strerror}). Allow writing there.") from error
+            raise UserError(f"{path}: cannot write ({error.strerror}). Make it writable") from error
     return config
 
 
 def _with_settings(path: Path, settings: Mapping[str, Any]) -> tuple[str | None, tomlkit.TOMLDocument]:
-    """What a file holds, None where it is not there, and the same with settings put in."""
+    """The content of a file (None if it does not exist), and the document with settings applied."""
     there = path.exists()
     document = _document(path) if there else tomlkit.document()
     before = tomlkit.dumps(document) if there else None
@@ -201,8 +201,8 @@ def _document(path: Path) -> tomlkit.TOMLDocument:
         raise UserError(f"{path}: cannot be read ({error.strerror})") from error
     except (UnicodeDecodeError, TOMLKitError) as error:
         if twice := re.search(r'Key "(.+)" already exists', str(error)):
-            raise UserError(f"{path}: {twice[1]!r} is written twice; keep one of the two") from error
-        raise UserError(f"{path}: is no TOML file ({error})") from error
+            raise UserError(f"{path}: {twice[1]!r} is set twice. Keep one") from error
+        raise UserError(f"{path}: not a valid TOML file ({error})") from error
 
 
 def _put(table: Any, settings: Mapping[str, Any]) -> None:
@@ -221,9 +221,9 @@ FACTS = ("parameters", "family", "cutoff_date")
 
 
 def read_agent_facts(path: Path) -> dict[str, dict[str, Any]]:
-    """What a .csv, .jsonl or .parquet table says of agents, by name. Raises with everything that is wrong in it."""
+    """Facts about agents in a .csv, .jsonl or .parquet table, by name. Raises with a list of all problems."""
     if not path.is_file():
-        raise UserError(f"{path}: no such file; give a table with agent, {', '.join(FACTS)}")
+        raise UserError(f"{path}: no such file. Give a table with the columns agent, {', '.join(FACTS)}")
     with all_at_once(str(path)) as problems:
         agents = read_agents(Source(path, path.name), problems).records()
     return {agent.agent: {k: v for k, v in asdict(agent).items() if k in FACTS and v is not None} for agent in agents}
@@ -237,7 +237,7 @@ STUDY = "study"
 RUN = "run"
 COLLECTED = "collected"
 INVENTED = " (demonstration, invented)"
-"""Added to the name of a study whose papers are made up."""
+"""Appended to the name of a study with invented papers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,23 +249,23 @@ class Edition:
 
     @property
     def study_folder(self) -> Path:
-        """Where its papers and reviews are, as an ordinary study."""
+        """Folder of its papers and reviews, an ordinary study."""
         return self.folder / STUDY
 
     @property
     def cache(self) -> Path:
-        """Where what a venue answered is kept."""
+        """Folder with the cached replies of a venue."""
         return self.folder / COLLECTED
 
     def run_folder(self, name: str | None = None) -> Path:
-        """Where results are; ``name``: those of another scorer, say, beside the edition's own."""
+        """Folder of the results; ``name``: of additional results, such as with another scorer."""
         if name is not None and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]*", name):
-            raise UserError(f"a run is named by letters, digits, '.', '_' and '-', not {name!r}")
+            raise UserError(f"--run must consist of letters, digits, '.', '_' and '-', got {name!r}")
         if name in {STUDY, COLLECTED}:
-            raise UserError(f"{name} is another folder of the edition; name the run otherwise")
+            raise UserError(f"--run: {name} is another folder of the edition. Choose another name")
         folder = self.folder / (name or RUN)
         if folder.exists() and not folder.is_dir():
-            raise UserError(f"{folder} is a file, and a run is a folder; name the run otherwise with --run")
+            raise UserError(f"{folder} is a file, not a folder. Choose another name with --run")
         return folder
 
     @property
@@ -274,21 +274,21 @@ class Edition:
         return self.study_folder.is_dir()
 
     def study(self) -> Study:
-        """Its papers and reviews, with what the config knows of its models.
+        """Its papers and reviews, with the config's facts about its models.
 
-        Raises where the config asks for other papers than those that are there: numbers would go under a wrong name.
+        Raises if the config describes other papers than those collected, because the numbers would be mislabelled.
         """
         if not self.collected:
             raise UserError(
-                f"{self.folder}: no papers were collected yet. Run: goldless gre collect {self.folder} "
+                f"{self.folder}: no papers collected yet. Run: goldless gre collect {self.folder} "
                 "--venue VENUE, or --from-folder FOLDER"
             )
         study = read_study(self.study_folder)
         collect = self.config.collect
-        if collect is not None and (told := draw_differences(study, collect, self.folder)):
+        if collect is not None and (changed := draw_differences(study, collect, self.folder)):
             raise UserError(
-                f"{self.folder}: holds papers of another draw ({', '.join(told)}); begin an edition of other papers in "
-                f"another folder, or put [collect] of {CONFIG} back"
+                f"{self.folder}: the papers were drawn with other settings ({', '.join(changed)}). Use another folder "
+                f"for other papers, or restore [collect] in {CONFIG}"
             )
         facts = {agent.agent: agent for agent in self.models}
         known = {a.agent: replace(facts[a.agent], group=a.group) for a in study.agents if a.agent in facts}
@@ -298,7 +298,7 @@ class Edition:
 
     @property
     def models(self) -> tuple[Agent, ...]:
-        """The models that the config names, as agents, with what it knows of them."""
+        """The models of the config, as agents."""
         return tuple(model.agent(name) for name, model in self.config.models.items())
 
     def planned(self, settings: Mapping[str, Any]) -> Edition:
@@ -309,14 +309,14 @@ class Edition:
         return Edition(self.folder, checked(document.unwrap(), where))
 
     def with_settings(self, settings: Mapping[str, Any]) -> Edition:
-        """The edition after settings were put into its config file; what they do not name stays."""
+        """The edition after writing settings into its config file; other settings stay."""
         return Edition(self.folder, write_settings(self.folder / CONFIG, settings))
 
     @contextmanager
     def trying(self, settings: Mapping[str, Any]) -> Iterator[Edition]:
-        """The edition with settings in its config file; they go again where what is done inside raises an error.
+        """The edition with settings in its config file; they are removed again if the block raises an error.
 
-        They stay where it is interrupted, so that it can be gone on with, and where the file was edited meanwhile.
+        They stay if it is interrupted, so that it can be resumed, and if the file was edited meanwhile.
         """
         path = self.folder / CONFIG
         before = path.read_bytes()
@@ -339,16 +339,16 @@ def open_edition(folder: Path) -> Edition:
     """The edition in a folder."""
     if not is_edition(folder):
         raise UserError(
-            f"{folder}: is no edition, it has no {CONFIG}. Begin one with: goldless gre collect {folder} "
+            f"{folder}: not an edition, because it has no {CONFIG}. Start one with: goldless gre collect {folder} "
             "--venue VENUE, or --from-folder FOLDER"
         )
     return Edition(folder, read_config(folder / CONFIG))
 
 
 def open_or_begin(folder: Path) -> Edition:
-    """The edition in a folder, or the beginning of one; nothing is written yet."""
+    """The edition in a folder, or a new one; nothing is written yet."""
     if is_edition(folder):
         return open_edition(folder)
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UserError(f"{folder}: holds something else than an edition; give a folder that is new or empty")
+        raise UserError(f"{folder}: not an edition, and not empty. Choose a new or empty folder")
     return Edition(folder, EditionConfig())

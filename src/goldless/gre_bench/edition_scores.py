@@ -1,6 +1,6 @@
-"""What an edition says: metrics side by side, how many reviews agents wrote, on which papers they are clean.
+"""Results of an edition: metrics side by side, number of reviews written, and scores on clean papers.
 
-Results that new ones would replace are told by their signatures, and kept under a free name.
+Results that new ones would replace are recognised by their signatures and moved to a free name.
 """
 
 from __future__ import annotations
@@ -26,31 +26,31 @@ from goldless.runs.store import finish_folder, noted_fingerprint
 from goldless.studies import Study
 
 REVIEW_SETTINGS = ("prompt", "max_tokens", "temperature", "truncate", "cut")
-"""What signatures say of how reviews were asked for."""
+"""Settings of the reviews for signatures."""
 DEMONSTRATION = (
-    "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models called invented-… were made up to show "
-    "how an edition is made; the order in which they come out was written into them."
+    "DEMONSTRATION, NOT A RESULT: the papers, the human reviews and the models named invented-… were made up to show "
+    "how an edition works; their ranking was built in."
 )
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenReviews:
-    """How far an agent came with its reviews."""
+    """The number of reviews that an agent has written."""
 
     agent: str
     papers: int
     written: int
     missing: Mapping[str, int]
-    """Papers without a review of it, by cause."""
+    """Papers without a review by it, by cause."""
     flags: Mapping[str, int]
-    """What was noticed in reading its replies, with how often."""
+    """What was noticed in its replies, with counts."""
     shortened: int
-    """Papers whose end it was not shown."""
+    """Papers that were cut off for it."""
 
 
 @dataclass(frozen=True, slots=True)
 class EditionScores:
-    """An edition's leaderboards, and what a reader of them must know."""
+    """An edition's leaderboards, and notes on them."""
 
     name: str
     source: str
@@ -62,17 +62,17 @@ class EditionScores:
     written: tuple[WrittenReviews, ...]
     evaluation: Evaluation
     clock: Clock | None
-    """None: no model has reviewed."""
+    """None: no model has written reviews."""
     unlisted: tuple[str, ...] = ()
-    """Models of the study that the config does not name."""
+    """Models of the study that are not in the config."""
 
     @property
     def signatures(self) -> dict[str, str]:
-        """How the numbers were made, by metric."""
+        """Signatures by metric."""
         return {name: outcome.signature for name, outcome in self.evaluation.outcomes.items()}
 
     def table(self) -> ReportTable:
-        """Agents by the first metric, with every metric beside the others; last those without any review."""
+        """One row per agent with all metrics, sorted by the first; agents without reviews come last."""
         boards = {name: outcome.leaderboard for name, outcome in self.evaluation.outcomes.items()}
         columns = [Column("agent", "agent", least=8), Column("parameters", "size", "large")]
         columns.append(Column("written papers", "reviews", "fraction"))
@@ -92,7 +92,7 @@ class EditionScores:
         return ReportTable(title, tuple(columns), tuple(rows.values()), signature, tuple(self._notes()))
 
     def tables(self) -> list[ReportTable]:
-        """All that people read: the metrics side by side, differences to human, the clock, and its leaderboards."""
+        """All tables: the metrics side by side, differences from human, the clock, and its leaderboards."""
         clock = self.clock
         if clock is None:
             return [self.table()]
@@ -104,7 +104,7 @@ class EditionScores:
         return [self.table(), *everywhere, clock.table(), *clean]
 
     def _notes(self) -> list[str]:
-        """What a reader of the metrics side by side must know."""
+        """Notes on the table of all metrics."""
         told = [DEMONSTRATION] if self.demonstration else []
         alike: dict[str, list[str]] = {}
         for metric, outcome in self.evaluation.outcomes.items():
@@ -112,20 +112,20 @@ class EditionScores:
             if len(counts) > 1:
                 alike.setdefault(f"{min(counts)} to {max(counts)} of {self.papers}", []).append(metric)
         told += [
-            f"{', '.join(names)}: agents stand on different papers ({papers}), so compare their differences to human, "
-            "which are taken on the same papers, not the scores."
+            f"{', '.join(names)}: agents have scores on different papers ({papers}), so compare their differences from "
+            "human, which use the same papers, not the scores."
             for papers, names in alike.items()
         ]
         if self.unlisted:
-            told.append(f"Not among the models of edition.toml, but in the study: {', '.join(self.unlisted)}.")
+            told.append(f"In the study, but not in edition.toml: {', '.join(self.unlisted)}.")
         return [*told, *self._counted()]
 
     def _counted(self) -> list[str]:
-        """A sentence for each agent that has reviews missing, shortened or oddly formed."""
+        """A sentence per agent with missing, shortened or unusually formatted reviews."""
         told = []
         for row in self.written:
             parts = [f"{n} {cause}" for cause, n in row.missing.items()]
-            parts += [f"{row.shortened} papers cut to fit"] * bool(row.shortened)
+            parts += [f"{row.shortened} papers cut off"] * bool(row.shortened)
             parts += noticed(row.flags)
             scored = {
                 metric: line.n
@@ -139,7 +139,7 @@ class EditionScores:
         return told
 
     def as_json(self) -> dict[str, Any]:
-        """What stands in ``gre.json`` beside the run's own results."""
+        """The content of ``gre.json``."""
         return {
             "edition": self.name,
             "source": self.source,
@@ -158,7 +158,7 @@ def _cells(metric: str, row: LeaderboardRow) -> dict[str, Cell]:
 
 
 def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> EditionScores:
-    """What an edition says, from the evaluation of its study."""
+    """The results of an edition, from the evaluation of its study."""
     config = edition.config
     models = [agent.agent for agent in study.agents if not is_person(agent.agent)]
     outcomes = evaluation.outcomes
@@ -187,7 +187,7 @@ def edition_scores(edition: Edition, study: Study, evaluation: Evaluation) -> Ed
 
 
 def written_reviews(study: Study) -> tuple[WrittenReviews, ...]:
-    """How many papers each agent but the references reviewed, and why it did not review the others."""
+    """The number of papers that each agent except the references reviewed, and why others are missing."""
     written = Counter(response.agent for _, responses in study for response in responses)
     noted = table_rows(study, GENERATIONS)
     found = []
@@ -201,7 +201,7 @@ def written_reviews(study: Study) -> tuple[WrittenReviews, ...]:
 
 
 def reviews_told(study: Study, *, demonstration: bool = False) -> dict[str, str]:
-    """What signatures say of reviews: how models were asked for them, of several ways all; if they are invented."""
+    """Settings of the reviews for signatures: how they were written, and whether they are invented."""
     table = study.table("generations")
     lines = [] if table is None else table["settings"].drop_nulls().unique(maintain_order=True).to_list()
     ways = [dict(part.split(":", 1) for part in line.split("|")[1:] if ":" in part) for line in lines]
@@ -211,14 +211,14 @@ def reviews_told(study: Study, *, demonstration: bool = False) -> dict[str, str]
 
 
 def save_scores(scores: EditionScores, folder: Path) -> None:
-    """Write ``gre.json`` and ``gre.md`` into a run folder, and its report anew."""
+    """Write ``gre.json`` and ``gre.md`` into a run folder, and update its report."""
     write_text(folder / "gre.json", json.dumps(scores.as_json(), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
     write_text(folder / "gre.md", "\n".join(table.to_markdown() for table in scores.tables()))
     finish_folder(folder, "gre", scores.evaluation.source, ())
 
 
 def would_lose(folder: Path, scores: EditionScores) -> bool:
-    """Whether the run folder holds results that would be gone if these were written into it.
+    """Whether the run folder has results that would be lost if these were written into it.
 
     They are there again where every leaderboard of before comes with the same signature, on all papers as on clean
     ones; a file of leaderboards that cannot be read is kept as well.
@@ -240,7 +240,7 @@ def would_lose(folder: Path, scores: EditionScores) -> bool:
 
 
 def _signatures(folder: Path) -> Iterator[str]:
-    """Of the leaderboards of all metrics, each of which begins with its metric's name, and of those on clean papers."""
+    """Signatures of the leaderboards of all metrics, on all papers and on clean papers."""
     board, clean = folder / "leaderboard.json", folder / "gre.json"
     if board.exists():
         yield from (str(found["signature"]) for found in _read(board)["metrics"].values())
@@ -254,7 +254,7 @@ def _read(path: Path) -> Any:
 
 
 def free_name(folder: Path) -> Path:
-    """A name beside the folder that nothing has: its own with the study's hash, and a number where that is taken."""
+    """A free name next to the folder: its name with the study's hash, and a number if that is taken."""
     name = f"{folder.name}-{(noted_fingerprint(folder) or 'before')[:8]}"
     found, number = folder.with_name(name), 1
     while found.exists():

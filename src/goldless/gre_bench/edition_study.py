@@ -39,11 +39,11 @@ from goldless.studies.tables import is_table
 from goldless.studies.writing import Format, check_target, copy_table
 
 DRAW = "draw"
-"""The table of one row that says how the papers were drawn."""
+"""The one-row table with the settings of the draw."""
 LEFT_OUT = "left_out"
-"""The table of papers that came up and could not be used."""
+"""The table of papers that were drawn but could not be used."""
 REVIEWS = "reviews"
-"""The table that says which agent is which review, with its sections, rating and the like."""
+"""The table that maps agents to reviews, with sections, rating and so on."""
 TASK_COLUMNS = ("task", "prompt", "reference", "title", "public_date", "source")
 REVIEW_COLUMNS = ("task", "agent", "review", "sections")
 SYNOPSIS = "synopsis_"
@@ -62,7 +62,7 @@ def write_rows(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
 
 
 def table_rows(study: Study, table: str) -> list[Row]:
-    """The rows of one of its tables; none where it has no such table."""
+    """The rows of one of its tables; empty if there is no such table."""
     found = study.table(table)
     return [] if found is None else found.to_dicts()
 
@@ -103,20 +103,20 @@ def write_collected(draw: Draw, folder: Path) -> Path:
 
 
 def section_titles(study: Study) -> list[str]:
-    """Titles of the sections that people's reviews have, in the order in which they come; none of whole texts."""
+    """Titles of the sections of human reviews, in order of appearance; whole texts have none."""
     titles = (section["title"] for row in table_rows(study, REVIEWS) for section in row.get("sections") or ())
     return [title for title in dict.fromkeys(titles) if title]
 
 
 def fields_beside_reviews(study: Study) -> list[str]:
-    """Fields of the review form that hold text which no review's sections have, in the order of the table."""
+    """Fields of the review form with text that is not in any review's sections, in the order of the table."""
     rows = table_rows(study, REVIEWS)
     held = (name for row in rows for name, value in row.items() if reads_as_text(value))
     return [name for name in dict.fromkeys(held) if name not in REVIEW_COLUMNS]
 
 
 def left_out_papers(study: Study) -> tuple[LeftOut, ...]:
-    """Papers that came up in the draw and could not be used."""
+    """Papers that were drawn but could not be used."""
     rows = table_rows(study, LEFT_OUT)
     return tuple(LeftOut(str(row["paper"]), row["reason"], str(row.get("detail") or "")) for row in rows)
 
@@ -145,7 +145,7 @@ def _review(drawn: DrawnPaper, agent: str, review: HumanReview) -> Row:
 
 
 def _others(extra: Mapping[str, Any], taken: Sequence[str], prefix: str) -> Row:
-    """What else is known, under another name where the study uses that name for something else."""
+    """Other fields, renamed if the study uses the name for something else."""
     return {f"{prefix}{name}" if name in taken else name: value for name, value in extra.items()}
 
 
@@ -157,7 +157,7 @@ def _rewrites(draw: Draw) -> Iterator[Row]:
 
 
 def _reviews(draw: Draw) -> Iterator[tuple[DrawnPaper, str, HumanReview]]:
-    """Every drawn review with the agent that stands for who wrote it."""
+    """Every drawn review with its agent."""
     agents = (HUMAN, *reference_agents(draw.asked.reviews))
     for drawn in draw.papers:
         for agent, review in zip(agents, (drawn.candidate, *drawn.references), strict=True):
@@ -181,17 +181,17 @@ def _description(draw: Draw) -> Row:
 
 
 def noted_draw(study: Study) -> Mapping[str, Any] | None:
-    """What the study says of its draw; None: nothing, as where somebody else wrote it."""
+    """The settings of the study's draw; None if it has none, as in a study from elsewhere."""
     return next(iter(table_rows(study, DRAW)), None)
 
 
 def asked_source(collect: CollectConfig, folder: Path) -> str:
-    """How a draw from this source calls it: the venue, or the name of the folder, seen from the edition's."""
+    """The name of a source in a draw: the venue, or the folder relative to the edition's."""
     return collect.venue or (folder / str(collect.from_folder)).resolve().name
 
 
 def draw_differences(study: Study, collect: CollectConfig, folder: Path) -> list[str]:
-    """What the study's papers were drawn by and the config does not ask for, such as ``seed 0 and not 3``."""
+    """Settings in which the study's draw differs from the config, such as ``seed 0, not 3``."""
     noted = noted_draw(study) or {}
     asked = {
         "source": asked_source(collect, folder),
@@ -200,7 +200,7 @@ def draw_differences(study: Study, collect: CollectConfig, folder: Path) -> list
         "reviews_asked": collect.reviews,
     }
     return [
-        f"{name.removesuffix('_asked')} {_shown(noted[name])} and not {_shown(value)}"
+        f"{name.removesuffix('_asked')} {_shown(noted[name])}, not {_shown(value)}"
         for name, value in asked.items()
         if name in noted and noted[name] != value
     ]
@@ -222,7 +222,7 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     also where one is no longer known; of others what is newly known goes before what was.
     """
     if not study_folder.is_dir():
-        raise UserError(f"{study_folder} is no folder; reviews are added to a study that is a folder of tables")
+        raise UserError(f"{study_folder} is not a folder. Reviews can only be added to a study folder")
     study = read_study(study_folder)
     generated = _without_open(study, generated)
     _check(study, generated)
@@ -232,62 +232,60 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
 
 
 def check_before_asking(study_folder: Path, study: Study, replaced: Pairs) -> None:
-    """Refuse what could not be added afterwards, before anything is paid for. ``replaced``: reviews that would go."""
+    """Check before any paid call that reviews can be added. ``replaced``: reviews that would be replaced."""
     check_target(study_folder, overwrite=True)
     for folder in (study_folder.parent, study_folder):
-        try_writing(folder, "Reviews are added to the study there: allow writing.")
+        try_writing(folder, "Reviews are added to the study there; make it writable")
     if wrong := list(_rests_on(study, replaced)):
         raise UserError("\n".join(wrong))
 
 
 def refused_names(study: Study, names: Iterable[str]) -> Iterator[str]:
-    """Why models cannot stand in the study under these names: people do."""
+    """Why models cannot have these names in the study: people have them."""
     people = {agent.agent for agent in study.agents if agent.group in PEOPLE}
     for name in names:
         if reads_as_person(name) or name in people:
-            yield f"a model cannot be called {name!r}, as people's reviews are; name it otherwise: NAME=SPEC"
+            yield f"{name!r} is reserved for human reviews. Give the model another name: NAME=SPEC"
 
 
 def _without_open(study: Study, generated: Generated) -> Generated:
-    """What was written, less failed calls that are to be made again where the study has a review."""
+    """The reviews without failed calls that can be retried, if the study has a review already."""
     there = {(response.task, response.agent) for _, responses in study for response in responses}
     kept = [review for review in generated.reviews if not review.is_open or (review.task, review.agent) not in there]
     return replace(generated, reviews=tuple(kept))
 
 
 def _check(study: Study, generated: Generated) -> None:
-    """Refuse what does not belong into the study; all that is wrong at once."""
+    """Reject reviews that do not belong to the study, with all problems at once."""
     wrong = list(refused_names(study, [agent.agent for agent in generated.agents]))
     known = set(study.tasks)
     strange = [task for task in generated.tasks if task not in known]
     if strange:
-        wrong.append(
-            f"{study.name} has no tasks of the names {', '.join(map(repr, strange[:10]))}: is it another study?"
-        )
+        wrong.append(f"{study.name} has no tasks named {', '.join(map(repr, strange[:10]))}. Is it another study?")
     wrong += _rests_on(study, _changed(study, generated))
     if wrong:
         raise UserError("\n".join(wrong))
 
 
 def _rests_on(study: Study, replaced: Pairs) -> Iterator[str]:
-    """What of the study is about reviews that would be replaced."""
+    """Labels and evidence of the study about reviews that would be replaced."""
     for table, rows in _rows_about(study, replaced).items():
         agents = ", ".join(sorted({agent for _, agent in replaced}))
         yield (
-            f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced; remove them, or "
+            f"{rows} rows of the table {table} are about reviews of {agents} that would be replaced. Remove them, or "
             "add the new reviews under another name"
         )
 
 
 def _changed(study: Study, generated: Generated) -> Pairs:
-    """Responses of the study that would not stay as they are."""
+    """Responses of the study that would change."""
     before = {(response.task, response.agent): response.text for _, responses in study for response in responses}
     reviews = [((review.task, review.agent), review.text) for review in generated.reviews]
     return frozenset(pair for pair, text in reviews if pair in before and before[pair] != text)
 
 
 def _rows_about(study: Study, pairs: Pairs) -> dict[str, int]:
-    """How many labels and rows of recorded evidence are about these responses, by table."""
+    """Number of labels and rows of recorded evidence about these responses, by table."""
     if not pairs:
         return {}
     found = {"labels": 0}
@@ -317,7 +315,7 @@ def _format(folder: Path) -> Format:
 
 
 def _write(fresh: Path, study: Study, generated: Generated, facts: Sequence[Agent]) -> None:
-    """All tables of the study with the reviews, in a folder of their own."""
+    """Write all tables of the study with the reviews to a folder."""
     asked = frozenset((review.task, review.agent) for review in generated.reviews)
     earlier = [row for row in table_rows(study, GENERATIONS) if (row.get("task"), row.get("agent")) not in asked]
     tables: dict[str, Iterable[Mapping[str, Any]]] = {
@@ -337,7 +335,7 @@ def _write(fresh: Path, study: Study, generated: Generated, facts: Sequence[Agen
 
 
 def _agent_rows(study: Study, generated: Generated, facts: Sequence[Agent]) -> Iterator[Row]:
-    """Agents of the study, then new ones; what is newly known of an agent goes before what was."""
+    """Agents of the study, then new ones; new facts replace old ones."""
     settled = {agent.agent: agent for agent in facts}
     new = {agent.agent: agent for agent in generated.agents}
     known = {agent.agent: agent for agent in study.agents}

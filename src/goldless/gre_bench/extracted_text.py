@@ -30,7 +30,7 @@ _BROKEN_WORD = re.compile(
 
 
 def storable(text: str) -> str:
-    """The text without NUL and without halves of surrogate pairs, which no UTF-8 file can hold."""
+    """The text without NUL and lone surrogates, which a UTF-8 file cannot contain."""
     if _SURROGATE.search(text):
         # UTF-16 joins the halves that belong together; those that are alone are what it cannot read.
         text = text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "ignore")
@@ -38,12 +38,12 @@ def storable(text: str) -> str:
 
 
 def unix_lines(text: str) -> str:
-    """The text with a line feed at the end of each line, whatever system it was written on."""
+    """The text with line feeds as line ends."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def storable_value(value: Any) -> Any:
-    """The value with every text in it storable, however deep it lies; numbers no table can hold become text."""
+    """The value with every text in it storable, at any depth; numbers too large for a table become text."""
     if isinstance(value, str):
         return storable(value)
     if isinstance(value, dict):
@@ -90,7 +90,7 @@ MOST_WITHOUT_VOWEL = 0.10
 MOST_CASE_CHANGES = 0.20
 """Share of words with a capital after a small letter. Readable: 0 to 0.06; random substitution: 0.36 to 0.90."""
 FEWEST_TO_JUDGE = 200
-"""Characters other than blanks below which nothing is said."""
+"""Minimum number of characters, without blanks, to judge a text."""
 
 _MARK = re.compile(r"\(cid:\d+\)|GLYPH<[^>\s]{1,40}>|/(?:[CGcg]\d{1,5}|uni[0-9A-Fa-f]{4})(?=/|\s|$)")
 _LATIN_WORD = re.compile("[A-Za-z\u00c0-\u024f]+")
@@ -105,18 +105,18 @@ def is_long_enough(text: str) -> bool:
 
 
 def garble(text: str) -> str:
-    """Why the text cannot be read, with what was measured; empty where it can be read or is too short to say."""
+    """Why the text is not readable, with what was measured; empty if it is readable or too short to judge."""
     if not is_long_enough(text):
         return ""
     characters = [character for character in text if not character.isspace()]
     unreadable = unreadable_share(text)
     if unreadable > MOST_UNREADABLE:
-        return f"{unreadable:.0%} of its characters mean nothing (at most {MOST_UNREADABLE:.0%} may)"
+        return f"{unreadable:.0%} of its characters are unreadable (limit {MOST_UNREADABLE:.0%})"
     letters = [character for character in characters if character.isalpha()]
     # Full stops lead from a heading to its page, hundreds of them in a table of contents.
     share = len(letters) / max(len(characters) - characters.count("."), 1)
     if share < FEWEST_LETTERS:
-        return f"{share:.0%} of its characters are letters (at least {FEWEST_LETTERS:.0%} must be)"
+        return f"only {share:.0%} of its characters are letters (minimum {FEWEST_LETTERS:.0%})"
     # What follows holds for scripts that part words by blanks and write vowels.
     if 2 * sum(letter <= _LAST_LATIN for letter in letters) < len(letters):
         return ""
@@ -124,7 +124,7 @@ def garble(text: str) -> str:
 
 
 def unreadable_share(text: str) -> float:
-    """Share of its characters, blanks apart, that mean nothing in any language: 1 where there are none."""
+    """Share of unreadable characters, without blanks; 1 if there are none."""
     marks = sum(len(match[0]) for match in _MARK.finditer(text))
     characters = [character for character in text if not character.isspace()]
     return (sum(map(_means_nothing, characters)) + marks) / len(characters) if characters else 1.0
@@ -134,21 +134,21 @@ def _latin_garble(text: str) -> str:
     parts = [part for part in text.split() if part.strip(".")]
     length = sum(map(len, parts)) / len(parts)
     if not WORD_LENGTH[0] <= length <= WORD_LENGTH[1]:
-        return f"{length:.1f} characters stand between blanks (from {WORD_LENGTH[0]:g} to {WORD_LENGTH[1]:g} may)"
+        return f"its words have {length:.1f} characters on average (expected {WORD_LENGTH[0]:g} to {WORD_LENGTH[1]:g})"
     words = _LATIN_WORD.findall(text)
     if not words:
         return ""
     plain = [_plain(word) for word in words]
     vowels = sum(letter in _VOWELS for word in plain for letter in word) / sum(map(len, plain))
     if not VOWELS[0] <= vowels <= VOWELS[1]:
-        return f"{vowels:.0%} of its letters are vowels (from {VOWELS[0]:.0%} to {VOWELS[1]:.0%} may be)"
+        return f"{vowels:.0%} of its letters are vowels (expected {VOWELS[0]:.0%} to {VOWELS[1]:.0%})"
     long = [word for word in plain if len(word) >= 4]
     without = sum(_VOWELS.isdisjoint(word) for word in long) / max(len(long), 1)
     if without > MOST_WITHOUT_VOWEL:
-        return f"{without:.0%} of its words have no vowel (at most {MOST_WITHOUT_VOWEL:.0%} may)"
+        return f"{without:.0%} of its words have no vowel (limit {MOST_WITHOUT_VOWEL:.0%})"
     changes = sum(_CASE_CHANGE.search(word) is not None for word in words) / len(words)
     if changes > MOST_CASE_CHANGES:
-        return f"{changes:.0%} of its words have capitals inside (at most {MOST_CASE_CHANGES:.0%} may)"
+        return f"{changes:.0%} of its words have capitals inside (limit {MOST_CASE_CHANGES:.0%})"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Reviews that models wrote: what came of each, counted by model and cause, and which need not be asked for again."""
+"""Reviews written by models: outcome of each, counts by model and cause, and which need not be requested again."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from goldless.signature import Signature
 from goldless.studies import Study
 
 GENERATIONS = "generations"
-"""The study's table that says of each review how it was made."""
+"""The study's table of how each review was made."""
 NOTHING_WRITTEN = CallFailure("bad_reply", "nothing was written but thoughts")
 ONLY_FITTING = ("truncate", "cut")
 """Settings that change no request whose paper fits, and no review that ends by itself."""
@@ -44,11 +44,11 @@ class GeneratedReview:
     agent: str
     evidence: GenerationEvidence
     settings: str
-    """How it was made, as one line."""
+    """Its signature."""
     asked: str | None = None
     """In which way, as it is known before a model is reached; None: a model itself was given."""
     parsed: ParsedReview | None = field(init=False)
-    """None: nothing came that can be used."""
+    """None: no usable reply."""
 
     def __post_init__(self) -> None:
         """Read the reply."""
@@ -62,13 +62,13 @@ class GeneratedReview:
 
     @property
     def failure(self) -> CallFailure | None:
-        """Why it is missing."""
+        """The cause if it is missing."""
         empty = self.parsed is not None and not self.parsed.text
         return self.evidence.failure or (NOTHING_WRITTEN if empty else None)
 
     @property
     def is_open(self) -> bool:
-        """Whether a second run would ask for it again."""
+        """Whether another run would request it again."""
         return self.failure is not None and self.failure.kind in OPEN_KINDS
 
     @property
@@ -78,7 +78,7 @@ class GeneratedReview:
 
     @property
     def flags(self) -> tuple[Flag, ...]:
-        """What was not as it was asked for."""
+        """Deviations from the requested format."""
         cut = (CUT_REPLY,) if self.evidence.finish == "length" and self.evidence.failure is None else ()
         return (*cut, *(() if self.parsed is None else self.parsed.flags))
 
@@ -104,14 +104,14 @@ class GeneratedReview:
 
 @dataclass(frozen=True, slots=True)
 class ReviewCounts:
-    """What became of the reviews that an agent was asked for."""
+    """Outcome of the reviews requested from an agent."""
 
     asked: int
     missing: Mapping[str, int]
     """By cause, the most frequent first."""
     flags: Mapping[Flag, int]
     shortened: int
-    """Papers whose end it was not shown."""
+    """Papers that were cut off for it."""
     flagged: int
 
 
@@ -129,45 +129,47 @@ def count_reviews(rows: Iterable[Mapping[str, Any]]) -> ReviewCounts:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """What models wrote about the papers of a study."""
+    """Reviews of the papers of a study, written by models."""
 
     tasks: tuple[str, ...]
-    """The papers they were asked about."""
+    """The papers to review."""
     agents: tuple[Agent, ...]
-    """The models as agents, with what is known of each."""
+    """The models as agents."""
     reviews: tuple[GeneratedReview, ...]
-    """One for each model and paper, missing ones too."""
+    """One per model and paper, including missing ones."""
     settings: Mapping[str, str]
-    """How all of them were asked, for signatures."""
+    """Settings of all requests, for signatures."""
     spending: tuple[Spending, ...] = ()
 
     @property
     def signature(self) -> str:
-        """How all of them were asked, as one line."""
+        """The signature of all requests."""
         return str(Signature("reviews", self.settings))
 
     @property
     def open(self) -> int:
-        """Reviews that a second run would ask for again."""
+        """Number of reviews that another run would request again."""
         return sum(review.is_open for review in self.reviews)
 
     @property
     def incomplete(self) -> str | None:
-        """What is still to be asked for, in words; None: nothing."""
+        """A sentence about reviews still to be written; None if there are none."""
         kinds = Counter(r.failure.kind for r in self.reviews if r.failure is not None and r.is_open)
         if not kinds:
             return None
         causes = ", ".join(f"{kind} {count}" for kind, count in kinds.most_common())
-        return f"incomplete: {self.open} of {len(self.reviews)} reviews are open ({causes}); run the same again"
+        return (
+            f"incomplete: {self.open} of {len(self.reviews)} reviews are missing ({causes}). Run the same command again"
+        )
 
     @property
     def examples(self) -> dict[str, str]:
-        """One missing review for each cause, in words."""
+        """One example of a missing review per cause."""
         lost = [(review, review.failure) for review in self.reviews if review.failure is not None]
         return {failure.kind: f"{review.agent} on {review.task}: {failure.message}" for review, failure in lost}
 
     def counts(self, agent: str) -> ReviewCounts:
-        """What became of an agent's reviews."""
+        """Counts of an agent's reviews."""
         return count_reviews(review.row() for review in self.reviews if review.agent == agent)
 
     def as_json(self) -> dict[str, Any]:
@@ -181,15 +183,15 @@ class Generated:
         }
 
     def table(self) -> ReportTable:
-        """What people read of it."""
+        """The table for people."""
         rows = tuple(self._row(agent.agent) for agent in self.agents)
-        return ReportTable("Reviews written", COLUMNS, rows, notes=tuple(self._flags_told()))
+        return ReportTable("Reviews written", COLUMNS, rows, notes=tuple(self._flag_notes()))
 
-    def _flags_told(self) -> Iterator[str]:
-        """A sentence for each agent on what is meant by flagged."""
+    def _flag_notes(self) -> Iterator[str]:
+        """A sentence per agent that explains its flags."""
         for agent in self.agents:
             if flags := self.counts(agent.agent).flags:
-                yield f"{agent.agent}, flagged: {', '.join(noticed(flags))}."
+                yield f"{agent.agent}: flagged reviews: {', '.join(noticed(flags))}."
 
     def _row(self, agent: str) -> dict[str, Cell]:
         counts = self.counts(agent)

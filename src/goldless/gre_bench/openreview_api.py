@@ -136,9 +136,9 @@ def _day(milliseconds: int | None) -> str | None:
 
 
 PAGE = 1000
-"""Most notes that OpenReview gives at once."""
+"""Maximum number of notes per page."""
 MOST_PAGES = 3
-"""So many web pages in place of PDFs, one after the other, are no fault of the papers."""
+"""With this many web pages instead of PDFs in a row, the papers are not to blame."""
 _ACCOUNT = ("OPENREVIEW_USERNAME", "OPENREVIEW_PASSWORD")
 
 
@@ -171,7 +171,7 @@ class OpenReviewApi:
             self._session.log_in = lambda: self._log_in(kind, *account)
 
     def group(self, name: str) -> Mapping[str, Any] | None:
-        """What a venue says of itself, with its ``domain``; none where there is no such venue for us."""
+        """The group of a venue, with its ``domain``; None if it does not exist or is not visible to us."""
         try:
             group = self._asked(partial(self._client.get_group, name))
         except RefusedError as refusal:
@@ -197,7 +197,7 @@ class OpenReviewApi:
             notes = self._asked(partial(ask, after=page[-1].id), oldest_seconds)
 
     def pdf(self, note: str) -> bytes | str:
-        """The PDF of a submission, or why there is none."""
+        """The PDF of a submission, or the reason why there is none."""
         try:
             data = self._asked(partial(self._client.get_pdf, note))
             if _is_page(data):  # it may have been a passing one
@@ -206,26 +206,26 @@ class OpenReviewApi:
             if refusal.status in {400, 404, 410}:
                 return f"OpenReview has no PDF of it (status {refusal.status})"
             if _is_private(refusal):
-                return "OpenReview does not show its PDF to us (status 403)"
+                return "its PDF is not public (status 403)"
             raise
         self._pages_in_a_row = self._pages_in_a_row + 1 if _is_page(data) else 0
         if self._pages_in_a_row == MOST_PAGES:
             raise UnansweredError(
-                f"{self.base} answered with web pages or messages in place of {MOST_PAGES} PDFs, lastly that of "
-                f"{note}. Check whether a proxy answers in its place. {self._advice()}"
+                f"{self.base} returned web pages or messages instead of {MOST_PAGES} PDFs in a row, the last for "
+                f"{note}. Check whether a proxy intercepts the requests. {self._advice()}"
             )
-        return bytes(data) or "OpenReview gave an empty file"
+        return bytes(data) or "OpenReview returned an empty file"
 
     def forget(self) -> None:
-        """Drop every kept answer that was used through this object, so that another run asks again."""
+        """Delete every cached reply used through this object, so that another run requests it again."""
         self._session.forget()
 
     def forget_replies(self, forum: str) -> None:
-        """Drop the kept replies to a submission, so that another run asks for them again."""
+        """Delete the cached replies to a submission, so that another run requests them again."""
         self._session.forget(lambda address: parse_qs(urlsplit(address).query).get("forum") == [forum])
 
     def _asked(self, ask: Callable[[], Any], oldest_seconds: float = math.inf) -> Any:
-        """What the library makes of an answer. Refusals that concern who asks end with advice."""
+        """The library's result. Refusals that concern the account end with advice."""
         self._session.oldest_seconds = oldest_seconds
         try:
             return ask()
@@ -235,16 +235,16 @@ class OpenReviewApi:
             raise
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise UnansweredError(
-                f"{self.base} answered with something that is no answer of OpenReview's API v{self.api} "
-                f"({type(error).__name__}: {error}). Check the address, and whether a proxy answers in its place."
+                f"{self.base} did not return a valid reply of OpenReview's API v{self.api} "
+                f"({type(error).__name__}: {error}). Check the address, and whether a proxy intercepts the requests"
             ) from error
 
     def _advice(self) -> str:
         if self._session.log_in is not None:
-            return "Check that the account in OPENREVIEW_USERNAME may read this."
+            return "Check that the account in OPENREVIEW_USERNAME has access"
         return (
-            "OpenReview lets guests read public venues, but at times asks for an account to keep robots out: set "
-            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD in the environment and run the same again."
+            "OpenReview is open to guests, but sometimes requires an account to keep bots out. Set "
+            "OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD and run the same command again"
         )
 
     def _log_in(self, kind: Any, username: str, password: str) -> Mapping[str, str]:
@@ -253,8 +253,8 @@ class OpenReviewApi:
             kind.login_user(self._client, username, password)
         except (RefusedError, openreview.OpenReviewException) as error:
             raise UserError(
-                f"{self.base} did not accept the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: "
-                f"{str(error).replace(password, '…')}. Correct both, or unset both to ask as a guest."
+                f"{self.base} rejected the account in OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD: "
+                f"{str(error).replace(password, '…')}. Correct both, or unset both to continue as a guest"
             ) from error
         return {"Authorization": str(self._client.headers["Authorization"])}
 
@@ -265,7 +265,7 @@ def _client_class(api: Api) -> Any:
         return openreview.Client if api == 1 else importlib.import_module("openreview.api").OpenReviewClient
     except ImportError as error:
         raise PrerequisiteError(
-            f"collecting from OpenReview needs the package openreview-py ({error}): pip install 'goldless[gre]'"
+            f"collecting from OpenReview needs openreview-py ({error}). Run: pip install 'goldless[gre]'"
         ) from error
 
 
@@ -274,24 +274,22 @@ def _account() -> tuple[str, str] | None:
     username, password = (os.environ.get(name, "") for name in _ACCOUNT)
     if bool(username) != bool(password):
         present, absent = _ACCOUNT if username else reversed(_ACCOUNT)
-        raise UserError(
-            f"{present} is set in the environment and {absent} is not: set both, or unset both for a guest."
-        )
+        raise UserError(f"{present} is set, but {absent} is not. Set both, or unset both to continue as a guest")
     return (username, password) if username else None
 
 
 def _is_page(data: bytes) -> bool:
-    """Whether a web page or a message came where a PDF was asked for."""
+    """Whether it is a web page or a message instead of a PDF."""
     return b"%PDF-" not in data[:1024] and data.lstrip()[:1] in {b"<", b"{"}
 
 
 def _is_private(refusal: RefusedError) -> bool:
-    """Whether just this is not for us, as against a demand to show who asks (``ChallengeRequiredError`` and kin)."""
+    """Whether only this item is private, rather than a login being required (``ChallengeRequiredError`` and others)."""
     return refusal.status == 403 and refusal.name in {"ForbiddenError", "Forbidden"}
 
 
 def _worth_keeping(address: str, status: int, body: bytes) -> bool:
-    """Whether an answer is a final one of OpenReview's: no page of a proxy, nothing that may be different tomorrow."""
+    """Whether a reply is final: not a proxy's page, and not likely to change."""
     kind = urlsplit(address).path.rpartition("/")[2]
     if kind == "pdf":
         return status in {404, 410} or (status == 200 and b"%PDF-" in body[:1024])

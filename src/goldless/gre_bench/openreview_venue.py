@@ -24,9 +24,9 @@ from goldless.gre_bench.polite_session import KeptAnswers, Pace, Patience, Say
 from goldless.gre_bench.review_forms import says_something, sections_and_extra
 
 SUBMISSIONS_V1 = ("Blind_Submission", "Submission", "submission")
-"""What API v1 venues call their submissions: double blind, single blind, and until 2017."""
+"""Names of submissions in API v1: double blind, single blind, and until 2017."""
 LEFT_V1 = ("Withdrawn_Submission", "Desk_Rejected_Submission")
-"""Where API v1 venues put submissions that are no longer under review."""
+"""Names of submissions in API v1 that are no longer under review."""
 DAY_SECONDS = 24 * 60 * 60
 
 
@@ -54,14 +54,14 @@ class OpenReviewVenue:
         reader: PdfReader = "pypdf",
         patience: Patience | None = None,
     ) -> None:
-        """Name a venue such as ``ICLR.cc/2023/Conference``; nothing is asked for yet.
+        """Prepare a venue such as ``ICLR.cc/2023/Conference``; nothing is requested yet.
 
-        ``cache`` is the folder where answers are kept, ``say`` is told about waits, ``reader`` turns PDFs into text.
-        An account is taken from OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD where both are set.
+        ``cache`` is the folder of cached replies, ``say`` reports waits, ``reader`` converts PDFs to text.
+        The account is read from OPENREVIEW_USERNAME and OPENREVIEW_PASSWORD if both are set.
         """
         _check_venue(venue)
         if not math.isfinite(seconds_between_requests) or seconds_between_requests < 0:
-            raise UserError(f"seconds between requests are 0 or more, not {seconds_between_requests}.")
+            raise UserError(f"seconds between requests must be at least 0, got {seconds_between_requests}")
         self._venue = venue
         self._few: set[str] = set()
         self._answers = KeptAnswers(cache)
@@ -78,7 +78,7 @@ class OpenReviewVenue:
         return self._venue
 
     def papers(self) -> list[str]:
-        """Names of all submissions that the venue lists, withdrawn and desk-rejected ones too, sorted."""
+        """Sorted names of all submissions, including withdrawn and desk-rejected ones."""
         return sorted(self._listing().submissions)
 
     def paper(self, name: str, *, reviews: int) -> Paper | LeftOut:
@@ -87,7 +87,7 @@ class OpenReviewVenue:
         submission = listing.submissions.get(name)
         if submission is None:
             hint = nearest(name, listing.submissions)
-            raise UserError(f"{self._venue} has no submission {name!r} among its {len(listing.submissions)}{hint}.")
+            raise UserError(f"{self._venue} has no submission {name!r} among its {len(listing.submissions)}{hint}")
         left = _without_asking(submission)
         if left is not None:
             return left
@@ -95,7 +95,7 @@ class OpenReviewVenue:
         if len(written) < reviews:
             written, empty = _reviews(listing, submission, oldest_seconds=DAY_SECONDS)
         if len(written) < reviews:
-            detail = f"{len(written)} with text of {reviews} needed" + (f"; {empty} empty" if empty else "")
+            detail = f"{len(written)} with text, {reviews} needed" + (f"; {empty} empty" if empty else "")
             self._few.add(name)
             return LeftOut(name, "few_reviews", detail)
         data = listing.api.pdf(name)
@@ -115,7 +115,7 @@ class OpenReviewVenue:
         )
 
     def forget_unreviewed(self) -> None:
-        """Ask anew, next time, about papers that had too few reviews: they may have been looked at too early."""
+        """Request papers with too few reviews again next time: their reviews may not have been public yet."""
         listing = self._listing()
         for name in sorted(self._few):
             listing.api.forget_replies(name)
@@ -128,13 +128,13 @@ class OpenReviewVenue:
             found = self._listed.submissions.values()
             left = Counter(one.outcome for one in found)
             self._say(
-                f"{self._venue}: submissions {len(found)}, of which withdrawn {left['withdrawn']}, "
-                f"desk-rejected {left['desk_rejected']}"
+                f"{self._venue}: {len(found)} submissions ({left['withdrawn']} withdrawn, "
+                f"{left['desk_rejected']} desk-rejected)"
             )
         return self._listed
 
     def _list(self) -> _Listing:
-        """The submissions, from API v2 where the venue lives there, else from v1. Raises UserError if it has none."""
+        """The submissions, from API v2 if the venue is there, else from v1. Raises UserError if there are none."""
         second = self._api(2)
         group2 = second.group(self._venue)
         if group2 is not None and any(group2.values()):
@@ -160,7 +160,7 @@ class OpenReviewVenue:
         for invitation in invitations:
             for page in api.pages(invitation=invitation):
                 found |= {posting.id: posting for posting in page}
-                self._say(f"{invitation}: {len(page)} more, {len(found)} in all")
+                self._say(f"{invitation}: {len(page)} more, {len(found)} in total")
         return found
 
     def _api(self, api: Api) -> OpenReviewApi:
@@ -168,27 +168,27 @@ class OpenReviewVenue:
         return OpenReviewApi(api, base, answers=self._answers, pace=pace, patience=patience, say=self._say)
 
     def _nothing(self, *, known: bool) -> str:
-        asked = f"asked: {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
+        asked = f"looked in {self._bases[2]} (API v2) and {self._bases[1]} (API v1)"
         if known:
             return (
-                f"OpenReview shows no submissions of {self._venue!r} to us ({asked}). Its papers may not be public, or "
-                "not yet; or papers went to a group below it, such as …/Conference or …/Workshop/NAME."
+                f"OpenReview shows no submissions of {self._venue!r} ({asked}). Its papers may not be public yet, or "
+                "belong to a group below it, such as …/Conference or …/Workshop/NAME"
             )
         return (
-            f"OpenReview knows no venue {self._venue!r}, or hides it from us ({asked}). A venue's name is what "
-            "follows 'id=' in the address of its page, such as ICLR.cc/2023/Conference; capitals count."
+            f"OpenReview has no public venue {self._venue!r} ({asked}). Use what follows 'id=' in the address of the "
+            "venue's page, such as ICLR.cc/2023/Conference. Names are case-sensitive"
         )
 
 
 def _check_venue(venue: str) -> None:
     if venue.startswith(("http:", "https:")):
         inside = parse_qs(urlsplit(venue).query).get("id", [""])[0]
-        hint = f"give {inside!r}" if inside else "give what follows 'id=' in it"
-        raise UserError(f"a venue is named, such as ICLR.cc/2023/Conference; this is an address: {venue}; {hint}.")
+        hint = f"Try {inside!r}" if inside else "Use what follows 'id=' in it"
+        raise UserError(f"--venue must be a name such as ICLR.cc/2023/Conference, got an address: {venue}. {hint}")
     if not venue or venue != venue.strip("/ ") or any(letter.isspace() for letter in venue):
         raise UserError(
-            f"{venue!r} is no name of a venue: it has parts with '/' between them and no spaces, "
-            "such as ICLR.cc/2023/Conference."
+            f"--venue must be a name with parts separated by '/' and without spaces, such as ICLR.cc/2023/Conference, "
+            f"got {venue!r}"
         )
 
 
@@ -198,7 +198,7 @@ def _word(group: Mapping[str, Any], key: str, default: str) -> str:
 
 
 def _without_asking(submission: Posting) -> LeftOut | None:
-    """Why a submission cannot be used, as far as the list of submissions shows."""
+    """Why a submission cannot be used, judging by the list of submissions alone."""
     if submission.deleted:
         return LeftOut(submission.id, "withdrawn", "deleted")
     if submission.outcome is not None:
@@ -207,16 +207,16 @@ def _without_asking(submission: Posting) -> LeftOut | None:
         return LeftOut(submission.id, "no_abstract", "its abstract is empty or not public")
     file = submission.text("pdf")
     if not file:
-        return LeftOut(submission.id, "no_paper", "it has no PDF, or none that is public")
+        return LeftOut(submission.id, "no_paper", "it has no public PDF")
     if not file.startswith("/"):
-        return LeftOut(submission.id, "no_paper", f"its PDF does not lie at OpenReview: {file[:200]}")
+        return LeftOut(submission.id, "no_paper", f"its PDF is not at OpenReview: {file[:200]}")
     return None
 
 
 def _reviews(
     listing: _Listing, submission: Posting, *, oldest_seconds: float = math.inf
 ) -> tuple[list[HumanReview], int]:
-    """The reviews that have any text, oldest first, and how many have none."""
+    """The reviews with text, oldest first, and the number without."""
     pages = listing.api.pages(forum=submission.id, oldest_seconds=oldest_seconds)
     found = [
         reply
@@ -235,7 +235,7 @@ def _review(reply: Posting) -> HumanReview:
 
 
 def _paper_extra(submission: Posting, *, pages: int, empty: int) -> dict[str, Any]:
-    """What else is worth keeping of a submission."""
+    """Other fields of a submission to keep."""
     return {
         "address": f"https://openreview.net/forum?id={quote(submission.id, safe='')}",
         "number": submission.number,

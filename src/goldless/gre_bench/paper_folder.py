@@ -1,4 +1,4 @@
-"""Papers and reviews that a user already has, in a folder.
+"""A folder with papers and reviews that a user already has.
 
 The layout: ``papers.jsonl`` (or .csv, .parquet) with ``paper, title, abstract`` and more, the papers themselves as
 ``papers/NAME.pdf``, ``.txt`` or ``.md``, ``reviews.jsonl`` with ``paper, review`` and either ``text`` or a column for
@@ -26,17 +26,17 @@ SYNOPSIS = "synopsis_"
 PAPER_COLUMNS = ("paper", "title", "abstract", "public_date", "file")
 REVIEW_COLUMNS = ("paper", "review", "text")
 NOTED = ("rating", "confidence")
-"""Columns of a review that are no sections."""
+"""Columns of a review that are not sections."""
 
 
 @dataclass(slots=True)
 class _Listed:
-    """A paper of the papers table, with what the other tables say of it."""
+    """A paper of the papers table, with its rows of the other tables."""
 
     paper: Paper
     """Without text and reviews."""
     file: Path | None = None
-    """Its text; none where there is no file."""
+    """The file with its text; None if there is none."""
     reviews: dict[str, HumanReview] = field(default_factory=dict)
     empty_reviews: int = 0
     rewrites: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -87,14 +87,14 @@ class PaperFolder:
 
     def _text(self, name: str, file: Path | None) -> str | LeftOut:
         if file is None:
-            return LeftOut(name, "no_paper", f"there is no papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
+            return LeftOut(name, "no_paper", f"no file papers/{name}{', '.join(ENDINGS[:-1])} or {ENDINGS[-1]}")
         data = file.read_bytes()
         if not data:
             return LeftOut(name, "no_paper", f"{file.name} is empty")
         if file.suffix.lower() in TEXTS:
             given = data.decode("utf-8-sig")
             if unreadable_share(given) > MOST_UNREADABLE:
-                return LeftOut(name, "no_paper", f"{file.name} holds no text that can be read")
+                return LeftOut(name, "no_paper", f"{file.name} has no readable text")
             return storable(unix_lines(given))
         read = pdf_text(data, reader=self._reader)
         return LeftOut(name, read.reason, f"{file.name}: {read.detail}") if isinstance(read, PdfProblem) else read.text
@@ -102,7 +102,7 @@ class PaperFolder:
 
 def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
     if not folder.is_dir():
-        problems.add("no such folder; it holds papers.jsonl, reviews.jsonl and a folder papers/ with the papers")
+        problems.add("no such folder. It must contain papers.jsonl, reviews.jsonl and a folder papers/ with the papers")
         return {}
     found: dict[str, Source] = {}
     for table in ("papers", "reviews", "rewrites"):
@@ -110,14 +110,14 @@ def _find_tables(folder: Path, problems: Problems) -> dict[str, Source]:
         if files:
             found[table] = Source(files[0], files[0].name)
         elif table != "rewrites":
-            problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet; {ALLOWED}")
+            problems.add(f"no table {table!r}: {table}.jsonl, {table}.csv or {table}.parquet. {ALLOWED}")
         for other in files[1:]:
-            problems.add(f"also in {files[0].name}; a table is one file", other.name)
+            problems.add(f"duplicate of {files[0].name}. Keep one file per table", other.name)
     return found
 
 
 class _Table(Checking):
-    """One of the tables: its rows, of which none may stand there twice."""
+    """One of the tables, with unique rows."""
 
     def __init__(self, source: Source, problems: Problems) -> None:
         super().__init__(source.file, problems)
@@ -132,27 +132,27 @@ class _Table(Checking):
                 yield line, {c: storable(unix_lines(v)) if isinstance(v, str) else v for c, v in row.items()}
         self.finish()
         if not self.rows and not self.broken:
-            self.add("no rows; leave the table out where there is nothing to list")
+            self.add("no rows. Leave the table out if there is nothing to list")
 
-    def is_first(self, key: tuple[str, ...], line: int, told: str) -> bool:
-        """Whether no row before had this key; one that had is reported, with its line after what is told."""
+    def is_first(self, key: tuple[str, ...], line: int, repeated: str) -> bool:
+        """Whether no earlier row has this key; otherwise reports ``repeated`` with the line of the first."""
         first = self._first.setdefault(key, line)
         if first != line:
-            self.duplicate(f"{told} on line {first}", line)
+            self.duplicate(f"{repeated}; first on line {first}", line)
         return first == line
 
     def report_strangers(self, names: Names) -> None:
-        """Report the papers that this table names and the papers table does not."""
+        """Report papers of this table that are not in the papers table."""
         names.report_strangers("paper", self.file, self._problems)
 
 
 def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Names:
-    """The names of all papers; open to others where some rows could not be read, so that nobody else is blamed."""
+    """The names of all papers; unknown names are allowed if some rows could not be read, to avoid wrong reports."""
     names = Names()
     for line, row in check.lines():
         name = check.name(row, "paper", line)
         paper = _paper(name or "", row, line, check)
-        if name is not None and check.is_first((name,), line, f"paper {name!r} stands here again; it is"):
+        if name is not None and check.is_first((name,), line, f"paper {name!r} is listed twice"):
             names[name] = len(names)
             papers[name] = _Listed(paper, _file(folder, name, row, line, check))
     names.listed_in = "" if check.broken else check.file
@@ -162,14 +162,16 @@ def _read_papers(check: _Table, folder: Path, papers: dict[str, _Listed]) -> Nam
 def _paper(name: str, row: Row, line: int, check: Checking) -> Paper:
     title, abstract = (_cell(row, column, line, check) for column in ("title", "abstract"))
     if "title" in row and not title:
-        check.add("title is empty; every paper has one", line)
+        check.add("title must not be empty", line)
     if "synopsis_abstract" in row:
-        check.add("synopsis_abstract is not a column here; the abstract stands in the column 'abstract'", line)
+        check.add("unexpected column synopsis_abstract. Put the abstract in the column 'abstract'", line)
     columns = [c for c in row if c.startswith(SYNOPSIS) and c not in {SYNOPSIS, "synopsis_abstract"}]
     synopses = {c.removeprefix(SYNOPSIS): check.optional_text(row, c, line) for c in columns}
     assw = synopses.get("assw")
     if assw and abstract and not " ".join(assw.split()).startswith(" ".join(abstract.split())):
-        check.add("synopsis_assw must begin with the abstract: gem-s[assw] gives the scorer this text alone", line)
+        check.add(
+            "synopsis_assw must begin with the abstract, because gem-s[assw] gives the scorer only this text", line
+        )
     known = {*PAPER_COLUMNS, *columns, "synopsis_abstract"}
     return Paper(
         paper=name,
@@ -201,12 +203,12 @@ def _date(row: Row, line: int, check: Checking) -> str | None:
     try:
         return date.fromisoformat(text).isoformat()  # other ways that ISO 8601 writes a day, such as 20230930
     except ValueError:
-        check.add(f"public_date is {text!r}; a date such as 2023-09-30, 2023-09 or 2023 is needed", line)
+        check.add(f"public_date must be a date such as 2023-09-30, 2023-09 or 2023, got {text!r}", line)
         return None
 
 
 def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path | None:
-    """The paper's own file; none where it has none, reported where the one it names cannot be used."""
+    """The paper's file; None if there is none. Reports a given file that cannot be used."""
     given = check.optional_text(row, "file", line)
     if given is None:
         found = [path for ending in ENDINGS if _is_file(path := folder / "papers" / f"{name}{ending}")]
@@ -215,14 +217,14 @@ def _file(folder: Path, name: str, row: Row, line: int, check: Checking) -> Path
     inside = [path for path in found if _is_inside(path, folder)]
     what = f"file {given!r}" if given is not None else f"paper {name!r}"
     if len(inside) < len(found):
-        check.add(f"{what} leads out of the folder; papers are read from inside it only", line)
+        check.add(f"{what} is outside the folder. Papers must be inside it", line)
         return None
     if given is not None and not _is_file(found[0]):
-        check.add(f"{what} is not in the folder; leave the cell empty where there is no file", line)
+        check.add(f"{what} is not in the folder. Leave the cell empty if there is no file", line)
         return None
     if len(found) > 1:
         names = " and ".join(path.name for path in found)
-        check.add(f"{what} has {names}; name one of them in the column 'file'", line)
+        check.add(f"{what} has {names}. Choose one in the column 'file'", line)
         return None
     return _usable(found[0], given or f"papers/{found[0].name}", line, check) if found else None
 
@@ -244,14 +246,14 @@ def _is_inside(path: Path, folder: Path) -> bool:
 def _usable(path: Path, shown: str, line: int, check: Checking) -> Path | None:
     ending = path.suffix.lower()
     if ending not in ENDINGS:
-        check.add(f"{path.name} ends in {ending or 'nothing'!r}; a paper is a {', '.join(ENDINGS)} file", line)
+        check.add(f"{path.name} must be a {', '.join(ENDINGS)} file", line)
         return None
     if ending in TEXTS:
         try:
             path.read_bytes().decode()
         except UnicodeDecodeError as error:
-            convert = f"iconv -f WINDOWS-1252 -t UTF-8 {shown} converts it from Windows-1252"
-            check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8; {convert}", line)
+            convert = f"To convert it from Windows-1252: iconv -f WINDOWS-1252 -t UTF-8 {shown}"
+            check.add(f"{shown}: byte at offset {error.start:,} is not UTF-8. {convert}", line)
             return None
     return path
 
@@ -268,8 +270,8 @@ def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bo
         with_text += bool(sections)
         if paper is None or review is None or names.number(paper, line) < 0:
             continue
-        told = f"a second review {review!r} of paper {paper!r}; the first is"
-        if check.is_first((paper, review), line, told) and paper in papers:
+        repeated = f"review {review!r} of paper {paper!r} is listed twice"
+        if check.is_first((paper, review), line, repeated) and paper in papers:
             noted = {column: row[column] for column in NOTED if not is_empty(row.get(column))}
             found = HumanReview(review, sections, noted)
             if found.text:
@@ -278,7 +280,7 @@ def _read_reviews(check: _Table, names: Names, papers: dict[str, _Listed]) -> bo
                 papers[paper].empty_reviews += 1
     check.report_strangers(names)
     if check.rows and not with_text and not check.broken:
-        check.add("no review has a text; it stands in a column 'text', or in a column for each section")
+        check.add("no review has a text. Put it in a column 'text', or in one column per section")
     return not check.broken
 
 
@@ -288,7 +290,7 @@ def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
     text = check.optional_text(row, "text", line)
     if text is not None and columns:
         shown = ", ".join(map(repr, list(columns)[:5]))
-        check.add(f"both a text and sections ({shown}); a review is either one text or sections", line)
+        check.add(f"a review must have either a text or sections, got both ({shown})", line)
     if text is not None:
         return {"": text}
     return {title: _section(title, value, line, check) for title, value in columns.items()}
@@ -297,8 +299,8 @@ def _sections(row: Row, line: int, check: Checking) -> dict[str, str]:
 def _section(title: str, value: Any, line: int, check: Checking) -> str:
     if isinstance(value, str):
         return value
-    allowed = f"a section is text; what is no section can stand in {' and '.join(map(repr, NOTED))}"
-    check.add(f"section {title!r} is {describe(value)}; {allowed}", line)
+    allowed = f"Other columns: {', '.join(map(repr, NOTED))}"
+    check.add(f"section {title!r} must be text, got {describe(value)}. {allowed}", line)
     return ""
 
 
@@ -310,10 +312,10 @@ def _read_rewrites(check: _Table, names: Names, papers: dict[str, _Listed], *, r
         text = check.text(row, "text", line)
         if rewriter is None or paper is None or review is None or text is None or names.number(paper, line) < 0:
             continue
-        told = f"a second rewrite of review {review!r} of paper {paper!r}; the first is"
-        if not check.is_first((paper, review), line, told) or paper not in papers:
+        repeated = f"the rewrite of review {review!r} of paper {paper!r} is listed twice"
+        if not check.is_first((paper, review), line, repeated) or paper not in papers:
             continue
         if reviews_known and review not in papers[paper].reviews:
-            check.add(f"no review {review!r} of paper {paper!r} with a text; a rewrite is of a review", line)
+            check.add(f"the rewrite has no review: paper {paper!r} has no review {review!r} with a text", line)
         papers[paper].rewrites[review] = (rewriter, text)
     check.report_strangers(names)

@@ -1,4 +1,4 @@
-"""Papers with their human reviews, as they come from a venue or a folder, and the draw.
+"""Papers with their human reviews, from a venue or a folder, and the draw.
 
 The draw is which papers are used, why some are left out, and which of each paper's reviews is the candidate.
 """
@@ -20,9 +20,9 @@ from goldless.gre_bench.extracted_text import storable
 from goldless.runs.options import Progress
 
 HUMAN = "human"
-"""The agent, and its group, that is the baseline: the review a person wrote that is scored beside the models'."""
+"""The baseline agent and its group: the human review that is scored like the models' reviews."""
 REFERENCE = "reference"
-"""The group of the reviews that others are held against; its agents are ``reference1``, ``reference2``, …"""
+"""The group of the reviews that others are compared with; its agents are ``reference1``, ``reference2``, …"""
 PEOPLE = frozenset({HUMAN, REFERENCE})
 """Groups of the agents that are people."""
 _REFERENCE = re.compile(rf"{REFERENCE}\d+")
@@ -42,18 +42,18 @@ Reason = Literal[
 ]
 """Why a paper is left out.
 
-``few_reviews``: fewer reviews with any text than were asked for. ``no_paper``: there is no file of it.
+``few_reviews``: fewer reviews with text than requested. ``no_paper``: there is no file of it.
 ``scanned_pdf``: pages without text. ``garbled_pdf``: its text is not readable. ``cut_pdf``: its end is missing.
 """
 
 
 def reference_agents(reviews: int) -> tuple[str, ...]:
-    """The agents that stand for the references, where that many reviews of each paper were drawn."""
+    """The agents of the references, given the number of reviews drawn per paper."""
     return tuple(f"{REFERENCE}{number}" for number in range(1, reviews))
 
 
 def is_reference(agent: str) -> bool:
-    """Whether an agent is a review that others are held against; such agents do not stand on a board."""
+    """Whether an agent is a reference, which is not ranked."""
     return _REFERENCE.fullmatch(agent) is not None
 
 
@@ -63,7 +63,7 @@ def is_person(agent: str) -> bool:
 
 
 def reads_as_person(name: str) -> bool:
-    """Whether a reader would take an agent of this name for a person, so that no model may be called so."""
+    """Whether a name would suggest a person, so that no model may have it."""
     return _LIKE_PEOPLE.fullmatch(name) is not None
 
 
@@ -98,11 +98,11 @@ class Paper:
     reviews: tuple[HumanReview, ...]
     """Those that have any text."""
     public_date: str | None = None
-    """Day from which everybody could read it, as an ISO date; a month or a year where no more is known."""
+    """Day it became public, as an ISO date; a month or a year if no more is known."""
     synopses: Mapping[str, str] = field(default_factory=dict)
     """Others than the abstract, by name."""
     rewrites: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    """Who rewrote a review and how it reads then, by the review's name."""
+    """Rewriter and rewrite of a review, by the review's name."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """What else is known, such as its address."""
 
@@ -117,7 +117,7 @@ class LeftOut:
 
 
 class PaperSource(Protocol):
-    """Where papers come from."""
+    """A source of papers."""
 
     @property
     def name(self) -> str:
@@ -134,7 +134,7 @@ class PaperSource(Protocol):
 
 
 class Part(BaseModel):
-    """A table of the config; a key it does not know is an error."""
+    """A table of the config; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -147,29 +147,29 @@ class CollectConfig(Part):
     from_folder: str | None = None
     """A folder of papers and reviews, seen from the edition's folder."""
     papers: Annotated[int, Field(ge=1)] | None = None
-    """How many are drawn; None: all that can be used."""
+    """Number of papers to draw; None: all usable ones."""
     reviews: Annotated[int, Field(ge=2)] = 3
     """Human reviews of each: one as candidate, the others as references."""
     seed: Annotated[int, Field(ge=0)] = 0
     reader: Literal["pypdf", "docling"] = "pypdf"
-    """What reads PDFs."""
+    """The PDF reader."""
     fewer_ok: bool = False
-    """Whether fewer papers than asked for will do."""
+    """Whether to accept fewer papers than requested."""
 
     @model_validator(mode="after")
     def _one_source(self) -> CollectConfig:
         if (self.venue is None) == (self.from_folder is None):
-            raise ValueError("name a venue or a folder (from_folder): one of the two")
+            raise ValueError("set either venue or from_folder")
         return self
 
 
 STAGE = "papers"
 MOST_NAMED = 10
-"""Papers that an error names."""
+"""Maximum number of papers listed in an error."""
 
 
 class TooFewPapersError(UserError):
-    """Fewer papers can be used than were asked for."""
+    """Fewer papers are usable than requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,21 +178,21 @@ class DrawnPaper:
 
     paper: Paper
     candidate: HumanReview
-    """The review that is scored beside the models': the human baseline."""
+    """The human baseline, scored like the models' reviews."""
     references: tuple[HumanReview, ...]
-    """The reviews that candidates are scored against."""
+    """The reviews that candidates are compared with."""
 
 
 @dataclass(frozen=True, slots=True)
 class Draw:
-    """What was drawn, and from what."""
+    """A draw of papers."""
 
     source: str
     """The venue, or the folder's name."""
     papers: tuple[DrawnPaper, ...]
-    """In the order they were drawn in: a larger draw with the same seed begins with these."""
+    """In the order drawn: a larger draw with the same seed begins with these."""
     left_out: tuple[LeftOut, ...]
-    """Papers that came up and could not be used, in the order they came up in."""
+    """Papers that were drawn but could not be used, in order."""
     asked: CollectConfig
     """How many papers, and reviews of each, and the seed."""
     listed: int
@@ -200,7 +200,7 @@ class Draw:
 
     @property
     def untried(self) -> int:
-        """How many papers never came up, because there were enough before."""
+        """Number of papers never tried, because enough were found."""
         return self.listed - len(self.papers) - len(self.left_out)
 
 
@@ -235,7 +235,7 @@ def draw_papers(
 
 
 def _drawn(found: Paper | LeftOut, reviews: int, seed: int) -> DrawnPaper | LeftOut:
-    """The paper with the reviews drawn, or why it cannot be used, whatever source it comes from."""
+    """The paper with its drawn reviews, or why it cannot be used."""
     if isinstance(found, LeftOut):
         return found
     if not storable(found.text).strip():
@@ -262,20 +262,20 @@ def _rank(seed: int, paper: str, review: str) -> bytes:
 
 def _too_few(draw: Draw) -> str:
     if not draw.listed:
-        return f"{draw.source}: there are no papers"
+        return f"{draw.source}: no papers"
     reasons = Counter(paper.reason for paper in draw.left_out)
     counted = ", ".join(f"{reason} {count:,}" for reason, count in reasons.most_common())
-    usable = f"{len(draw.papers):,} of {draw.listed:,} papers can be used"
-    asked = "" if draw.asked.papers is None else f"; {draw.asked.papers:,} were asked for"
+    usable = f"{len(draw.papers):,} of {draw.listed:,} papers are usable"
+    asked = "" if draw.asked.papers is None else f", but {draw.asked.papers:,} were requested"
     if not counted:
-        fewer = "Ask for fewer papers, or take what there is with --fewer-ok."
+        fewer = "Request fewer papers, or accept fewer with --fewer-ok"
         return f"{draw.source}: {usable}{asked}. None was left out. {fewer}"
-    advice = "ask for fewer reviews of each"
+    advice = "request fewer reviews per paper"
     if draw.papers:
-        advice = "ask for fewer papers or fewer reviews of each, or take what there is with --fewer-ok"
+        advice = "request fewer papers or fewer reviews per paper, or accept fewer with --fewer-ok"
     first = draw.left_out[:MOST_NAMED]
     named = [f"  {out.paper}: {out.reason}" + (f" ({out.detail})" if out.detail else "") for out in first]
     if len(draw.left_out) > MOST_NAMED:
         named.append(f"  … and {len(draw.left_out) - MOST_NAMED:,} more")
-    told = f"{draw.source}: {usable}{asked}. Left out: {counted}. Look into these, or {advice}."
-    return "\n".join([told, *named])
+    summary = f"{draw.source}: {usable}{asked}. Left out: {counted}. Check these, or {advice}:"
+    return "\n".join([summary, *named])

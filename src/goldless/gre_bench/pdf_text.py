@@ -27,9 +27,9 @@ PdfReader = Literal["pypdf", "docling"]
 MOST_BYTES = 100_000_000
 MOST_PAGES = 500
 MOST_WORK = 10_000_000
-"""Drawing operations of all pages, a text shown counting as ten: some 40 seconds; a page of a paper has 20,000."""
+"""Limit of drawing operations, with a text counted as ten: about 40 seconds; a page of a paper has 20,000."""
 MOST_SECONDS = 300
-"""The last resort against a file that takes long in another way."""
+"""The last resort against a file that is slow for another reason."""
 MOST_OPERATIONS_OF_A_STREAM = 2_000_000
 MOST_STREAM_BYTES = 20_000_000
 """Bytes of one stream when unpacked; a figure that has more is passed over, a page that has more is not."""
@@ -48,9 +48,9 @@ class PdfText:
     """The text of a PDF."""
 
     text: str
-    """Page after page, parted by blank lines; ligatures and words broken at line ends are mended."""
+    """All pages, separated by blank lines; ligatures and words broken at line ends are repaired."""
     pages: int
-    """How many pages the file has."""
+    """Number of pages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,7 @@ class _UnusableError(Exception):
 
 
 def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText | PdfProblem:
-    """The text of the PDF, or why it cannot be used; nothing that is in the file makes this raise.
+    """The text of the PDF, or why it cannot be used; never raises because of the file's content.
 
     ``docling`` lays pages out better and reads scanned ones, is slow, and loads its models at its first use.
     A file that is encrypted so that everybody may read it is opened.
@@ -87,34 +87,34 @@ def pdf_text(data: bytes, *, reader: PdfReader = "pypdf") -> PdfText | PdfProble
 
 
 def _check_container(data: bytes) -> None:
-    """What the bytes themselves tell, before anything is parsed."""
+    """Check the bytes before parsing."""
     if len(data) > MOST_BYTES:
-        raise _UnusableError("broken_pdf", f"{len(data):,} bytes; at most {MOST_BYTES:,} are read")
+        raise _UnusableError("broken_pdf", f"{len(data):,} bytes; the limit is {MOST_BYTES:,}")
     if b"%PDF-" not in data[:1024]:
-        came = repr(data[:16])[1:] if data else "nothing"
-        raise _UnusableError("broken_pdf", f"no PDF: it begins with {came}")
+        start = f"it begins with {repr(data[:16])[1:]}" if data else "it is empty"
+        raise _UnusableError("broken_pdf", f"not a PDF: {start}")
     # A file laid out for the web states its length at its beginning.
     length = _LENGTH.search(data[:2048]) if b"/Linearized" in data[:1024] else None
     if length and int(length[1]) > len(data):
-        raise _UnusableError("cut_pdf", f"{len(data):,} bytes of the {int(length[1]):,} it says it has")
+        raise _UnusableError("cut_pdf", f"{len(data):,} bytes, but it should have {int(length[1]):,}")
     end = data.rfind(b"%%EOF")
     if end < 0:
         raise _UnusableError("cut_pdf", "it has no end mark (%%EOF)")
     # Bytes after the end are harmless, unless another revision begins there that has no end.
     if _ANOTHER_OBJECT.search(data, end):
-        raise _UnusableError("cut_pdf", "objects stand behind its last end mark (%%EOF)")
+        raise _UnusableError("cut_pdf", "there are objects after its last end mark (%%EOF)")
 
 
 def _check_pages(pages: Sequence[str]) -> None:
-    """Whether enough of the pages hold text that can be read."""
+    """Check that enough pages have readable text."""
     empty = [number for number, page in enumerate(pages, 1) if _letters(page) < FEWEST_LETTERS]
     if len(empty) > MOST_BAD_PAGES * len(pages):
-        detail = f"{len(empty)} of {len(pages)} pages hold no text ({_numbers(empty)})"
+        detail = f"{len(empty)} of {len(pages)} pages have no text ({_numbers(empty)})"
         raise _UnusableError("scanned_pdf", detail)
     reasons = {number: why for number, page in enumerate(pages, 1) if (why := garble(page))}
     if len(reasons) > MOST_BAD_PAGES * len(pages):
         number, why = next(iter(reasons.items()))
-        detail = f"{len(reasons)} of {len(pages)} pages cannot be read; page {number}: {why}"
+        detail = f"{len(reasons)} of {len(pages)} pages are not readable; page {number}: {why}"
         raise _UnusableError("garbled_pdf", detail)
     # Pages of a few words each are too short to judge one by one.
     if not any(map(is_long_enough, pages)) and (why := garble("\n".join(pages))):
@@ -136,7 +136,7 @@ def _pypdf_pages(data: bytes) -> list[str]:
         import pypdf  # noqa: PLC0415 - only here is it needed
         from pypdf.errors import DependencyError  # noqa: PLC0415
     except ImportError as error:
-        raise PrerequisiteError("PDF files are read with pypdf: pip install 'goldless[gre]'") from error
+        raise PrerequisiteError("reading PDF files needs pypdf. Run: pip install 'goldless[gre]'") from error
     limits: dict[str, Any] = {
         "stream_parsing_work_maximum_count": MOST_OPERATIONS_OF_A_STREAM,
         "zlib_maximum_output_length": MOST_STREAM_BYTES,
@@ -144,18 +144,18 @@ def _pypdf_pages(data: bytes) -> list[str]:
         "run_length_maximum_output_length": MOST_STREAM_BYTES,
         "page_tree_maximum_entries": 4 * MOST_PAGES,
     }
-    with _quiet("pypdf"), pypdf.apply_configuration(**limits), _damage_told():
+    with _quiet("pypdf"), pypdf.apply_configuration(**limits), _damage_reported():
         try:
             return _read_with_pypdf(pypdf, data)
         except DependencyError as error:
-            message = "encrypted PDF files are read with a package that is missing: pip install 'goldless[gre]'"
+            message = "reading encrypted PDF files needs another package. Run: pip install 'goldless[gre]'"
             raise PrerequisiteError(message) from error
 
 
 def _read_with_pypdf(pypdf: Any, data: bytes) -> list[str]:
     reader = pypdf.PdfReader(BytesIO(data))
     if reader.is_encrypted and not reader.decrypt(""):
-        raise _UnusableError("encrypted_pdf", "it opens with a password only")
+        raise _UnusableError("encrypted_pdf", "it needs a password")
     count = len(reader.pages)
     _check_count(count)
     work = _Work()
@@ -176,7 +176,7 @@ def _read_with_pypdf(pypdf: Any, data: bytes) -> list[str]:
 
 
 class _Work:
-    """How much a file has made its reader do."""
+    """Work caused by a file so far."""
 
     def __init__(self) -> None:
         self._done = 0
@@ -193,7 +193,7 @@ class _Work:
     def check(self) -> None:
         """End the reading where it is too much."""
         if self._done > MOST_WORK:
-            raise _UnusableError("broken_pdf", f"too much is drawn in it: more than {MOST_WORK:,} operations")
+            raise _UnusableError("broken_pdf", f"more than {MOST_WORK:,} drawing operations")
         if time.monotonic() > self._until:
             raise _UnusableError("broken_pdf", f"reading it takes more than {MOST_SECONDS} seconds")
 
@@ -214,20 +214,20 @@ def _docling_converter() -> tuple[Any, Any]:
         models = import_module("docling.datamodel.base_models")
         conversion = import_module("docling.document_converter")
     except ImportError as error:
-        raise PrerequisiteError("reader 'docling' needs docling: pip install 'goldless[docling]'") from error
+        raise PrerequisiteError("reader 'docling' needs docling. Run: pip install 'goldless[docling]'") from error
     converter = conversion.DocumentConverter(allowed_formats=[models.InputFormat.PDF])
     try:
         # At the first paper it would look as if the paper were to blame.
         converter.initialize_pipeline(models.InputFormat.PDF)
     except Exception as error:
-        message = f"docling cannot load its models ({_described(error)}); docling-tools models download fetches them"
+        message = f"docling cannot load its models ({_described(error)}). Run: docling-tools models download"
         raise PrerequisiteError(message) from error
     return converter, models.DocumentStream
 
 
 def _docling_pages(data: bytes) -> list[str]:
     converter, stream = _docling_converter()
-    with _damage_told():
+    with _damage_reported():
         source = stream(name="paper.pdf", stream=BytesIO(data))
         result = converter.convert(source, raises_on_error=False, max_num_pages=MOST_PAGES, max_file_size=MOST_BYTES)
         _check_docling(result)
@@ -250,12 +250,12 @@ def _check_count(pages: int) -> None:
     if not pages:
         raise _UnusableError("broken_pdf", "it has no pages")
     if pages > MOST_PAGES:
-        raise _UnusableError("broken_pdf", f"{pages:,} pages; at most {MOST_PAGES:,} are read")
+        raise _UnusableError("broken_pdf", f"{pages:,} pages; the limit is {MOST_PAGES:,}")
 
 
 @contextmanager
-def _damage_told() -> Iterator[None]:
-    """What a damaged file raises, which may be anything at all, as a problem of the file."""
+def _damage_reported() -> Iterator[None]:
+    """Convert any exception caused by a damaged file into a problem of the file."""
     try:
         yield
     except (_UnusableError, PrerequisiteError):
@@ -269,7 +269,7 @@ def _described(error: Exception) -> str:
 
 
 def _line(message: str) -> str:
-    """The message on one line, shortened, without what a hostile file may have put into it."""
+    """The message on one line, shortened and cleaned of what a hostile file may have put into it."""
     shown = "".join(c if c.isprintable() else " " for c in " ".join(message.split()))
     return shown if len(shown) <= 200 else shown[:199] + "…"
 

@@ -1,9 +1,9 @@
-"""Requests that are polite to a public server: paced, patient when it is busy, and never for what was answered before.
+"""Polite requests to a public server: paced, patient when it is busy, and never repeated for cached replies.
 
 A session stands in for the one inside a client library. The library's own would wait without end, print its retries and
 turn a busy server's answer into an exception that no longer says how long to wait.
 
-Answers are kept on disk as they come, one file an answer: a line of JSON with address, status, kind of content and
+Replies are cached on disk, one file per reply: a line of JSON with address, status, kind of content and
 length, then the body as it came. A file is written whole or not at all, so a process that is killed leaves no half
 answer behind. Only what was asked and what came back is kept: no header that was sent, no cookie, no token.
 """
@@ -53,13 +53,13 @@ class KeptAnswers:
     """A folder of answers, found by their addresses. Delete the folder, or one file, to have it asked for anew."""
 
     def __init__(self, folder: Path) -> None:
-        """Use a folder; it is made when the first answer comes."""
+        """Use a folder, which is created with the first reply."""
         self.folder = folder
 
     def read(self, address: str, *, oldest_seconds: float = math.inf) -> KeptAnswer | None:
-        """The answer kept for an address; none where there is none, or only a damaged file or one that is too old."""
+        """The cached reply for an address; None if there is none, or if it is damaged or too old."""
         path = self._path(address)
-        with self._told("name another folder"):
+        with self._reported("Choose another folder"):
             try:
                 if time.time() - path.stat().st_mtime > oldest_seconds:
                     return None
@@ -75,39 +75,39 @@ class KeptAnswers:
             return None
 
     def keep(self, answer: KeptAnswer) -> None:
-        """Write an answer, whole or not at all."""
+        """Write a reply atomically."""
         head = {"address": answer.address, "status": answer.status, "content_type": answer.content_type}
         written = orjson.dumps(head | {"bytes": len(answer.body)}) + b"\n" + answer.body
-        with self._told("make room or name another folder"):
+        with self._reported("Free some space or choose another folder"):
             self.folder.mkdir(parents=True, exist_ok=True)
             write_whole(self._path(answer.address), lambda aside: aside.write_bytes(written))
 
     def forget(self, address: str) -> None:
-        """Drop the answer kept for an address, if there is one."""
+        """Delete the cached reply for an address, if any."""
         self._path(address).unlink(missing_ok=True)
 
     @contextmanager
-    def _told(self, advice: str) -> Iterator[None]:
+    def _reported(self, advice: str) -> Iterator[None]:
         try:
             yield
         except OSError as error:
-            raise UserError(f"{self.folder}: answers cannot be kept there ({error.strerror}); {advice}.") from error
+            raise UserError(f"{self.folder}: cannot store replies ({error.strerror}). {advice}") from error
 
     def _path(self, address: str) -> Path:
-        """The file of an address: the last word of its path for the reader, a hash of all of it for us."""
+        """The file of an address: the last word of its path, and a hash of all of it."""
         word = re.sub(r"[^a-z]", "", urlsplit(address).path.rpartition("/")[2].lower())[:20]
         return self.folder / f"{word or 'answer'}-{hashlib.sha256(address.encode()).hexdigest()[:40]}{SUFFIX}"
 
 
 class UnansweredError(UserError):
-    """A server did not answer, however often it was asked; another run goes on from there."""
+    """A server did not reply after several attempts; another run resumes from there."""
 
 
 class RefusedError(UserError):
-    """A server answered that it will not give what was asked for."""
+    """A server refused a request."""
 
     def __init__(self, message: str, *, status: int, name: str = "") -> None:
-        """Keep the status, and what the server calls the error."""
+        """Store the status and the server's name of the error."""
         self.status = status
         self.name = name
         super().__init__(message)
@@ -115,16 +115,16 @@ class RefusedError(UserError):
 
 @dataclass(frozen=True, slots=True)
 class Patience(RetryPolicy):
-    """How often and how long a busy server is waited for."""
+    """How often and how long to wait for a busy server."""
 
     wait_initial_seconds: float = 1.0
     wait_max_seconds: float = 60.0
     timeout_seconds: float = 60.0
-    """Longest silence of the server during one attempt."""
+    """Timeout of one attempt."""
 
 
 class Pace:
-    """A shortest time between two requests, whoever sends them."""
+    """A minimum time between requests of all sessions."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Pace:
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        """Let so many seconds pass from one request to the next."""
+        """Set the seconds between requests."""
         self._seconds = seconds
         self._clock, self._sleep = clock, sleep
         self._next = -math.inf
@@ -234,8 +234,8 @@ class PoliteSession:
                 asks_too_much = (busy.retry_after or 0.0) > patience.longest_retry_after_seconds
                 if made >= patience.attempts or asks_too_much:
                     raise UnansweredError(
-                        f"{_shown(address)} gave no answer in {made} attempt{'s' * (made != 1)}: {busy}. What came "
-                        f"before is kept: run the same again {_when(busy.retry_after)}, and it goes on from there."
+                        f"{_shown(address)} did not reply after {made} attempt{'s' * (made != 1)}: {busy}. Earlier "
+                        f"replies are cached. Run the same command again {_when(busy.retry_after)} to resume"
                     ) from busy
                 wait = patience.wait_seconds(made, busy.retry_after)
                 self._say(f"{busy}; waiting before attempt {made + 1} of {patience.attempts}")
@@ -253,16 +253,16 @@ class PoliteSession:
                 **options,
             )
         except errors.SSLError as error:
-            raise UnansweredError(f"{_shown(address)}: no trusted connection ({error}).") from error
+            raise UnansweredError(f"{_shown(address)}: the connection is not secure ({error})") from error
         except errors.Timeout as error:
-            raise _BusyError(f"silent for {self._patience.timeout_seconds:g} seconds") from error
+            raise _BusyError(f"timed out after {self._patience.timeout_seconds:g} seconds") from error
         except (errors.ConnectionError, errors.ChunkedEncodingError, errors.ContentDecodingError) as error:
             raise _BusyError(f"the connection was lost ({type(error).__name__})") from error
         except errors.RequestException as error:
-            raise UserError(f"{_shown(address)} cannot be asked: {error}") from error
+            raise UserError(f"{_shown(address)}: invalid request: {error}") from error
         if response.status_code in BUSY:
-            told = retry_after_seconds(response.headers.get("Retry-After"))
-            after = _until_reset(response.content) if told is None else told
+            stated = retry_after_seconds(response.headers.get("Retry-After"))
+            after = _until_reset(response.content) if stated is None else stated
             # What answers a login may repeat the password.
             said = self._message(response.content)[1] if method == "GET" else ""
             raise _BusyError(
@@ -283,17 +283,17 @@ class PoliteSession:
         return [token for token in shown if token]
 
     def _refusal(self, kept: KeptAnswer) -> RefusedError:
-        """The error that a status of 400 and above stands for, in the server's own words."""
+        """The error for a status of 400 and above, in the server's words."""
         name, said = self._message(kept.body)
         said = said or self._short(kept.body.decode(errors="replace"))
         return RefusedError(
-            f"{_shown(kept.address)} answered {kept.status}{f' {name[:60]}' if name else ''}: {said or 'nothing more'}",
+            f"{_shown(kept.address)} returned {kept.status}{f' {name[:60]}' if name else ''}: {said or 'no message'}",
             status=kept.status,
             name=name,
         )
 
     def _message(self, body: bytes) -> tuple[str, str]:
-        """What a server calls an error and says of it; empty where it does not."""
+        """The server's name of an error and its message; empty if there is none."""
         data = _fields(body)
         return str(data.get("name") or ""), self._short(str(data.get("message") or ""))
 
@@ -315,7 +315,7 @@ def _fields(body: bytes) -> Mapping[str, Any]:
 
 
 def _until_reset(body: bytes) -> float | None:
-    """Seconds to the time from which OpenReview answers again, as it tells those who asked too often."""
+    """Seconds until OpenReview's rate limit resets, as stated in its reply."""
     try:
         then = datetime.fromisoformat(_fields(body)["details"]["resetTime"])
     except (KeyError, TypeError, ValueError):
@@ -326,11 +326,11 @@ def _until_reset(body: bytes) -> float | None:
 
 
 def _pause(after: float | None) -> str:
-    return "" if after is None else f", which asks for a pause of {round(after, 1):g} seconds"
+    return "" if after is None else f", retry after {round(after, 1):g} seconds"
 
 
 def _when(after: float | None) -> str:
-    """From when on a server may be asked again."""
+    """When to try again."""
     try:
         then = datetime.now(UTC) + timedelta(seconds=after or 0.0)
     except OverflowError:

@@ -1,4 +1,4 @@
-"""Review forms: what people and models are asked for, and which fields of a review are prose.
+"""Review forms: what people and models are asked to write, and which fields of a review are prose.
 
 Venues change their forms from year to year. The fields of the forms in wide use are listed here; in any other form a
 field counts as prose when it holds more than a few words and neither its name nor its text says that it is a choice.

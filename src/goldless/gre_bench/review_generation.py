@@ -1,4 +1,4 @@
-"""Generation of reviews: models review the papers of a study, many side by side, from one journal, in one budget."""
+"""Generation of reviews: models review the papers of a study in parallel, with one journal and one budget."""
 
 from __future__ import annotations
 
@@ -37,28 +37,28 @@ from goldless.studies import Study
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Asking:
-    """What asking models may cost, where replies are kept, and who is told how far it is."""
+    """Budget, journal and progress of calling models."""
 
     budget_usd: float | None = None
     price: Price | None = None
-    """Price of a model whose price is not known."""
+    """Price of a model whose price is unknown."""
     journal: Path | None = None
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 
     def options(self, **others: Any) -> Options:
-        """The same as options of a run, with others."""
+        """The same as options of a run, with additional ones."""
         return Options(**{one.name: getattr(self, one.name) for one in fields(self)}, **others)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReviewRequest:
-    """Who is asked for reviews, and how."""
+    """Which models write reviews, and how."""
 
     models: Mapping[str, ModelConfig]
     """By the agent's name."""
     stand_ins: Mapping[str, ChatModel] = field(default_factory=dict)
-    """Models themselves, by agent, in place of those that the configs name."""
+    """Model objects by agent, instead of those in the config."""
     review: ReviewConfig = field(default_factory=ReviewConfig)
     asking: Asking = field(default_factory=Asking)
 
@@ -69,7 +69,7 @@ class ReviewRequest:
 
     @property
     def settings(self) -> dict[str, str]:
-        """How all models are asked, for signatures."""
+        """Settings of all requests, for signatures."""
         review = self.review
         return {
             "prompt": PROMPT_NAME,
@@ -103,7 +103,7 @@ async def generate_reviews(study: Study, request: ReviewRequest) -> Generated:
     settled = settled_reviews(study, request.ways)
     finished = finished_models(study, given, settled)
     if finished:
-        asking.say(f"not asked again, since all their reviews are there: {', '.join(sorted(finished))}")
+        asking.say(f"not called again, because all their reviews exist: {', '.join(sorted(finished))}")
     journal = Journal(asking.journal or default_journal())
     parts = [Part(name, model, "chat") for name, model in given.items() if name not in finished]
     lost: dict[str, GoldlessError] = {}
@@ -138,11 +138,11 @@ def _stage(model: OpenModel, name: str, request: ReviewRequest) -> GenerationSta
 def _lost_reviews(
     name: str, study: Study, request: ReviewRequest, cause: GoldlessError, settled: Mapping[str, GeneratedReview]
 ) -> list[GeneratedReview]:
-    """The reviews of a model that could not be reached: open, but for those that are settled."""
+    """The reviews of a model that could not be reached: missing, except those already settled."""
     failure = CallFailure("connection", str(cause).splitlines()[0])
     if isinstance(cause, CallError) and cause.failure.kind in OPEN_KINDS:
         failure = cause.failure
-    request.asking.say(f"{name}: cannot be asked now, so its missing reviews are left open ({failure.message})")
+    request.asking.say(f"{name}: cannot be reached now, so its reviews are left for another run ({failure.message})")
     writer = name if name in request.stand_ins else request.models[name].model
     settings = str(Signature("review", {"model": writer, **request.settings}))
     return [
@@ -157,7 +157,7 @@ async def _checked_lengths(
     asking: Asking,
     lost: dict[str, GoldlessError],
 ) -> dict[str, RequestLength]:
-    """How long a request without a paper is, by agent; says how lengths are known.
+    """The length of a request without a paper, by agent; reports how lengths are known.
 
     ``lost``: takes the models that do not answer. Raises UserError where a model has no room for a paper at all.
     """
@@ -172,13 +172,13 @@ async def _checked_lengths(
         if limit is None:
             if not models[name].local:
                 asking.say(
-                    f"{name}: its context length is not known, so its server decides what is too long, and some cut "
-                    "papers without a word; give it as context_length under its [models] table in edition.toml"
+                    f"{name}: unknown context length, so the server decides what is too long, and some servers cut "
+                    "papers silently. Set context_length in its [models] table in edition.toml"
                 )
         elif least.tokens + stage.max_tokens >= limit:
             wrong.append(
-                f"{name}: the prompt has {least} and the review may have {stage.max_tokens:,}, which leaves no "
-                f"room for a paper in a context of {limit:,}; lower max_tokens, or leave this model out"
+                f"{name}: the prompt has {least} and the review up to {stage.max_tokens:,}, which leaves no "
+                f"room for a paper in a context of {limit:,}. Lower max_tokens, or leave this model out"
             )
         elif not least.exact:
             asking.say(f"{name}: whether a paper fits {limit:,} tokens is estimated from its characters")
@@ -194,7 +194,7 @@ async def _written(
     models: Mapping[str, OpenModel],
     lengths: Mapping[str, RequestLength],
 ) -> dict[str, list[GeneratedReview]]:
-    """All reviews by agent, in the order of the papers; the agents work at the same time."""
+    """All reviews by agent, in the order of the papers; agents run in parallel."""
     found: dict[tuple[str, str], GeneratedReview] = {}
     ways, total = request.ways, len(lengths) * len(study.tasks)
 
@@ -231,14 +231,14 @@ def _progress(done: int, total: int, models: Mapping[str, OpenModel]) -> Progres
 
 
 def _check(study: Study, request: ReviewRequest) -> None:
-    """Refuse, before anything is opened, what cannot be reviewed; all that is wrong at once."""
+    """Reject invalid requests before any model is opened, with all problems at once."""
     wrong = [*refused_names(study, request.models), *_same_models(request.given)]
     if not request.models:
-        wrong.append("name at least one model, such as openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded")
+        wrong.append("choose at least one model, such as openai:MODEL, NAME=http://HOST:PORT/v1#MODEL or embedded")
     empty = [task for task in study.tasks if not (study.task(task).prompt or "").strip()]
     if empty:
         shown = ", ".join(empty[:10]) + (f" and {len(empty) - 10} more" if len(empty) > 10 else "")
-        wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which holds the full paper: {shown}")
+        wrong.append(f"{len(empty)} of {len(study)} tasks have no prompt, which must be the full paper: {shown}")
     if wrong:
         raise UserError("\n".join(wrong))
 
@@ -250,6 +250,6 @@ def _same_models(given: Mapping[str, str | ChatModel]) -> Iterator[str]:
             one, two = given[name], given[other]
             if one == two if isinstance(one, str) else one is two:
                 yield (
-                    f"{other} and {name} are the same model under the same settings, so they would write the same "
-                    "reviews; leave one out, or ask it with other settings in a run of its own"
+                    f"{other} and {name} are the same model with the same settings, so they would write the same "
+                    "reviews. Leave one out, or use other settings in a separate edition"
                 )

@@ -1,4 +1,4 @@
-"""The sections of a review that a model wrote, found leniently, with flags for what was not as it was asked for.
+"""The sections of a review written by a model, parsed leniently, with flags for deviations from the requested format.
 
 A section X begins at ``<X>`` and ends at its ``</X>``: whatever tags a model quotes inside it belong to its text. So
 that a quoted tag does not end or begin a section by accident:
@@ -26,9 +26,9 @@ from goldless.gre_bench.papers import HumanReview
 from goldless.gre_bench.review_forms import FEW_WORDS, SECTIONS
 
 WHOLE = "Review"
-"""Title of a reply in which no section is found."""
+"""Title of a reply without sections."""
 OTHER = "Other"
-"""Title of what stands outside of all sections."""
+"""Title of text outside all sections."""
 
 Flag = str
 """What was not as it was asked for, as one word, where need be with the section it is about after a colon.
@@ -41,27 +41,27 @@ they have no end.
 """
 
 CUT_REPLY = "cut_reply"
-"""Flag of a review that reached the limit of its length and was kept."""
+"""Flag of a review that was cut off at the length limit and kept."""
 FLAG_WORDS = {
     "no_tags": "without any section",
     "headings": "with headings in place of tags",
     "missing_section": "without {}",
-    "unclosed": "with no end of {}",
+    "unclosed": "with unclosed {}",
     "duplicate": "with {} more than once",
-    "text_outside": "with text outside of the sections",
-    "courtesy": "with a courtesy, which was left out",
-    "fenced": "all in a code block",
-    "thinking": "with thoughts before it, which were left out",
-    CUT_REPLY: "cut at the longest length",
+    "text_outside": "with text outside the sections",
+    "courtesy": "with a courtesy phrase, which was removed",
+    "fenced": "inside a code block",
+    "thinking": "with reasoning before it, which was removed",
+    CUT_REPLY: "cut off at the length limit",
 }
 
 
 def noticed(flags: Mapping[Flag, int]) -> list[str]:
-    """Flags with how often they came, in plain words such as ``4 without questions``."""
+    """Flags with counts in plain words, such as ``4 without questions``."""
     told = []
     for flag, count in flags.items():
         name, _, section = flag.partition(":")
-        about = "its thoughts" if section == "think" else section
+        about = "reasoning" if section == "think" else section
         words = FLAG_WORDS.get(name)
         told.append(f"{count} {words.format(about) if words else flag}")
     return told

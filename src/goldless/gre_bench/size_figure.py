@@ -1,4 +1,4 @@
-"""The figure of a board: score against size, a panel for each metric, families joined (GEM, figure 5)."""
+"""The figure of a board: score by model size, one panel per metric, families connected (GEM, figure 5)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ STYLE = (
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """How a family is told from the others."""
+    """Shape and colour of a family."""
 
     tone: str
     shape: Shape
@@ -64,7 +64,7 @@ class _Sized:
     parameters: float
     family: str
     name: str
-    """As it is written beside its point."""
+    """Label of its point."""
     look: _Look
 
 
@@ -78,7 +78,7 @@ def size_figure(board: Board, *, dark: bool = False) -> str:
     sized, unsized = _sized(board, chosen)
     wide = 2 * EDGE + len(chosen) * PANEL + (len(chosen) - 1) * GAP
     name = "" if board.name in PUBLISHED else f" {board.name}"
-    title = label(f"GRE-bench{name}: score against model size", 200)
+    title = label(f"GRE-bench{name}: score by model size", 200)
     headings = _wrapped(title, wide - 2 * EDGE, HEADING)
     down = LINE * (len(headings) - 1)
     across = log_scale([one.parameters for one in sized], LEFT, PANEL - RIGHT)
@@ -135,8 +135,8 @@ def _sized(board: Board, metrics: Sequence[str]) -> tuple[list[_Sized], list[str
     sized = [agent for agent in agents if agent.parameters is not None]
     if not sized:
         raise UserError(
-            f"{board.name}: no agent has a number of parameters and a score. Give sizes, in an edition as parameters = "
-            "8e9 under [models.NAME] of edition.toml and then score it again, in a table in its column parameters."
+            f"{board.name}: no agent has both a number of parameters and a score. In an edition, set parameters = 8e9 "
+            "under [models.NAME] in edition.toml and score it again; in a table, fill the column parameters"
         )
     groups = list(dict.fromkeys(agent.group or "" for agent in sized))
     sized.sort(key=lambda agent: groups.index(agent.group or ""))
@@ -233,7 +233,7 @@ def _size_axis(across: LogScale) -> Markup:
     parts = [line(across(tick), TOP, across(tick), BOTTOM, "grid") for tick in ticks]
     parts += [words(_parameters(tick), across(tick), BOTTOM + 19, class_="tick", anchor="middle") for tick in ticks]
     middle = (across.begin + across.end) / 2
-    parts.append(words("parameters (logarithmic)", middle, BOTTOM + 40, class_="axis-title", anchor="middle"))
+    parts.append(words("parameters (log scale)", middle, BOTTOM + 40, class_="axis-title", anchor="middle"))
     return Markup("").join(parts)
 
 
@@ -283,21 +283,21 @@ def _legend(sized: Sequence[_Sized], wide: float, *, has_human: bool, top: float
 def _caption(
     board: Board, metrics: Sequence[str], sized: Sequence[_Sized], unsized: Sequence[str], unnamed: int
 ) -> str:
-    told = ["Lines join models of one family."]
+    told = ["Lines connect models of one family."]
     intervals = any(s.low is not None for metric in metrics for s in board.metrics[metric].values())
     human = any(board.human(metric) for metric in metrics)
     if intervals and board.level:
         told.append(f"Bars{' and the grey band' if human else ''} are {board.level * 100:g}% intervals.")
     lacking = [name for name, there in (("intervals", intervals), ("human baseline", human)) if not there]
     if lacking:
-        told.append(f"There are no {' and no '.join(lacking)}.")
+        told.append(f"Not available: {', '.join(lacking)}.")
     guessed = sum(one.agent.agent in board.estimated_sizes for one in sized)
     if guessed:
         told.append(f"Sizes of {guessed} of {len(sized)} models are estimates.")
     if unsized:
-        told.append(f"Not drawn, size not known: {', '.join(map(label, unsized))}.")
+        told.append(f"Not shown, because the size is unknown: {', '.join(map(label, unsized))}.")
     if unnamed:
-        told.append(f"{unnamed} labels found no room.")
+        told.append(f"{unnamed} labels are left out for lack of space.")
     return " ".join([*(f"{note}." for note in board.notes), *told])
 
 

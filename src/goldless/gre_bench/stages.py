@@ -60,13 +60,13 @@ def collect_edition(
     progress: Callable[[Progress], None] = lambda _: None,
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[Edition, tuple[LeftOut, ...]]:
-    """The edition with its papers, and those that were left out; ``settings``: of the config's table ``collect``."""
+    """Collect the papers of an edition; returns those left out too. ``settings``: of the config's table ``collect``."""
     asked = {"collect": _one_source(settings)}
     planned = edition.planned(asked)
     if edition.collected:
         study = planned.study()
         _refuse_other_papers(edition, planned, study)
-        say(f"{edition.folder}: its papers were collected before{_not_taken_up(planned)}")
+        say(f"{edition.folder}: the papers are already collected{_not_taken_up(planned)}")
         return edition.with_settings(asked), left_out_papers(study)
     config = _collecting(planned)
     source: PaperSource
@@ -82,7 +82,7 @@ def collect_edition(
         )
     else:
         source = PaperFolder(edition.folder / str(config.from_folder), reader=config.reader)
-    try_writing(edition.folder, "Give another folder.")
+    try_writing(edition.folder, "Choose another folder")
     edition = edition.with_settings(asked)
     try:
         draw = draw_papers(source, config, progress=progress)
@@ -95,27 +95,25 @@ def collect_edition(
 
 
 def _collecting(edition: Edition) -> CollectConfig:
-    """Where its papers come from. Raises where nothing is named, or a folder that is not there."""
+    """The settings of the source of papers. Raises if there is no source, or if its folder does not exist."""
     config = edition.config.collect
     if config is None:
-        raise UserError(f"{edition.folder}: name a venue, or a folder of papers and reviews")
+        raise UserError(f"{edition.folder}: no source of papers. Give --venue VENUE or --from-folder FOLDER")
     if config.from_folder is not None and not (edition.folder / config.from_folder).is_dir():
-        raise UserError(
-            f"{config.from_folder}: no such folder; docs/gre_folder.md says how papers and reviews lie there"
-        )
+        raise UserError(f"{config.from_folder}: no such folder. See docs/gre_folder.md for the folder layout")
     return config
 
 
 def _not_taken_up(edition: Edition) -> str:
-    """What a user who changed the folder of papers since then must know."""
+    """A note for users who changed the folder of papers since then."""
     config = edition.config.collect
     if config is None or config.from_folder is None:
         return ""
-    return f"; what changed since then in {config.from_folder} is not taken up: collect it into another folder"
+    return f"; later changes in {config.from_folder} are not included. To include them, collect into another folder"
 
 
 def _refuse_other_papers(edition: Edition, planned: Edition, study: Study) -> None:
-    """Refuse papers of another draw, as far as the study does not itself note how it was drawn."""
+    """Reject changed settings of the draw, as far as the study itself does not record them."""
     before, after = edition.config.collect, planned.config.collect
     if before is None or after is None:
         return
@@ -123,12 +121,12 @@ def _refuse_other_papers(edition: Edition, planned: Edition, study: Study) -> No
     names = whole if noted_draw(study) is None else ["reader"]
     changed = [name for name in names if getattr(after, name) != getattr(before, name)]
     if changed:
-        told = ", ".join(f"{name} {getattr(before, name)} and not {getattr(after, name)}" for name in changed)
-        raise UserError(f"{edition.folder}: holds papers of another draw ({told}); give another folder")
+        shown = ", ".join(f"{name} {getattr(before, name)}, not {getattr(after, name)}" for name in changed)
+        raise UserError(f"{edition.folder}: the papers were drawn with other settings ({shown}). Use another folder")
 
 
 def _one_source(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings in which naming one source takes the other away."""
+    """Settings in which one source removes the other."""
     named = [name for name in SOURCE if settings.get(name) is not None]
     return {**dict.fromkeys(SOURCE if named else ()), **settings}
 
@@ -145,7 +143,7 @@ async def review_edition(
     stand_ins: Mapping[str, ChatModel] | None = None,
     asking: Asking | None = None,
 ) -> tuple[Edition, Generated]:
-    """The edition with models' reviews of its papers.
+    """Write models' reviews of the papers of an edition.
 
     ``settings``: of the config's table ``review``. ``models``: more of its table ``models``, by agent. ``only``: the
     agents that are to review now; all by default. ``stand_ins``: models themselves, by agent, instead of their names.
@@ -169,7 +167,7 @@ async def review_edition(
 
 
 def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any]]) -> None:
-    """Refuse to give a name to another model: reviews and facts of the one that has it would be taken for its own."""
+    """Reject a name that another model has: the reviews and facts of the two would be mixed up."""
     known = edition.config.models
     taken = [
         f"{name} is {known[name].model}, not {given['model']}"
@@ -178,17 +176,17 @@ def _refuse_other_models(edition: Edition, models: Mapping[str, Mapping[str, Any
     ]
     if taken:
         raise UserError(
-            f"{edition.folder}: {'; '.join(taken)}. Give the new model another name, or change it in edition.toml, "
-            "with its size, family and cut-off; its reviews then replace the old ones."
+            f"{edition.folder}: {'; '.join(taken)}. Give the new model another name, or change it in edition.toml "
+            "with its size, family and cutoff; its reviews then replace the old ones"
         )
 
 
 def _chosen(edition: Edition, only: Sequence[str] | None) -> dict[str, ModelConfig]:
     models = edition.config.models
     if not models:
-        raise UserError(f"{edition.folder}: no model was named; name some with --models, or in edition.toml")
+        raise UserError(f"{edition.folder}: no models. Add some with --models, or in edition.toml")
     if unknown := [name for name in only or () if name not in models]:
-        raise UserError(f"{', '.join(unknown)}: not among the edition's models, which are {', '.join(models)}")
+        raise UserError(f"unknown models: {', '.join(unknown)}. The edition has: {', '.join(models)}")
     return {name: model for name, model in models.items() if only is None or name in only}
 
 
@@ -203,7 +201,7 @@ async def score_edition(
     stand_ins: Mapping[str, Any] | None = None,
     asking: Asking | None = None,
 ) -> tuple[Edition, EditionScores]:
-    """The edition's leaderboards, written into its run folder with evidence and report.
+    """Score an edition, and write its leaderboards into its run folder with evidence and report.
 
     ``settings``: of the config's table ``score``; those of another ``run`` beside the edition's own stay out of the
     config. ``stand_ins``: models themselves for ``scorer``, ``rewriters`` or ``synopsis_writer``.
@@ -213,17 +211,17 @@ async def score_edition(
     folder = edition.run_folder(run)
     options = replace(_score_options(planned, study, asking), **(stand_ins or {}))
     _check_scoring(study, options, set(settings))
-    try_writing(edition.folder, "Results are written there: allow writing.")
+    try_writing(edition.folder, "Results are written there; make it writable")
     check_writable(folder, option="--run")
     if "metrics" not in settings and options.metrics != METRICS:
-        asking.say(f"metrics, as {CONFIG} has them: {', '.join(planned.config.score.metrics)}; --metric names others")
+        asking.say(f"metrics from {CONFIG}: {', '.join(planned.config.score.metrics)}. Choose others with --metric")
     spare = free_name(folder)
     with edition.trying({"score": settings} if run in {None, RUN} else {}) as tried:
         evaluation = await evaluate_study(study, options)
     scores = edition_scores(planned, study, evaluation)
     if would_lose(folder, scores):
         folder.rename(spare)
-        asking.say(f"{folder}: held results of other settings, cut-offs or reviews, which are kept in {spare}")
+        asking.say(f"{folder}: earlier results with other settings, cutoffs or reviews were moved to {spare}")
     save_run(evaluation, folder)
     save_scores(scores, folder)
     return tried, scores
@@ -241,7 +239,7 @@ def _score_options(edition: Edition, study: Study, asking: Asking) -> Options:
 
 
 def _check_scoring(study: Study, options: Options, named: Collection[str]) -> None:
-    """Refuse what the study cannot be scored by; nothing is asked. ``named``: settings that were given now."""
+    """Check that the study can be scored, without calling a model. ``named``: settings given now."""
     check_options(options)
     with warnings.catch_warnings():
         # the run itself warns of the same
@@ -254,12 +252,12 @@ def _check_scoring(study: Study, options: Options, named: Collection[str]) -> No
 
 
 def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:
-    """Whom each review is held against: the references of its paper. References are held against nobody."""
+    """The peers of each review: the references of its paper. References themselves have none."""
     references = [agent.agent for agent in study.agents if agent.group == REFERENCE]
     if not references:
         raise UserError(
-            f"{study.name}: no agent is in the group 'reference', so reviews have nothing to be held against. An "
-            "edition's study is written by goldless gre collect."
+            f"{study.name}: no agent is in the group 'reference', so there is nothing to compare reviews with. Create "
+            "the study of an edition with goldless gre collect"
         )
     named = set(references)
     return {
@@ -271,10 +269,10 @@ def edition_pairing(study: Study) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def check_models(given: Iterable[tuple[Any, Use]]) -> None:
-    """Refuse specifications that name no model, or one that cannot be had here; all that is wrong at once.
+    """Reject model specs that are not valid or not available here, with all problems at once.
 
-    Nothing is loaded or sent. Models themselves are taken as they are. What is said does not repeat an address, which
-    may hold a secret.
+    Nothing is loaded or sent. Model objects are not checked. Messages do not repeat addresses, which may contain
+    secrets.
     """
     wrong = []
     for spec, use in given:

@@ -10,7 +10,7 @@ import pytest
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--base", "embedded", "--raw"), "embedded: only weights on this machine can be trained"),
+        (("--base", "embedded", "--raw"), "only weights on this machine can be trained"),
         (("--base", "hf:x", "--raw", "--held-out", "1.5"), "between 0 and 1"),
         (("--base", "hf:x", "--raw", "--seed", "4294967296"), "seed must be between 0 and 4294967295"),
         (("--base", "hf:x", "--raw", "--epochs", "0"), "epochs must be at least 1"),

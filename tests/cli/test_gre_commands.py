@@ -147,8 +147,8 @@ def test_a_config_edited_to_other_papers_does_not_run_over_the_old_ones(goldless
         (("--run", "x", "--level", "2"), "score.level"),
         (("--run", "x", "--resamples", "5"), "score.resamples"),
         (("--run", "x", "--seed", "-1"), "score.seed"),
-        (("--run", "../x"), "a run is named by letters"),
-        (("--run", "edition.toml"), "name the run otherwise with --run"),
+        (("--run", "../x"), "must consist of letters"),
+        (("--run", "edition.toml"), "Choose another name with --run"),
         (("--scorer", "nosuch:x"), "unknown model 'nosuch:x'"),
         (("--metric", "gemm"), "gemm"),
     ],
@@ -361,7 +361,7 @@ def test_the_figure_does_not_replace_a_file_that_is_no_drawing_of_ours(goldless,
         (("collect", "e", "--venue", "V", "--from-folder", "f"), "exclude each other"),
         (("review", "nowhere", "--models", "embedded"), "not an edition"),
         (("score", "nowhere"), "gre collect nowhere --venue VENUE, or --from-folder FOLDER"),
-        (("show", "published:9b"), "was not published"),
+        (("show", "published:9b"), "unknown board 'published:9b'"),
         (("compare", "published:70b", "nowhere"), "no such file or folder"),
         (("correlate", "published:70b", "--benchmarks", "nowhere.csv"), "no such file"),
         (("figure", "published:70b", "--out", "figure.png"), "must end in .svg"),
@@ -413,7 +413,7 @@ def test_what_is_flagged_is_told_in_words_and_a_script_has_no_server(goldless, c
     ended = goldless("gre", "review", collected, "--models", f"ours={reviews}")
     assert ended.code == 0, ended.err
     # the script's reviews have a summary and nothing else
-    told = "ours, flagged: 2 without strengths, 2 without weaknesses, 2 without questions."
+    told = "ours: flagged reviews: 2 without strengths, 2 without weaknesses, 2 without questions."
     assert told in " ".join((ended.out + ended.err).split())
     assert "server" not in ended.err
 

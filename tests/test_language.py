@@ -56,9 +56,6 @@ PROMPTS = {
 }
 """By module, the names of what is sent to models: a changed word would be another metric."""
 
-NOT_YET = {"README.md"}
-"""Packages and folders whose texts are still to be rewritten."""
-
 
 def forbidden(text: str) -> Iterator[tuple[int, str]]:
     """The line, counted from 0, and what is wrong with it, of each forbidden phrase."""
@@ -146,10 +143,9 @@ def prose(page: str) -> str:
 # --- tests ---------------------------------------------------------------------------------------------------------
 
 PARTS = sorted({path.relative_to(SOURCE).parts[0] for path in SOURCE.rglob("*.py")})
-STILL = pytest.mark.xfail(reason="its texts are still to be rewritten", strict=False)
 
 
-@pytest.mark.parametrize("part", [pytest.param(name, marks=STILL if name in NOT_YET else ()) for name in PARTS])
+@pytest.mark.parametrize("part", PARTS)
 def test_no_text_that_a_user_can_see_has_a_forbidden_phrase(part):
     modules = [SOURCE / part] if part.endswith(".py") else sorted((SOURCE / part).rglob("*.py"))
     pages = [path for path in (SOURCE / part).rglob("*") if path.suffix in (".html", ".js")]
@@ -159,11 +155,7 @@ def test_no_text_that_a_user_can_see_has_a_forbidden_phrase(part):
 
 
 @pytest.mark.skipif(not (ROOT / "docs").exists(), reason="installed without the docs")
-@pytest.mark.parametrize(
-    "page",
-    [pytest.param(page, marks=STILL if page.relative_to(ROOT).parts[0] in NOT_YET else ()) for page in PAGES],
-    ids=lambda page: page.relative_to(ROOT).as_posix(),
-)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_no_page_has_a_forbidden_phrase(page):
     hits = hits_of_text(page, prose(page.read_text(encoding="utf-8")))
     assert not hits, "\n".join(hits)

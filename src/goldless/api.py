@@ -32,6 +32,9 @@ from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
 from goldless.studies import as_study
 
+RATING = (*SCORING, "reviewers")
+"""Scoring with metrics that reviewers may give."""
+
 Result = TypeVar("Result")
 Model = str | ChatModel
 
@@ -118,12 +121,12 @@ def evaluate(study: Any, **options: Unpack[Scoring]) -> Evaluation:
     the user's journal by default, so that nothing is computed or paid for twice. The other arguments are the options of
     ``goldless score``; see its help.
     """
-    return _run(evaluate_study, study, from_arguments(Options, "evaluate", SCORING, options))
+    return _run(evaluate_study, study, from_arguments(Options, "evaluate", RATING, options))
 
 
 def plan(study: Any, **options: Unpack[Scoring]) -> Plan:
     """Estimate the calls, tokens, US dollars and seconds of ``evaluate`` with these arguments. Calls no server."""
-    return _run(plan_study, study, from_arguments(Options, "plan", SCORING, options))
+    return _run(plan_study, study, from_arguments(Options, "plan", RATING, options))
 
 
 def crash_test(
@@ -151,7 +154,7 @@ def crash_test(
         writer=writer,
         margin=margin,
     )
-    return _run(partial(run_crash_test, crash=crash), study, from_arguments(Options, "crash_test", SCORING, options))
+    return _run(partial(run_crash_test, crash=crash), study, from_arguments(Options, "crash_test", RATING, options))
 
 
 def agree(

@@ -119,6 +119,7 @@ class Evidence:
     contrasts: pl.DataFrame = field(default_factory=lambda: empty(CONTRASTS))
     rewrites: pl.DataFrame = field(default_factory=lambda: empty(REWRITES))
     synopses: pl.DataFrame = field(default_factory=lambda: empty(SYNOPSES))
+    judgements: pl.DataFrame = field(default_factory=lambda: empty(JUDGEMENTS))
     described: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     """What signatures say about a table: its source and settings."""
     with_tokens: Callable[[], pl.LazyFrame] | None = None
@@ -127,7 +128,7 @@ class Evidence:
     @property
     def wanted(self) -> tuple[pl.DataFrame, ...]:
         """The tables in which every row was requested, present or missing."""
-        return self.logprobs, self.control, self.verdicts, self.rewrites, self.synopses
+        return self.logprobs, self.control, self.verdicts, self.rewrites, self.synopses, self.judgements
 
     @property
     def asked(self) -> int:

@@ -22,7 +22,7 @@ FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 
 
 @verb(
-    *(METRICS, CRITIC, STATISTICS, MODELS),
+    *(METRICS, CRITIC, "reviewers", STATISTICS, MODELS),
     without=("peers", "peer_sample", "budget_calls", "recorded"),
     first=("metrics", "scorer", "perturbation", "fail_on", "out_folder"),
     out="Write the rating card, badges and changed texts to this folder.",

@@ -22,6 +22,7 @@ READING = (
 @verb(
     METRICS,
     CRITIC,
+    "reviewers",
     "seed",
     MODELS,
     without=("on_too_long", "budget_usd"),

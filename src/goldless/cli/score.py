@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from goldless.runs.evaluation import Evaluation
 
 
-@verb(*SCORING, first=("metrics", "scorer", "rewriters", "recorded", "out_folder"), out=RUN_FOLDER)
+@verb(*SCORING, "reviewers", first=("metrics", "scorer", "rewriters", "recorded", "out_folder"), out=RUN_FOLDER)
 def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     """Score a study and print the leaderboard with intervals.
 

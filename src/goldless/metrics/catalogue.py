@@ -16,6 +16,7 @@ from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
 from goldless.metrics.likelihood import CONTROL, GEM, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
+from goldless.metrics.review_scores import ReviewMetric
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
 from goldless.metrics.wins import WinMetric
@@ -85,6 +86,7 @@ METRICS = {
     "bertscore[MODEL]": "the same with another sentence-transformers model",
     "rouge-l[reference]": "any of these compared with the task's reference instead of the peers' responses",
     "length": "number of words in the response, as a baseline for the other metrics",
+    "review[SCALE]": "mean rating by --reviewers on a scale that rates single responses: 5-level, lm-examiner, …",
     "judge[TABLE]": "win rate in recorded comparisons judge_TABLE, both orders",
     "judge-first[TABLE]": "the same from the first position only, to reproduce published numbers",
 }
@@ -148,6 +150,7 @@ OURS: Mapping[str, MetricFamily] = {
     "tvd-mi": MetricFamily(_tvd_mi),
     **{base: _relative(base) for base in RELATIVES},
     **{base: _baseline(base) for base in BASELINES},
+    "review": MetricFamily(lambda name, option: ReviewMetric(name, option) if option is not None else None),
     "judge": _wins(both_orders=True),
     "judge-first": _wins(both_orders=False),
 }

@@ -55,12 +55,19 @@ class Needs:
     """Whether responses are compared with the texts of peers' responses."""
     table: str | None = None
     """The name of a recorded table of the study."""
+    judgements: str | None = None
+    """The scale on which reviewers rate every response."""
     labels: bool = False
     """People's labels."""
 
     @property
     def model(self) -> bool:
         """Whether a model must be called if the evidence is not recorded."""
+        return self.compares or self.judgements is not None
+
+    @property
+    def compares(self) -> bool:
+        """Whether a model is called to compare responses."""
         return self.logprobs is not None or self.verdicts is not None
 
 

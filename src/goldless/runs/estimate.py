@@ -33,6 +33,7 @@ from goldless.records import CallFailure
 from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
 from goldless.runs.options import Options, check_options
 from goldless.runs.plan import RunPlan, plan_run
+from goldless.runs.reviewers import named_reviewers
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
 
@@ -194,12 +195,15 @@ class _Estimate:
             return found
         name = None if metric is None else metric.name
         part_of, share = _measured(work.study)
+        reviewers = named_reviewers(work.options.reviewers) if work.scales else {}
         for part in work.parts():
             model = self.models[part.name]
             if part.name == "scorer":
                 found.append(_row(name, part.name, model, await self._scoring(work, model, part_of), share=share))
             elif part.name == "critic":
                 found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share=share))
+            elif part.name in reviewers:
+                found.append(_row(name, f"reviewer {part.name}", model, _reviewing(work)))
             else:
                 count = _rewriting(work) if part.name.startswith("rewriter") else _writing(work)
                 found.append(_row(name, part.name, model, count))
@@ -321,6 +325,18 @@ def _rewriting(work: RunPlan) -> _Count:
                 calls += 1
                 read += (len(template.rewrite) + len(text)) // CHARACTERS_A_TOKEN
                 written += min(MOST_TOKENS, len(text) // CHARACTERS_A_TOKEN + 1)
+    return _Count(calls, read, written)
+
+
+def _reviewing(work: RunPlan) -> _Count:
+    """The ratings of one reviewer."""
+    calls = read = written = 0
+    for scale in work.scales:
+        for task, responses in work.study:
+            for response in responses:
+                calls += 1
+                read += (len(scale.opening) + len(task.prompt or "") + len(response.text)) // CHARACTERS_A_TOKEN
+                written += scale.most_tokens // 2
     return _Count(calls, read, written)
 
 

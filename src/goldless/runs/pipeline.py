@@ -217,12 +217,24 @@ async def _collect(plan: RunPlan) -> Collected:
             tables["with_tokens"] = partial(parts.scan, "logprobs")
         if stage is not None:
             tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
+        if plan.scales:
+            tables["judgements"] = await _ratings(plan, models)
         described = {}
         if canaries is not None:
             described["logprobs"] = _scorer_description(models["scorer"], canaries)
         if stage is not None:
             described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
         return Collected(Evidence(**tables, described=described), models, canaries)
+
+
+async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel]) -> pl.DataFrame:
+    """The reviewers' ratings of all responses, on each scale."""
+    opened = {part.name: models[part.name] for part in review_parts(plan.options)}
+    frames = [
+        await ReviewCollector(plan.study, replace(plan.options, scale=scale.name), opened).judgements(list(opened))
+        for scale in plan.scales
+    ]
+    return pl.concat(frames)
 
 
 def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
@@ -332,6 +344,12 @@ def _recorded_evidence(plan: RunPlan) -> Evidence:
         tables |= {"verdicts": verdicts} if contrasts is None else {"contrasts": contrasts}
         if contrasts is not None:
             _check_directions(plan, contrasts)
+    if plan.scales:
+        names = [str(name) for name in options.reviewers]
+        tables["judgements"] = pl.concat(
+            recorded_review(study, scale=scale, reviewers=names, convention=options.convention).judgements
+            for scale in plan.scales
+        )
     return Evidence(**tables, described=_recorded_description(**tables))
 
 

@@ -18,6 +18,8 @@ from goldless.judging.critic_questions import (
     default_shuffles,
     other_tasks,
 )
+from goldless.judging.judges import JUDGES, find_judge
+from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.likelihood import CONTROL
 from goldless.metrics.metric import Metric
@@ -27,6 +29,7 @@ from goldless.runs.opening import Part
 from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
 from goldless.runs.recorded import check_wins, recorded_rewrites
+from goldless.runs.reviewers import named_reviewers, review_parts
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 
@@ -63,14 +66,21 @@ class RunPlan:
         return any(metric.needs.verdicts is not None for metric in self.metrics)
 
     @property
+    def scales(self) -> tuple[Scale, ...]:
+        """The scales on which reviewers rate responses."""
+        names = dict.fromkeys(metric.needs.judgements for metric in self.metrics)
+        return tuple(find_judge(name) for name in names if name is not None)
+
+    @property
     def asks_models(self) -> bool:
         """Whether any model is needed."""
-        return not self.options.recorded and bool(self.likelihood or self.critic)
+        return not self.options.recorded and any(metric.needs.model for metric in self.metrics)
 
     @property
     def needs_peers(self) -> bool:
         """Whether responses are compared with each other, beyond what is recorded."""
-        return self.asks_models or any(metric.needs.peers for metric in self.metrics)
+        called = not self.options.recorded
+        return any((called and metric.needs.compares) or metric.needs.peers for metric in self.metrics)
 
     def parts(self) -> list[Part]:
         """The models to open."""
@@ -86,15 +96,18 @@ class RunPlan:
             found.append(Part("synopsis writer", options.synopsis_writer, "chat"))
         if self.critic:
             found.append(Part("critic", options.critic, "chat" if options.verdicts == "labels" else "both"))
+        if self.scales:
+            found += review_parts(options)
         return found
 
 
 def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
     """Plan a run. Raises if the study does not have what a metric needs; None: the metrics of the options."""
     metrics = options.chosen_metrics() if metrics is None else metrics
-    asks = not options.recorded and any(metric.needs.model for metric in metrics)
+    asks = not options.recorded and any(metric.needs.compares for metric in metrics)
     if asks:
         _check_peers(study)
+    _check_reviews(options, metrics)
     _check_synopses(study, metrics, options)
     for metric in metrics:
         if metric.needs.table is not None:
@@ -126,6 +139,22 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
     )
 
 
+def _check_reviews(options: Options, metrics: Sequence[Metric]) -> None:
+    """Reject ratings without reviewers, and scales that compare two responses."""
+    for metric in [metric for metric in metrics if metric.needs.judgements is not None]:
+        if find_judge(str(metric.needs.judgements)).pairwise:
+            single = ", ".join(name for name, scale in JUDGES.items() if not scale.pairwise)
+            raise UserError(
+                f"{metric.name}: the scale must rate single responses ({single}), got {metric.needs.judgements}. "
+                "For comparisons use goldless review"
+            )
+        if not options.recorded and not options.reviewers:
+            raise UserError(f"{metric.name} needs reviewers. Name one or more chat models with --reviewers")
+        taken = {"scorer", "critic", "synopsis writer"} & set(named_reviewers(options.reviewers))
+        if taken:
+            raise UserError(f"a reviewer must not be called {min(taken)!r}. Try --reviewers judge={min(taken)}")
+
+
 def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
     """Warn about options that no requested metric uses."""
     critic = any(metric.needs.verdicts is not None for metric in metrics)
@@ -135,6 +164,7 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
         "--critic": options.critic != "embedded" and not critic and not options.recorded,
         "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
+        "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
         "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:

@@ -85,6 +85,8 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         "rewrites": evidence.rewrites,
         "synopses": evidence.synopses,
     }
+    if len(evidence.judgements):  # those of a review in the same folder stay
+        evidence_tables["judgements"] = evidence.judgements
     for name, table in evidence_tables.items():
         write_table(None if table is None else as_texts(table), folder, name)
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]

@@ -108,8 +108,8 @@ def test_what_a_type_checker_sees_is_what_is_taken(arguments, takes):
 
 
 def test_an_argument_of_another_verb_is_refused_with_the_nearest_of_its_own():
-    with pytest.raises(UserError, match=r"unknown argument 'reviewers'.* evaluate takes .*"):
-        package.evaluate("sample", reviewers=("x",))
+    with pytest.raises(UserError, match=r"unknown argument 'exams'.* evaluate takes .*"):
+        package.evaluate("sample", exams=("x",))
     with pytest.raises(UserError, match=r"unknown argument 'metrix'\. Did you mean 'metrics'\?"):
         package.evaluate("sample", metrix="gem")
 

@@ -20,8 +20,11 @@ def test_all_is_sorted_without_repetition_and_every_name_is_there():
 
 def test_no_public_name_is_missing_from_all():
     public = {n for n in dir(goldless) if not n.startswith("_") and not inspect.ismodule(getattr(goldless, n))}
-    public -= {"annotations", "Any", "TYPE_CHECKING"}
     assert public == set(goldless.__all__) - {"__version__"}
+
+
+def test_dir_shows_only_public_names():
+    assert dir(goldless) == goldless.__all__
 
 
 def test_every_public_name_is_the_one_of_its_home():

@@ -66,6 +66,12 @@ def test_one_agent_only(refuses, study_file, script):
     message = refuses("score", study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), "--scorer", script)
     assert "only one agent (ann)" in message
     assert "second agent" in message
+    assert "With one agent, length works" in message
+
+
+def test_one_agent_alone_has_a_length(goldless, study_file):
+    ended = goldless("score", study_file({"t": {"ann": "x y"}, "u": {"ann": "y"}}), "--metric", "length")
+    assert (ended.code, "1.5" in ended.out) == (0, True)
 
 
 def test_no_task_with_two_answers(refuses, study_file, script):
@@ -127,9 +133,78 @@ def test_a_server_that_is_not_there(refuses, study_file, verb):
     assert "127.0.0.1:9" in message
 
 
-def test_a_key_that_is_missing(refuses, study_file):
+@pytest.mark.parametrize("verb", ["score", "consistency"])
+def test_openai_as_a_scorer_is_refused_before_a_key_is_needed(refuses, study_file, script, verb):
+    more = ("--scorer", script) if verb == "consistency" else ()
+    message = refuses(verb, study_file(), "--scorer", "openai:gpt-4o", *more)
+    assert "openai:gpt-4o cannot be a scorer: OpenAI gives no log-probabilities" in message
+    assert "KEY" not in message
+
+
+def test_a_key_that_is_missing(refuses, study_file, monkeypatch):
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
     message = refuses("score", study_file(), "--scorer", "openai:gpt-4o")
     assert "OPENAI_API_KEY is not set" in message
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("gpt-4o", "openai:gpt-4o"),
+        ("o3-mini", "openai:o3-mini"),
+        ("meta-llama/Llama-3.1-8B", "hf:meta-llama/Llama-3.1-8B"),
+        ("models/tiny.gguf", "gguf:models/tiny.gguf"),
+        ("opnai:gpt-4o", "openai"),
+    ],
+)
+def test_a_model_without_its_prefix_gets_the_right_hint(refuses, study_file, given, meant):
+    message = refuses("score", study_file(), "--scorer", given)
+    assert f"unknown model {given!r}. Did you mean {meant!r}?" in message
+
+
+@pytest.mark.parametrize(
+    ("columns", "hints"),
+    [
+        ("id,model,output,prompt", {"task": "id", "agent": "model", "text": "output"}),
+        ("Question ID,Model-Name,Response", {"task": "Question ID", "agent": "Model-Name", "text": "Response"}),
+        ("task,model,answer", {"agent": "model", "text": "answer"}),
+        ("doc_id,doc,target,resps,filter,metrics", {"task": "doc_id", "agent": None, "text": None}),
+        ("question_id,answer_id,model_id,choices,tstamp", {"task": "question_id", "agent": "model_id", "text": None}),
+        ("question_id,model_a,model_b,winner,judge", {"task": "question_id", "agent": None, "text": None}),
+        ("prompt,gpt4,llama", {"task": None, "agent": None, "text": None}),
+    ],
+)
+def test_columns_of_other_tools_get_the_right_hint_or_none(refuses, tmp_path, columns, hints):
+    path = tmp_path / "other.csv"
+    path.write_text(f"{columns}\n{','.join('x' for _ in columns.split(','))}\n")
+    lines = refuses("score", path).splitlines()
+    for column, meant in hints.items():
+        (line,) = [line for line in lines if f"no column {column!r}" in line]
+        assert line.endswith(f"Did you mean {meant!r}?") if meant else "Did you mean" not in line
+
+
+def test_several_samples_per_task_get_a_hint(refuses, tmp_path):
+    path = tmp_path / "samples.csv"
+    path.write_text("task,agent,text\nt,a,x\nt,a,y\nt,b,z\n")
+    assert "a second response of agent 'a' to task 't'; the first is on line 2. For several samples" in refuses(
+        "score", path
+    )
+
+
+def test_a_wrong_command_line_is_one_message_with_the_nearest_word(refuses, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.csv").write_text("")
+    assert "unknown verb 'scoer'. Did you mean 'score'?" in refuses("scoer")
+    assert "unknown verb 'chek'. Did you mean 'check'?" in refuses("study", "chek")
+    assert "unknown option '--scoror'. Did you mean '--scorer'?" in refuses("score", "x", "--scoror", "y")
+    assert "'mine.csv' is not a verb. Did you mean 'goldless score mine.csv'?" in refuses("mine.csv")
+    assert "--level must be a number, got 'high'" in refuses("score", "x", "--level", "high")
+    assert "STUDY is missing" in refuses("score")
+
+
+def test_an_old_name_of_an_option_is_still_taken(refuses, study_file, script):
+    message = refuses("score", study_file(), "--scorer", script, "--panel", "1", "--peers", "bob")
+    assert "--peers and --peer-sample exclude each other" in message
 
 
 def test_a_rewriters_key_that_is_missing_is_found_before_the_scorer_is_loaded(refuses, study_file, script):
@@ -168,7 +243,8 @@ def key(monkeypatch):
 
 @pytest.mark.parametrize("budget", ["0", "0USD", "$0", "0.00"])
 def test_a_budget_of_zero(refuses, study_file, key, budget):
-    message = refuses("score", study_file(), "--scorer", "openai:gpt-4o", "--budget", budget)
+    arguments = ("--metric", "tvd-mi", "--critic", "openai:gpt-4o", "--budget", budget)
+    message = refuses("score", study_file({f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}), *arguments)
     assert "a budget of 0 USD allows no call to openai:gpt-4o" in message
 
 
@@ -177,9 +253,10 @@ def test_a_budget_of_zero_for_the_rewriter(refuses, study_file, key, script):
     assert "a budget of 0 USD allows no call to openai:gpt-4o" in refuses("score", study_file(), *arguments)
 
 
-@pytest.mark.parametrize("scorer", ["openai:gpt-of-tomorrow", "http://127.0.0.1:9/v1#gpt-4o"])
-def test_a_budget_for_a_model_whose_price_is_unknown(refuses, study_file, key, scorer):
-    message = refuses("score", study_file(), "--scorer", scorer, "--budget", "2USD")
+@pytest.mark.parametrize("critic", ["openai:gpt-of-tomorrow", "http://127.0.0.1:9/v1#gpt-4o"])
+def test_a_budget_for_a_model_whose_price_is_unknown(refuses, study_file, key, critic):
+    study = study_file({f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)})
+    message = refuses("score", study, "--metric", "tvd-mi", "--critic", critic, "--budget", "2USD")
     assert "is unknown, so --budget cannot be enforced" in message
     assert "--price IN,OUT" in message
 

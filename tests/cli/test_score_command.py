@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 
 import goldless as library
+from goldless.cli.score import verdict
 from goldless.models.journal import Journal
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
+from goldless.reports.leaderboard import Leaderboard, LeaderboardRow
 
 LN4 = math.log(4)
 EXPECTED = [("bob", 3.5 / 3 * LN4), ("ann", LN4), ("cy", 0.5 / 3 * LN4)]  # worked out in test_evaluate
@@ -227,3 +229,30 @@ def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_fil
     kept = Journal(journal)
     assert kept.counts()["calls"] == 26
     kept.close()
+
+
+def test_a_sentence_says_who_leads_and_whether_that_is_decided():
+    def board(*rows: tuple[str, tuple[str, ...]]) -> Leaderboard:
+        found = tuple(
+            LeaderboardRow(i, agent, None, 9.0 - i, None, None, 10, 10, 10, 0, beaten)
+            for i, (agent, beaten) in enumerate(rows, 1)
+        )
+        return Leaderboard("gem-raw", "nats", 0.95, found, (), "gem-raw|")
+
+    decided = verdict(board(("ann", ("bob", "cy")), ("bob", ()), ("cy", ())))
+    assert decided == "ann leads under gem-raw, and this is decided: it is better than all 2 others."
+    partly = verdict(board(("ann", ("cy",)), ("bob", ("cy",)), ("cy", ())))
+    assert "but this is not decided: it is better than 1 of 2 others, and not shown to be better than bob." in partly
+    assert "not shown to be better than any other" in verdict(board(("ann", ()), ("bob", ())))
+    assert verdict(board(("ann", ()))) == ""
+
+
+def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
+    path = study_file()
+    plan = json.loads(goldless("plan", path, "--scorer", script, "--json").out)
+    ended = goldless("score", path, "--scorer", script)
+    assert f"next: goldless crashtest {path} --metric gem-raw" in ended.err
+    assert f"goldless explain {path} --task t1 --agent " in ended.err
+    assert " leads under gem-raw, " in ended.out
+    (together,) = plan["together"]
+    assert f": {together['calls']} calls now (" in ended.err

@@ -87,7 +87,7 @@ def test_a_duplicate_response_names_the_line_of_the_first(folder, problems):
 def test_duplicates_of_several_responses_each_name_their_own_first(folder, problems):
     rows = [{**GOOD, "agent": "b"}, GOOD, GOOD, {**GOOD, "agent": "b"}]
     found = problems(folder(responses=rows))
-    assert [(line, message[-1]) for _, line, message in found] == [(3, "2"), (4, "1")]
+    assert [(line, message.split("on line ")[1][0]) for _, line, message in found] == [(3, "2"), (4, "1")]
 
 
 def test_a_task_or_an_agent_that_its_table_does_not_list_is_reported_once_with_its_nearest(folder, problems):

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 PERTURB = "Perturbations"
 FAILING = {"fail": ("fail",), "not-shown": ("fail", "not shown"), "never": ()}
 """Ratings that end with an exit code of their own."""
+LEGEND = (
+    "↓: must fall; ≤: must not rise. SMD: standardised change, with its {level:g} % interval, which the rating "
+    "follows. -v explains all columns."
+)
 
 
 @verb(
@@ -86,12 +90,14 @@ def crashtest(
 def _print(test: CrashTest, output: Output) -> None:
     from goldless.meta_evaluation.rating_card import card_csv, card_json, card_markdown, card_tables, reading
 
+    long = reading(test) if output.with_details else LEGEND.format(level=100 * test.level)
+
     output.print_tables(
         card_tables(test),
         lambda: card_json(test),
         csv=lambda: card_csv(test),
         markdown=lambda: card_markdown(test),
-        below=(reading(test),),
+        below=(long,),
     )
 
 

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
     from goldless.runs.estimate import Plan
 
 READING = (
-    "calls: distinct calls; known: already in the journal; tokens: as a server charges them; computed: with shared "
-    "beginnings counted once; USD and time: of calls not yet known; ?: unknown."
+    "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
+    "server charges them; computed: with shared beginnings counted once; USD and time: of calls not yet known; "
+    "?: unknown."
 )
 
 

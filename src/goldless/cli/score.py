@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
@@ -32,6 +33,8 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
         save_run(evaluation, output.folder)
     print_leaderboards(evaluation, output)
     tell_evaluation(evaluation, output)
+    if output.shown_as == "rich":
+        _suggest(study, evaluation, output)
 
 
 def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
@@ -72,6 +75,8 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
         out().print(board.to_rich())
         for line in board.notes if isinstance(board, Leaderboard) else ():
             out().print(line, markup=False)
+        if isinstance(board, Leaderboard) and (said := verdict(board)):
+            out().print(said, markup=False)
         if details:
             out().print(board.signature, markup=False, soft_wrap=True, style="dim")
         out().print()
@@ -87,6 +92,44 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
             f"difference {_three(groups.difference)}{interval}; {shown}",
             markup=False,
         )
+
+
+def verdict(board: Leaderboard) -> str:
+    """One sentence: which agent leads, and whether that is decided; empty where nothing is compared."""
+    scored = [row for row in board.rows if row.score is not None]
+    if len(scored) < 2:
+        return ""
+    lead, others = scored[0], [row.agent for row in scored[1:]]
+    open_ = [agent for agent in others if agent not in lead.better_than]
+    if not open_:
+        many = "the other agent" if len(others) == 1 else f"all {len(others)} others"
+        return f"{lead.agent} leads under {board.metric}, and this is decided: it is better than {many}."
+    if len(open_) == len(others):
+        undecided = "but this is not decided: it is not shown to be better than any other"
+        return f"{lead.agent} leads under {board.metric}, {undecided}."
+    named = ", ".join(open_[:3]) + (f" and {len(open_) - 3} more" if len(open_) > 3 else "")
+    return (
+        f"{lead.agent} leads under {board.metric}, but this is not decided: it is better than "
+        f"{len(others) - len(open_)} of {len(others)} others, and not shown to be better than {named}."
+    )
+
+
+def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
+    """Say what to run next: where a score comes from, and whether the metric can be trusted here."""
+    metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
+    if not metrics:
+        return
+    name = quote(study)
+    say(f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?")
+    agents = [row.agent for row in evaluation.outcomes[metrics[0]].leaderboard.rows]
+    task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)
+    if evaluation.logprobs.height and task is not None and len(agents) > 1:
+        words = " ".join(
+            f"--{key} {quote(word)}" for key, word in (("task", task), ("agent", agents[0]), ("peer", agents[1]))
+        )
+        say(f"      goldless explain {name} {words}  # which sentences make the score?")
+    if output.folder is not None:
+        say(f"      goldless view {quote(str(output.folder))}  # every response and reply behind the numbers")
 
 
 def _three(value: float | None) -> str:

@@ -6,6 +6,7 @@ client, and a run with servers loads no engine.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
@@ -150,9 +151,22 @@ def _unknown(spec: str) -> ModelSpecError:
     PROVIDERS.refuse_broken(prefix)
     known = PROVIDERS.all()
     lacking = prefix in known and not known[prefix].bare
-    hint = f": a name or path is missing after {prefix}:" if lacking else nearest(prefix, known)
+    hint = f": a name or path is missing after {prefix}:" if lacking else _meant(spec) or nearest(prefix, known)
     listed = "\n".join(f"  {form.form:28} {form.purpose}" for form in forms())
     return ModelSpecError(f"unknown model {spec!r}{hint}\nA model must be one of:\n{listed}")
+
+
+def _meant(spec: str) -> str:
+    """A hint for a model whose prefix was left out."""
+    if spec.endswith(".gguf"):
+        meant = f"gguf:{spec}"
+    elif re.match(r"(gpt-|chatgpt-|o[1-9]\b|text-davinci)", spec):
+        meant = f"openai:{spec}"
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+", spec) or Path(spec, "config.json").is_file():
+        meant = f"hf:{spec}"
+    else:
+        return ""
+    return f". Did you mean {meant!r}?"
 
 
 # --- by what models say of themselves ----------------------------------------------------------------------------

@@ -152,7 +152,9 @@ class Evaluation(StudyResult):
         return self.models.get("scorer")
 
     def leaderboard(self, metric: str | None = None) -> Leaderboard:
-        """The leaderboard of a metric (default: the first)."""
+        """The leaderboard of a metric, which must be named if there are several."""
+        if metric is None and len(self.outcomes) > 1:
+            raise MetricError(f"name the metric of the leaderboard: {', '.join(self.outcomes)}")
         name = next(iter(self.outcomes), "") if metric is None else metric
         if name in self.outcomes:
             return self.outcomes[name].leaderboard

@@ -195,9 +195,9 @@ def _check_peers(study: Study) -> None:
     answered = [agent.agent for agent in study.agents]
     if len(answered) < 2:
         raise MetricError(
-            f"{study.name}: only one agent ({answered[0]}). These metrics measure how much one response says about "
-            "another, so they need a second agent: another model, a person, an earlier version. No metric of this "
-            "version works on one agent alone"
+            f"{study.name}: only one agent ({answered[0]}). These metrics compare the responses of agents, so they "
+            "need a second agent: another model, a person, an earlier version. With one agent, length works, and with "
+            "a reference column rouge-l[reference], bleu[reference] and bertscore[reference]"
         )
     if all(len(responses) < 2 for _, responses in study):
         raise MetricError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections import defaultdict
 from collections.abc import Iterator
@@ -21,14 +22,14 @@ HINT_AMONG = 1000
 """With more names than this no nearest name is searched: it takes too long."""
 
 ALIASES = {
-    "agent": ("model", "system", "author"),
+    "agent": ("model", "model_id", "model_name", "system", "author", "generator", "llm"),
     "output": ("response", "reply", "judgement"),
     "preference": ("winner", "label"),
     "rater": ("annotator", "user"),
     "reviewer": ("judge", "model"),
     "score": ("rating", "label"),
-    "task": ("id", "task_id", "item", "question_id"),
-    "text": ("response", "output", "answer", "completion", "content"),
+    "task": ("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id"),
+    "text": ("response", "output", "answer", "completion", "content", "generation", "prediction"),
 }
 """Other common names of a required column, for hints only."""
 
@@ -236,8 +237,21 @@ class Checking:
 
 
 def missing_column(column: str, columns: list[str]) -> str:
-    """The message that a table lacks a column, with the nearest column it has."""
-    # The nearest by spelling first, then the nearest to another usual name of the same thing.
-    hints = (nearest(word, columns) for word in (column, *ALIASES.get(column, ())))
-    hint: Any = next(filter(None, hints), "")
+    """The message that a table has no such column, with the one that is probably meant."""
+    meant = _meant(column, columns)
+    hint = f". Did you mean {meant!r}?" if meant else ""
     return f"no column {column!r}; the columns are {', '.join(map(repr, columns)) or 'none'}{hint}"
+
+
+def _meant(column: str, columns: list[str]) -> str | None:
+    """The column that is another name of a missing one, or a misspelling: in neither case one of another thing."""
+    words = (column, *ALIASES.get(column, ()))
+    by_name = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns if isinstance(name, str)}
+    for word in words:
+        if word in by_name:
+            return by_name[word]
+    for word in (word for word in words if "_" not in word):
+        near = [name for name in by_name if abs(len(name) - len(word)) <= 1]
+        for name in difflib.get_close_matches(word, near, n=1, cutoff=0.75):
+            return by_name[name]
+    return None

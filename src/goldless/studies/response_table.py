@@ -197,8 +197,11 @@ class ResponseTable:
                 start = place - 1
             row, first = int(order[place]), int(order[start])
             who = f"agent {agents[self._agent[row]]!r} to task {tasks[self._task[row]]!r}"
-            message = f"a second response of {who}; the first is on line {self._line[first]}"
+            message = f"a second response of {who}; the first is on line {self._line[first]}. {SAMPLES}"
             check.duplicate(message, self._line[row])
+
+
+SAMPLES = "For several samples per task, number the tasks, such as 't1#1' and 't1#2'"
 
 
 class _Given(NamedTuple):

@@ -7,7 +7,7 @@ from typing import Unpack
 
 from yarl import URL
 
-from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import ApiKey
 from goldless.models.http_api.model import HttpModel, HttpOptions
 from goldless.models.interface import ModelIdentity
@@ -23,15 +23,21 @@ HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
 def openai_model(name: str, **options: Unpack[HttpOptions]) -> HttpModel:
     """The model of that name at OpenAI, or at OPENAI_BASE_URL.
 
-    Raises PrerequisiteError if OPENAI_API_KEY is not set.
+    Raises PrerequisiteError if OPENAI_API_KEY is not set, and CapabilityError for scoring at OpenAI itself.
     """
+    own_address = os.environ.get(OPENAI_URL_VARIABLE, "").strip()
+    if options.get("use") == "scoring" and own_address in {"", OPENAI_URL}:
+        raise CapabilityError(
+            f"openai:{name} cannot be a scorer: OpenAI gives no log-probabilities of a given text. Try embedded, "
+            "hf:NAME, or a vLLM server as http://HOST:PORT/v1#MODEL; openai: models can be critics and reviewers"
+        )
     key = _key(OPENAI_KEY_VARIABLE)
     if not key:
         raise PrerequisiteError(
             f"openai:{name} needs a key, and {OPENAI_KEY_VARIABLE} is not set.\n"
             f"Set it: export {OPENAI_KEY_VARIABLE}=…  (a server without keys: http://host:port/v1#{name})"
         )
-    url = _checked_url(os.environ.get(OPENAI_URL_VARIABLE, "").strip() or OPENAI_URL, said=OPENAI_URL_VARIABLE)
+    url = _checked_url(own_address or OPENAI_URL, said=OPENAI_URL_VARIABLE)
     return HttpModel(
         provider=OPENAI,
         base_url=url,

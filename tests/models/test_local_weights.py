@@ -455,6 +455,15 @@ async def test_a_processor_short_of_memory_while_loading_is_told_as_such(llama: 
         await HfModel(str(llama), device="cpu").prepare()
 
 
+async def test_a_processor_without_bfloat16_is_named_once_and_in_our_words(llama: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(torch.ops.mkldnn, "_is_mkldnn_bf16_supported", lambda: False)
+    model = HfModel(str(llama), device="cpu", dtype="bfloat16")
+    with pytest.warns(UserWarning, match="this processor has no bfloat16 arithmetic") as warned:
+        await model.prepare()
+        await scored(model, [ScoreRequest((1, 2, 3), (4, 5))])
+    assert len(warned) == 1
+
+
 @pytest.mark.filterwarnings("ignore:.*no bfloat16 arithmetic")  # depends on the processor
 async def test_options_behind_the_name_are_those_of_the_model(llama: Path):
     model = HfModel.from_specification(f"{llama}?dtype=bfloat16&device=cpu&sharing=packed")

@@ -21,6 +21,8 @@ from goldless.models.sentence_embedding import SentenceEmbedder
 from goldless.records import CallFailure
 
 NAMES_OF = {
+    "gem-raw": ("gem-raw", "gem-raw+control"),
+    "mi": ("mi", "mi+control"),
     "gem-s": ("gem-s[abstract]",),
     "judge": ("judge[words]",),
     "judge-first": ("judge-first[words]",),
@@ -127,10 +129,11 @@ def evaluated(tmp_path: Path, metric: str, texts: Texts = TEXTS, secret: str | N
         if needs.logprobs.text != "responses":
             plain = refusing(secret, lambda request: request.messages[-1].content.replace("the ", ""))
             asked["rewriter"] = ScriptedModel(answers=plain, name="rewriter")
+    if metric.endswith("+control"):
+        asked["control_tasks"] = len(texts) - 1  # all there are, so that none is drawn
     if needs.verdicts:
         critic = ScriptedModel(answers=refusing(secret, share_a_word), name="critic")
-        # all the shuffles there are, so that none is drawn
-        asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}
+        asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}  # so, too
     return goldless.evaluate(folder, metrics=metric, resamples=100, journal=folder / ".journal", **asked, **options)
 
 

@@ -77,6 +77,12 @@ class Scoring(Arguments, total=False):
     peers_of_pair: Literal["common", "own"]
 
 
+class Rating(Scoring, total=False):
+    """Arguments of functions whose metrics may be given by reviewers, such as ``review[5-level]``."""
+
+    reviewers: Model | Sequence[Model] | Mapping[str, Model]
+
+
 class Reviewing(Arguments, total=False):
     """Arguments of ``review``."""
 
@@ -109,7 +115,7 @@ class Reviewing(Arguments, total=False):
     convention: Literal["default", "paper"]
 
 
-def evaluate(study: Any, **options: Unpack[Scoring]) -> Evaluation:
+def evaluate(study: Any, **options: Unpack[Rating]) -> Evaluation:
     """Score a study with the metrics and return frozen results.
 
     ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
@@ -124,7 +130,7 @@ def evaluate(study: Any, **options: Unpack[Scoring]) -> Evaluation:
     return _run(evaluate_study, study, from_arguments(Options, "evaluate", RATING, options))
 
 
-def plan(study: Any, **options: Unpack[Scoring]) -> Plan:
+def plan(study: Any, **options: Unpack[Rating]) -> Plan:
     """Estimate the calls, tokens, US dollars and seconds of ``evaluate`` with these arguments. Calls no server."""
     return _run(plan_study, study, from_arguments(Options, "plan", RATING, options))
 
@@ -138,7 +144,7 @@ def crash_test(
     responses: int = DEFAULT_RESPONSES,
     writer: Model | None = None,
     margin: float = DEFAULT_MARGIN,
-    **options: Unpack[Scoring],
+    **options: Unpack[Rating],
 ) -> CrashTest:
     """Stress-test metrics: scores should fall where content is lost, and not rise where only the style changes.
 

@@ -63,7 +63,7 @@ def show(*, output: Output) -> None:
 def clear(
     part: Annotated[
         Part,
-        typer.Argument(metavar="journal|models|all", help="journal: replies of models; models: downloads; or all."),
+        typer.Argument(metavar="PART", help="journal (replies of models), models (downloads) or all."),
     ],
     *,
     yes: Annotated[bool, own("Delete without asking.", flags="--yes -y")] = False,

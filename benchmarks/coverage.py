@@ -1,6 +1,6 @@
 """How often the 95 % intervals hold the truth, on simulated studies whose truth is known.
 
-    python benchmarks/coverage.py [--quick] [--studies 8000]
+    python benchmarks/coverage.py [--quick] [--studies 8000] [--only scores|shapes|effects]
 
 Prints Markdown tables. Two kinds of scores are simulated, with 6 agents each:
 
@@ -19,7 +19,11 @@ of 0.12 to 0.20 over tasks, 52 % of it by tasks, and a skewness of -0.6 to 0.5; 
 critic's contrasts show 0.14 (median), 50 to 52 %, and -0.9 to 1.2 (nine in ten agents). True rates are integrals
 over the effects (Gauss-Hermite). The binomial half-width takes all verdicts as independent.
 
-A second table is for effect sizes. Standardised mean difference: two samples a task; before = 0.7 (task + noise), with
+A second table is for other shapes: t with 3 degrees of freedom, lognormal (sigma 1 and 1.5), Pareto
+(2.2), complete, with 20 % missing at random, and with 20 % missing of which low scores are likelier (0.35 below the
+median, 0.05 above); "worst case" is the interval with missing scores at the smallest and largest score of the column.
+
+A third table is for effect sizes. Standardised mean difference: two samples a task; before = 0.7 (task + noise), with
 a task skewed by 1, after = 0.9 before + 0.4 noise - shift. Paired d: differences skewed by 1.
 
 "none" to "strong" are 1, 2 and 3 of the 6 agents. Every study is new; 100 at a time share the draws of their
@@ -29,17 +33,17 @@ bootstrap. The Monte-Carlo error is the standard error over studies, since agent
 from __future__ import annotations
 
 import argparse
+import itertools
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from unittest.mock import patch
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import expit, ndtr, stdtrit
 
 from goldless.judging.critic_questions import derangements
-from goldless.statistics.bootstrap import FEW_TASKS, draw_counts, task_intervals
+from goldless.statistics.bootstrap import FARTHEST, _quantiles, _studentised_means, draw_counts, task_intervals
 from goldless.statistics.effects import paired_d, pooled_smd
 
 FloatArray = npt.NDArray[np.float64]
@@ -150,15 +154,18 @@ def intervals(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
 
 def student(columns: FloatArray, _seed: int) -> tuple[FloatArray, FloatArray]:
     """Ends by Student's t at any number of tasks."""
-    n = len(columns)
-    half = stdtrit(n - 1, (1 + LEVEL) / 2) * columns.std(axis=0, ddof=1) / np.sqrt(n)
-    return columns.mean(axis=0) - half, columns.mean(axis=0) + half
+    n = np.sum(~np.isnan(columns), axis=0)
+    half = stdtrit(n - 1, (1 + LEVEL) / 2) * np.nanstd(columns, axis=0, ddof=1) / np.sqrt(n)
+    return np.nanmean(columns, axis=0) - half, np.nanmean(columns, axis=0) + half
 
 
 def studentised(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
-    """Ends by the bootstrap-t at any number of tasks."""
-    with patch("goldless.statistics.bootstrap.FEW_TASKS", 2):
-        return intervals(columns, seed)
+    """Ends by the bootstrap-t alone at any number of tasks."""
+    n = np.sum(~np.isnan(columns), axis=0)
+    limits = FARTHEST * stdtrit(n - 1, (1 + LEVEL) / 2)
+    low, high = _quantiles(_studentised_means(columns, limits, seed=seed, resamples=RESAMPLES), LEVEL)
+    means, errors = np.nanmean(columns, axis=0), np.nanstd(columns, axis=0, ddof=1) / np.sqrt(n)
+    return means - high * errors, means - low * errors
 
 
 def percentile(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
@@ -170,7 +177,7 @@ def percentile(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
     return low, high
 
 
-METHODS = {"goldless": intervals, "t": student, "percentile": percentile}
+METHODS = {"goldless": intervals, "t": student, "bootstrap-t": studentised, "percentile": percentile}
 NAMES = ("goldless", "t", "bootstrap-t", "percentile", "binomial")
 
 
@@ -185,7 +192,6 @@ def measure(
         batch = simulate(AT_ONCE, n, random)
         columns = batch.scores.transpose(1, 0, 2).reshape(n, -1)
         ends = {name: method(columns, batch_number) for name, method in METHODS.items()}
-        ends["bootstrap-t"] = ends["goldless"] if n >= FEW_TASKS else studentised(columns, batch_number)
         if batch.half_width is not None:
             means, half = columns.mean(axis=0), batch.half_width.ravel()
             ends["binomial"] = (means - half, means + half)
@@ -214,14 +220,14 @@ def row(name: str, n: int, part: slice, found: tuple[dict[str, FloatArray], dict
             cells.append("")
     by_study = covered["goldless"][:, part].mean(axis=1)
     error = 100 * by_study.std(ddof=1) / np.sqrt(len(by_study))
-    ratio = np.median(widths["bootstrap-t"][:, part]) / np.median(widths["t"][:, part])
+    ratio = np.median(widths["goldless"][:, part]) / np.median(widths["t"][:, part])
     cells[0] = f"**{cells[0]}** ± {error:.2f}"
     return f"| {name} | {skewness[part].mean():.1f} | {n} | " + " | ".join(cells) + f" | {ratio:.2f} |"
 
 
 def table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
     """The lines of the table, as they are measured."""
-    names = ("scores", "skewness", "tasks", *NAMES, "width bootstrap-t / t")
+    names = ("scores", "skewness", "tasks", *NAMES, "width goldless / t")
     yield "| " + " | ".join(names) + " |"
     yield "|" + " --- |" * len(names)
     for skewness, label in ((0.5, "GEM, median agent"), (1.5, "GEM, most skewed agent"), (3.0, "GEM, stress")):
@@ -231,6 +237,50 @@ def table(studies: int, tasks: tuple[int, ...]) -> Iterator[str]:
         found = measure(tvd_mi, n, studies, seed=1)
         for role, part in ROLES.items():
             yield row(f"TVD-MI, {role}", n, part, found)
+
+
+SHAPES: dict[str, tuple[Callable[[np.random.Generator, tuple[int, int]], FloatArray], float]] = {
+    "normal": (lambda random, size: random.normal(size=size), 0.0),
+    "t, 3 df": (lambda random, size: random.standard_t(3, size=size), 0.0),
+    "lognormal 1": (lambda random, size: random.lognormal(0.0, 1.0, size=size), float(np.exp(0.5))),
+    "lognormal 1.5": (lambda random, size: random.lognormal(0.0, 1.5, size=size), float(np.exp(1.125))),
+    "Pareto 2.2": (lambda random, size: random.pareto(2.2, size=size), 1 / 1.2),
+}
+"""Scores and their true mean."""
+
+
+def with_gaps(columns: FloatArray, missing: str, random: np.random.Generator) -> FloatArray:
+    """The scores less a fifth of them."""
+    low = columns < np.median(columns, axis=0)
+    chance = {"none": 0.0, "random": 0.2, "low": np.where(low, 0.35, 0.05)}[missing]
+    gone = random.random(columns.shape) < chance
+    gone[:2] = False
+    return np.where(gone, np.nan, columns)
+
+
+def worst_case(columns: FloatArray, seed: int) -> tuple[FloatArray, FloatArray]:
+    """Ends with missing scores at the smallest, and at the largest, score of the column."""
+    least, most = (np.where(np.isnan(columns), f(columns, axis=0), columns) for f in (np.nanmin, np.nanmax))
+    return intervals(least, seed)[0], intervals(most, seed)[1]
+
+
+def shape_table(studies: int) -> Iterator[str]:
+    """The lines of the table of shapes; every column is a study of one agent."""
+    yield "| scores | tasks | missing | goldless | t | bootstrap-t | worst case |"
+    yield "|" + " --- |" * 7
+    for (name, (draw, truth)), n, missing in itertools.product(SHAPES.items(), (12, 40), ("none", "random", "low")):
+        random = np.random.default_rng([n, len(name), len(missing)])
+        methods = [intervals, student, studentised, *[worst_case] * (missing != "none")]
+        covered: list[list[FloatArray]] = [[] for _ in methods]
+        for number in range(studies // AT_ONCE):
+            columns = with_gaps(draw(random, (n, AT_ONCE)), missing, random)
+            for found, method in zip(covered, methods, strict=True):
+                low, high = method(columns, number)
+                found.append((low <= truth) & (truth <= high))
+        shares = [100 * np.mean(found) for found in covered]
+        cells = [f"{share:.1f}" for share in shares] + [""] * (4 - len(shares))
+        error = np.sqrt(shares[0] * (100 - shares[0]) / studies)
+        yield f"| {name} | {n} | {missing} | **{cells[0]}** ± {error:.1f} | " + " | ".join(cells[1:]) + " |"
 
 
 def smd_samples(size: float, n: int, random: np.random.Generator) -> tuple[FloatArray, FloatArray]:
@@ -289,14 +339,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--studies", type=int, default=8000, help=f"studies a row, in hundreds ({AT_ONCE})")
     parser.add_argument("--quick", action="store_true", help="400 studies a row, for 5 and 20 tasks only")
+    parser.add_argument("--only", choices=("scores", "shapes", "effects"), help="print one of the tables")
     options = parser.parse_args()
     studies, tasks = (400, (5, 20)) if options.quick else (max(AT_ONCE, options.studies), TASKS)
     start = time.perf_counter()
-    for line in table(studies, tasks):
-        print(line, flush=True)
-    print()
-    for line in effect_table(studies // 2, (5, 20) if options.quick else (5, 10, 20, 50, 100)):
-        print(line, flush=True)
+    tables = {
+        "scores": table(studies, tasks),
+        "shapes": shape_table(studies),
+        "effects": effect_table(studies // 2, (5, 20) if options.quick else (5, 10, 20, 50, 100)),
+    }
+    for name, lines in tables.items():
+        for line in lines if options.only in {None, name} else ():
+            print(line, flush=True)
+        print()
     worst = 100 * np.sqrt(LEVEL * (1 - LEVEL) / studies)
     print(f"\n{studies:,} studies a row (effect sizes: half), {RESAMPLES:,} resamples, {SHUFFLES} shuffles.")
     print(f"Monte-Carlo error of a single agent at 95 %: {worst:.2f} points; {time.perf_counter() - start:.0f} s")

@@ -1,6 +1,6 @@
 """How often "better than" is wrong, and how often it is found, on simulated studies whose truth is known.
 
-    python benchmarks/decisions.py [--quick] [--studies 2000]
+    python benchmarks/decisions.py [--quick] [--studies 1500] [--only error|power|peers]
 
 Prints three Markdown tables. Studies have 6 agents, scores a standard deviation of 1 besides what all agents share.
 
@@ -174,13 +174,19 @@ def two_way(columns: FloatArray, random: np.random.Generator, resamples: int = 3
 def main() -> None:
     """Print the tables line by line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--studies", type=int, default=2000)
+    parser.add_argument("--studies", type=int, default=1500)
+    parser.add_argument("--only", choices=("error", "power", "peers"), help="print one of the tables")
     parser.add_argument("--quick", action="store_true", help="100 studies per row, 12 tasks only")
     options = parser.parse_args()
     studies, tasks = (100, (12,)) if options.quick else (options.studies, (12, 40))
     begin = time.perf_counter()
-    for lines in (error_table(studies, tasks), power_table(studies // 4, tasks), peer_table(studies)):
-        for line in lines:
+    tables = {
+        "error": error_table(studies, tasks),
+        "power": power_table(studies // 4, tasks),
+        "peers": peer_table(studies),
+    }
+    for name, lines in tables.items():
+        for line in lines if options.only in {None, name} else ():
             print(line, flush=True)
         print()
     print(f"{studies} studies per row, {FLIPS} flips, {time.perf_counter() - begin:.0f} s")

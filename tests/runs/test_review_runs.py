@@ -7,6 +7,7 @@ lazy one always says one, the odd one answers in another language.
 from __future__ import annotations
 
 import json
+import math
 import re
 
 import polars as pl
@@ -443,6 +444,71 @@ def test_the_exams_of_a_saved_review_can_be_held_again_without_a_model(tmp_path)
         "self-confidence": 1.0,
         "pertinence": 1.0,
     }
+
+
+def recorded_exams(tmp_path, rows):
+    """A study with judgements of h and l, and these rows as its table of exams."""
+    folder = goldless.save_review(review({"h": honest(), "l": lazy()}), tmp_path / "run")
+    (folder / "exams.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def confidence_rows(reviewer, **columns):
+    """One row for an easy and one for a hard item, with a cell of each column."""
+    return [
+        {"reviewer": reviewer, "exam": "self-confidence", "item": difficulty, "difficulty": difficulty}
+        | {name: cells[i] for name, cells in columns.items()}
+        for i, difficulty in enumerate(("easy", "hard"))
+    ]
+
+
+def test_recorded_probabilities_are_uncertainties_of_minus_log_p(tmp_path):
+    rows = [*confidence_rows("h", probability=(0.8, 0.4)), *confidence_rows("l", probability=(0.4, 0.8))]
+    folder = recorded_exams(tmp_path, rows)
+    found = by_name(goldless.review(folder, recorded=True, exams="self-confidence", resamples=200))
+    traits = {name: one.traits["self-confidence"] for name, one in found.items()}
+    assert {name: trait.value for name, trait in traits.items()} == {"h": 1.0, "l": 0.0}
+    assert traits["h"].difference == pytest.approx(math.log(0.8 / 0.4))
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (confidence_rows("h", certainty=(0.8, 0.4)), r"exams.jsonl: unknown column 'certainty'"),
+        (
+            confidence_rows("h", probability=(80, 40)),
+            r"exams.jsonl, h: probability must be above 0 and at most 1, got 80",
+        ),
+        (confidence_rows("h", probability=("sure", "0.4")), r"probability must be a number, got 'sure'"),
+        (confidence_rows("h", exam=("confidence",) * 2), r"exam must be pertinence, .*, got 'confidence'"),
+        (confidence_rows("h", difficulty=("easy", "medium")), r"difficulty must be easy or hard .*, got 'medium'"),
+    ],
+)
+def test_recorded_exam_answers_that_are_not_understood_are_an_error(tmp_path, rows, said):
+    folder = recorded_exams(tmp_path, rows)
+    with pytest.raises(MetricError, match=said):
+        goldless.review(folder, recorded=True, exams="self-confidence", resamples=200)
+    assert goldless.review(folder, recorded=True, resamples=200).voters == ("h", "l")  # no exam reads them
+
+
+@pytest.mark.parametrize("unread", [[], confidence_rows("l", label=("dunno", "who knows"))])
+def test_a_reviewer_without_rows_and_one_with_unreadable_rows_are_treated_alike(tmp_path, unread):
+    folder = recorded_exams(tmp_path, [*confidence_rows("h", label=("expert", "low")), *unread])
+    how = {"recorded": True, "exams": "self-confidence", "resamples": 200}
+    default, paper = goldless.review(folder, **how), goldless.review(folder, convention="paper", **how)
+    assert (default.voters, paper.voters) == (("h",), ("h", "l"))
+    for found, counts in ((default, "not passed"), (paper, "passed")):
+        assert f"self-confidence is not recorded for l, which counts as {counts}" in found.notes
+        assert any("the 2 self-confidence rows of l" in note for note in found.notes) == bool(unread)
+
+
+def test_probabilities_are_used_where_there_are_labels_too_and_the_rest_is_named(tmp_path):
+    rows = [*confidence_rows("h", probability=(0.4, 0.8)), *confidence_rows("h", label=("expert", "low"))]
+    found = goldless.review(
+        recorded_exams(tmp_path, rows), recorded=True, reviewers=["h"], exams="self-confidence", resamples=200
+    )
+    assert by_name(found)["h"].traits["self-confidence"].value == 0.0
+    assert "self-confidence of h is computed from probabilities; 2 rows have none" in found.notes
 
 
 # --- recorded data -----------------------------------------------------------------------------------------------

@@ -175,7 +175,10 @@ async def review_study(study: Study, options: Options) -> Review:
     scale = options.chosen_scale
     if options.recorded:
         names = [str(name) for name in options.reviewers]
-        evidence = recorded_review(study, scale=scale, reviewers=names, convention=options.convention)
+        with_exams = bool(options.traits)
+        evidence = recorded_review(
+            study, scale=scale, reviewers=names, convention=options.convention, with_exams=with_exams
+        )
         evidence = without_families(study, options, evidence)
         qualification, notes = qualified(study, options, evidence, people)
         return review_result(study, options, evidence, people, qualification, notes=notes)

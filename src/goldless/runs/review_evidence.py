@@ -5,8 +5,9 @@ People: their labels, which of them an exam is made of, and which the panel is h
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 import polars as pl
@@ -40,6 +41,8 @@ class ReviewEvidence:
     """By reviewer."""
     answers: pl.DataFrame = field(default_factory=lambda: empty(EXAMS))
     """Exam answers as received."""
+    notes: tuple[str, ...] = ()
+    """Recorded exam answers that could not be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +58,10 @@ class ConfidenceAnswers:
 # --- recorded ------------------------------------------------------------------------------------------------------
 
 
-def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], convention: Convention) -> ReviewEvidence:
-    """The recorded judgements and exam answers of a study."""
+def recorded_review(
+    study: Study, *, scale: Scale, reviewers: Sequence[str], convention: Convention, with_exams: bool = False
+) -> ReviewEvidence:
+    """The recorded judgements of a study and, if requested, its exam answers."""
     table = find_table(study, "judgements")
     if table is None:
         raise MetricError(
@@ -82,14 +87,69 @@ def recorded_review(study: Study, *, scale: Scale, reviewers: Sequence[str], con
         pairwise = PAIRWISE in formats
         comparisons = _judgements(table, find_scale(PAIRWISE), names, convention) if pairwise else empty(JUDGEMENTS)
     _check_unused(table, len(judgements))
-    exams = study.table("exams")
-    return ReviewEvidence(
-        reviewers=names,
-        judgements=judgements,
-        comparisons=comparisons,
-        pertinence=empty(JUDGEMENTS) if exams is None else _pertinence(exams, names, convention),
-        confidence={} if exams is None else confidence_of(exams.filter(pl.col("reviewer").is_in(names)).to_dicts()),
-    )
+    found = ReviewEvidence(reviewers=names, judgements=judgements, comparisons=comparisons)
+    exams = find_table(study, "exams") if with_exams else None
+    if exams is None:
+        return found
+    rows = _exam_rows(exams, names)
+    answers = rows.to_dicts()
+    confidence, notes = _readable(confidence_of(answers), answers)
+    return replace(found, pertinence=_pertinence(rows, convention), confidence=confidence, notes=notes)
+
+
+EXAM_COLUMNS = (*EXAMS, "item", "label", "probability")
+"""Columns of a recorded table of exams."""
+
+
+def _exam_rows(table: RecordedTable, reviewers: Sequence[str]) -> pl.DataFrame:
+    """The exam answers of these reviewers. Raises at a column, exam, difficulty or probability that is not known."""
+    path = table.study.recorded_file(table.name)
+    where = table.label if path is None else f"{table.study.name}: {path.name}"
+    there = table.rows.collect_schema().names()
+    for column in there:
+        if column not in EXAM_COLUMNS:
+            raise MetricError(
+                f"{where}: unknown column {column!r}{nearest(column, EXAM_COLUMNS) or '.'} "
+                f"Columns of exams: {', '.join(EXAM_COLUMNS)}"
+            )
+    table.require(("reviewer", "exam"))
+    table.check_numbers(("probability",), "{reviewer}, {exam}")
+    with table.study.reading(table.name):
+        rows = table.rows.filter(pl.col("reviewer").is_in(list(reviewers))).collect()
+    if "probability" in there:
+        rows = rows.with_columns(pl.col("probability").cast(pl.Float64).fill_nan(None))
+    confidence = pl.col("exam").str.starts_with(CONFIDENCE)
+    others = pl.col("exam").is_in(["pertinence", "consistency", "human"])
+    difficulty = pl.col("difficulty") if "difficulty" in there else pl.lit(None, pl.String)
+    probability = pl.col("probability") if "probability" in there else pl.lit(None, pl.Float64)
+    wrong = {
+        ("exam", "pertinence, consistency, human or self-confidence"): ~(confidence | others).fill_null(value=False),
+        ("difficulty", "easy or hard in rows of self-confidence"): confidence
+        & ~difficulty.is_in(["easy", "hard"]).fill_null(value=False),
+        ("probability", "above 0 and at most 1"): (probability <= 0) | (probability > 1),
+    }
+    for (column, allowed), is_wrong in wrong.items():
+        for row in rows.filter(is_wrong).head(1).iter_rows(named=True):
+            raise MetricError(f"{where}, {row['reviewer']}: {column} must be {allowed}, got {row.get(column)!r}")
+    return rows
+
+
+def _readable(
+    found: Mapping[str, ConfidenceAnswers], rows: Sequence[Mapping[str, Any]]
+) -> tuple[dict[str, ConfidenceAnswers], tuple[str, ...]]:
+    """The answers without those of reviewers that cannot be read, unless calls failed; and notes on them."""
+    kept, notes = {}, []
+    for name, answers in found.items():
+        own = [row for row in rows if row["reviewer"] == name and str(row["exam"]).startswith(CONFIDENCE)]
+        both = all(any(value is not None for _, value in one) for one in (answers.easy, answers.hard))
+        if not both and all(row.get("failure") is None for row in own):
+            notes.append(f"the {len(own)} self-confidence rows of {name} lack a readable easy or hard answer")
+            continue
+        kept[name] = answers
+        labelled = sum(_uncertainty(row) is None and _level(row) is not None for row in own)
+        if labelled and not answers.by_labels:
+            notes.append(f"self-confidence of {name} is computed from probabilities; {labelled} rows have none")
+    return kept, tuple(notes)
 
 
 def _check_columns(table: RecordedTable) -> None:
@@ -157,8 +217,8 @@ def _reader(scale: Scale, convention: Convention) -> Callable[[str], float | Non
     return read_pairwise if scale.pairwise else read_rating
 
 
-def _pertinence(exams: pl.DataFrame, reviewers: Sequence[str], convention: Convention) -> pl.DataFrame:
-    rows = exams.filter((pl.col("exam") == "pertinence") & pl.col("reviewer").is_in(list(reviewers)))
+def _pertinence(exams: pl.DataFrame, convention: Convention) -> pl.DataFrame:
+    rows = exams.filter(pl.col("exam") == "pertinence")
     if len(rows) and not {"task", "first", "second", "output"} <= set(rows.columns):
         raise MetricError("the table exams has pertinence answers without task, first, second and output")
     return _read(exam_frame(rows.to_dicts()), find_scale(PAIRWISE), convention)
@@ -173,15 +233,19 @@ def exam_frame(answers: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
 # --- how sure a reviewer was -----------------------------------------------------------------------------------------
 
 
+CONFIDENCE = "self-confidence"
+
+
 def confidence_of(answers: Sequence[Mapping[str, Any]]) -> dict[str, ConfidenceAnswers]:
-    """How confident each reviewer was: levels by label or value, or log-probabilities of the labels."""
-    asked = [row for row in answers if str(row["exam"]).startswith("self-confidence") and "difficulty" in row]
+    """How confident each reviewer was: by the probability of its label if any has one, else by the level it named."""
+    asked = [row for row in answers if str(row["exam"]).startswith(CONFIDENCE)]
     found = {}
     for name in dict.fromkeys(row["reviewer"] for row in asked):
         own = [row for row in asked if row["reviewer"] == name]
-        by_labels = not any(_logprobs(row) for row in own)
+        by_labels = all(_uncertainty(row) is None for row in own)
+        sureness = _level if by_labels else _uncertainty
         easy, hard = (
-            tuple((_item(row), _sureness(row, by_labels=by_labels)) for row in own if row["difficulty"] == difficulty)
+            tuple((_item(row), sureness(row)) for row in own if row["difficulty"] == difficulty)
             for difficulty in ("easy", "hard")
         )
         found[name] = ConfidenceAnswers(easy, hard, by_labels=by_labels)
@@ -192,18 +256,18 @@ def _item(row: Mapping[str, Any]) -> str:
     return str(row.get("item") if row.get("item") is not None else row.get("task"))
 
 
-def _logprobs(row: Mapping[str, Any]) -> list[float]:
-    """Log-probabilities of the labels; a table of 0.1.0 has them by label."""
-    told = row.get("label_logprobs") or []
+def _uncertainty(row: Mapping[str, Any]) -> float | None:
+    """-log p of the chosen label, in nats; None: unknown."""
+    if row.get("probability") is not None:
+        return -math.log(row["probability"])
+    told = row.get("label_logprobs") or []  # a table of 0.1.0 has them by label
     values = told.values() if isinstance(told, Mapping) else [one["logprob_nats"] for one in told]
-    return [value for value in values if value is not None]
+    known = [value for value in values if value is not None]
+    return -max(known) if known else None
 
 
-def _sureness(row: Mapping[str, Any], *, by_labels: bool) -> float | None:
-    """A level from 1 to 5, or the uncertainty in nats; None: unknown."""
-    if not by_labels:
-        logprobs = _logprobs(row)
-        return -max(logprobs) if logprobs else None
+def _level(row: Mapping[str, Any]) -> float | None:
+    """A level from 1 to 5; None: unknown."""
     for told in (row.get("label"), row.get("value")):
         if isinstance(told, int | float) and told - told == 0:  # neither NaN nor infinite
             return float(told)

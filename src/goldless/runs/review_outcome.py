@@ -67,7 +67,7 @@ def qualified(
         for name, found in _trait(trait, study, options, evidence, people).items():
             traits[name][trait] = found
     thresholds = options.usual_thresholds(len(evidence.reviewers))
-    notes = []
+    notes = list(evidence.notes)
     for trait in list(thresholds):
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
         if not lacking or not options.recorded:

@@ -293,7 +293,7 @@ def test_an_answer_in_another_language_is_missing_and_counted():
 def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
     found = review({"h": honest()}, study(prompts=False))
     assert "|prompts:none: responses alone|" in found.signature
-    with pytest.raises(UserError, match="no prompts"):
+    with pytest.raises(UserError, match="needs prompts"):
         review({"h": honest()}, study(prompts=False), exams="pertinence")
 
 
@@ -303,12 +303,12 @@ def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
         ({"exams": "autto"}, "Did you mean 'auto'"),
         ({"exams": "none,auto"}, "none alone"),
         ({"scale": "6-level"}, "5-level"),
-        ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "the exams measure consistency"),
+        ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "these exams measure: consistency"),
         ({"convention": "papers"}, "convention must be one of default, paper, got 'papers'"),
-        ({"reviewers": ()}, "name at least one reviewer"),
+        ({"reviewers": ()}, "no reviewer was named"),
         ({"exams": "human"}, "no labels"),
         ({"wheight": 1}, "Did you mean"),
-        ({"easy": ("ann", "cy")}, "or of neither"),
+        ({"easy": ("ann", "cy")}, "give both, or neither"),
     ],
 )
 def test_bad_options_are_refused_with_what_is_allowed(options, message):
@@ -371,7 +371,7 @@ def test_a_licence_stands_for_the_exam_and_is_refused_for_another_task_or_model(
         review({"h": honest()}, licences=[folder], task_kind="poems")
     with pytest.raises(UserError, match="other"):
         review({"o": honest("other")}, licences=[folder], task_kind="points")
-    with pytest.raises(UserError, match="leave the exam out"):
+    with pytest.raises(UserError, match="leave out --exam"):
         review({"h": honest()}, licences=[folder], exams="auto")
     with pytest.raises(UserError, match="another prompt"):
         review({"h": honest()}, licences=[folder], task_kind="points", descriptions={"h": "Prefer rhymes."})

@@ -58,7 +58,7 @@ def test_the_worked_figures_are_those_of_counting(three_agents):
 
 
 def test_a_file_gives_the_worked_figures_in_order(study_file, toy_scorer):
-    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     assert scores(result) == pytest.approx(EXPECTED)
     assert [(row.rank, row.agent, row.n, row.asked, row.missing) for row in result.leaderboard().rows] == [
         (1, "bob", 3, 6, 0),
@@ -73,8 +73,8 @@ def test_a_file_gives_the_worked_figures_in_order(study_file, toy_scorer):
     "make", [pd.DataFrame, pl.DataFrame, lambda r: pl.DataFrame(r).to_arrow()], ids=["pd", "pl", "pa"]
 )
 def test_a_frame_gives_the_same_leaderboard_as_the_file(study_file, three_agents, toy_scorer, make):
-    from_file = goldless.evaluate(study_file(), scorer=toy_scorer())
-    from_frame = goldless.evaluate(make(rows(three_agents)), scorer=toy_scorer())
+    from_file = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
+    from_frame = goldless.evaluate(make(rows(three_agents)), metrics="gem-raw", scorer=toy_scorer())
     assert from_frame.leaderboard().rows == from_file.leaderboard().rows
     assert from_frame.fingerprint == from_file.fingerprint
 
@@ -82,9 +82,12 @@ def test_a_frame_gives_the_same_leaderboard_as_the_file(study_file, three_agents
 def test_a_folder_and_a_study_that_was_read_give_it_too(tmp_path, study_file, toy_scorer):
     study = goldless.read_study(study_file())
     goldless.write_study(study, tmp_path / "folder")
-    expected = goldless.evaluate(study, scorer=toy_scorer()).leaderboard().rows
-    assert goldless.evaluate(tmp_path / "folder", scorer=toy_scorer()).leaderboard().rows == expected
-    assert goldless.evaluate(str(tmp_path / "folder"), scorer=toy_scorer()).leaderboard().rows == expected
+    expected = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer()).leaderboard().rows
+    assert goldless.evaluate(tmp_path / "folder", metrics="gem-raw", scorer=toy_scorer()).leaderboard().rows == expected
+    assert (
+        goldless.evaluate(str(tmp_path / "folder"), metrics="gem-raw", scorer=toy_scorer()).leaderboard().rows
+        == expected
+    )
 
 
 def test_a_larger_study_with_gaps_gives_what_counting_gives(toy_scorer):
@@ -97,13 +100,13 @@ def test_a_larger_study_with_gaps_gives_what_counting_gives(toy_scorer):
         for t in range(12)
     }
     texts = {task: by for task, by in texts.items() if by}
-    result = goldless.evaluate(pl.DataFrame(rows(texts)), scorer=toy_scorer(), resamples=200)
+    result = goldless.evaluate(pl.DataFrame(rows(texts)), metrics="gem-raw", scorer=toy_scorer(), resamples=200)
     assert scores(result) == pytest.approx(worked_out(texts))
 
 
 def test_responses_come_as_a_frame_with_null_for_what_is_missing(study_file, toy_scorer):
     broken = lambda _c, target: CallFailure("refused", "no") if target == "lirp" else None  # noqa: E731 - one use
-    frame = goldless.evaluate(study_file(), scorer=toy_scorer(broken)).to_polars()
+    frame = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(broken)).to_polars()
     assert frame.columns == ["metric", "task", "agent", "score", "asked", "used", "signature"]
     # without ann's response as a peer: bob tells 1 word of cy's, cy 1 of bob's; ann is still scored on both peers
     t3 = {row["agent"]: (row["score"], row["used"]) for row in frame.filter(task="t3").to_dicts()}
@@ -117,7 +120,11 @@ def test_a_negative_score_stays_negative_with_its_interval(study_file):
         factor = 1 if "second reader" in context else -1
         return [-5 + factor * (word in context.split()) for word in target.replace(".", "").split()]
 
-    rows_ = goldless.evaluate(study_file(), scorer=ScriptedModel(logprobs=contrary, name="contrary")).leaderboard().rows
+    rows_ = (
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=ScriptedModel(logprobs=contrary, name="contrary"))
+        .leaderboard()
+        .rows
+    )
     bottom = rows_[-1]
     assert (bottom.agent, bottom.score) == ("bob", pytest.approx(-3.5 / 3))
     assert bottom.low <= bottom.score <= bottom.high < 0
@@ -231,13 +238,15 @@ def test_gem_without_a_rewriter_is_an_error_before_anything_is_asked(study_file,
 def test_calls_that_failed_for_a_passing_cause_are_asked_again_and_no_others(study_file, toy_scorer):
     """Every question about bob's response to t1 fails the first time: its marginal, and given ann's and cy's."""
     down = CallFailure("server_error", "down")
-    first = goldless.evaluate(study_file(), scorer=toy_scorer(lambda _c, t: down if t == "zarn bluk mipo" else None))
+    first = goldless.evaluate(
+        study_file(), metrics="gem-raw", scorer=toy_scorer(lambda _c, t: down if t == "zarn bluk mipo" else None)
+    )
     assert not first.complete
     assert (first.open, first.asked, dict(first.failures)) == (3, 27, {"server_error": 3})
     assert {row.agent: row.missing for row in first.leaderboard().rows} == {"ann": 1, "bob": 0, "cy": 1}
 
     model = toy_scorer()
-    second = goldless.evaluate(study_file(), scorer=model)
+    second = goldless.evaluate(study_file(), metrics="gem-raw", scorer=model)
     assert second.complete
     assert [call.target for call in model.calls] == ["zarn bluk mipo"] * 3
     assert scores(second) == pytest.approx(EXPECTED)
@@ -246,9 +255,9 @@ def test_calls_that_failed_for_a_passing_cause_are_asked_again_and_no_others(stu
 
 
 def test_a_third_run_asks_nothing_at_all(study_file, toy_scorer):
-    goldless.evaluate(study_file(), scorer=toy_scorer())
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     model = toy_scorer()
-    again = goldless.evaluate(study_file(), scorer=model)
+    again = goldless.evaluate(study_file(), metrics="gem-raw", scorer=model)
     assert model.calls == []
     assert again.spending[0].calls == 0
 
@@ -256,20 +265,20 @@ def test_a_third_run_asks_nothing_at_all(study_file, toy_scorer):
 @pytest.mark.parametrize("kind", ["rate_limited", "server_error", "timeout", "connection"])
 def test_passing_causes_leave_the_run_incomplete(study_file, toy_scorer, kind):
     failing = toy_scorer(lambda _c, t: CallFailure(kind, "") if t == "lirp" else None)
-    assert not goldless.evaluate(study_file(), scorer=failing).complete
+    assert not goldless.evaluate(study_file(), metrics="gem-raw", scorer=failing).complete
 
 
 @pytest.mark.parametrize("kind", ["rejected", "refused", "bad_reply", "truncated"])
 def test_lasting_causes_are_missing_but_the_run_is_complete(study_file, toy_scorer, kind):
     failing = toy_scorer(lambda _c, t: CallFailure(kind, "") if t == "lirp" else None)
-    result = goldless.evaluate(study_file(), scorer=failing)
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=failing)
     assert result.complete
     assert dict(result.failures) == {kind: 3}
 
 
 def test_all_calls_failing_gives_a_leaderboard_without_scores(study_file, toy_scorer):
     failing = toy_scorer(lambda c, _t: None if "second reader" in c else CallFailure("timeout", ""))
-    result = goldless.evaluate(study_file(), scorer=failing)
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=failing)
     rows_ = result.leaderboard().rows
     assert [(row.agent, row.rank, row.score, row.missing) for row in rows_] == [
         ("ann", None, None, 6),
@@ -280,22 +289,22 @@ def test_all_calls_failing_gives_a_leaderboard_without_scores(study_file, toy_sc
 
 def test_a_value_that_is_no_number_is_missing_and_never_becomes_a_score(study_file, toy_scorer):
     odd = toy_scorer(lambda _c, t: [math.nan] if t == "lirp" else None)
-    result = goldless.evaluate(study_file(), scorer=odd)
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=odd)
     assert dict(result.failures) == {"bad_reply": 3}
     assert all(math.isfinite(row.score) for row in result.leaderboard().rows)
 
 
 def test_another_journal_knows_nothing(study_file, toy_scorer, tmp_path):
-    goldless.evaluate(study_file(), scorer=toy_scorer(), journal=str(tmp_path / "one.sqlite"))
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), journal=str(tmp_path / "one.sqlite"))
     model = toy_scorer()
-    goldless.evaluate(study_file(), scorer=model, journal=tmp_path / "two.sqlite")
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=model, journal=tmp_path / "two.sqlite")
     assert len([call for call in model.calls if "second reader" not in call.context]) == 27 - 1
 
 
 def test_the_journal_shows_that_nothing_was_called_after_its_reply(study_file, toy_scorer, tmp_path):
     path = tmp_path / "j.sqlite"
     for _ in range(3):
-        goldless.evaluate(study_file(), scorer=toy_scorer(), journal=path)
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), journal=path)
     journal = Journal(path)
     assert journal.called_after_reply() == []
     assert journal.counts() == {"calls": 26, "failures": 0, "attempts": 26}
@@ -320,7 +329,9 @@ def paid(toy_scorer):
 
 def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, paid):
     """Each call may take as many dollars as it has bytes (about 500) and takes one a word (about 70)."""
-    result = goldless.evaluate(study_file(), scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6))
+    result = goldless.evaluate(
+        study_file(), metrics="gem-raw", scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
+    )
     (spent,) = result.spending
     assert 0 < spent.cost_usd <= 1500
     assert not result.complete
@@ -330,7 +341,9 @@ def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, 
 
 def test_run_after_run_a_small_budget_gets_there(study_file, paid):
     results = [
-        goldless.evaluate(study_file(), scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6))
+        goldless.evaluate(
+            study_file(), metrics="gem-raw", scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
+        )
         for _ in range(12)
     ]
     left = [result.open for result in results]
@@ -348,7 +361,7 @@ def test_a_budget_that_allows_no_call_is_an_error_before_the_model_is_prepared(s
 
     model.prepare = prepare
     with pytest.raises(goldless.BudgetError):
-        goldless.evaluate(study_file(), scorer=model, **options)
+        goldless.evaluate(study_file(), **{"metrics": "gem-raw", "scorer": model, **options})
 
 
 def test_a_rewriters_budget_is_checked_before_the_scorer_is_prepared(study_file, toy_scorer):
@@ -364,13 +377,13 @@ def test_a_rewriters_budget_is_checked_before_the_scorer_is_prepared(study_file,
 
 
 def test_a_free_model_needs_no_budget_and_costs_nothing(study_file, toy_scorer):
-    result = goldless.evaluate(study_file(), scorer=toy_scorer(), budget_usd=0)
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), budget_usd=0)
     assert result.complete
     assert result.spending[0].cost_usd == 0.0
 
 
 def test_an_unknown_price_without_a_budget_is_unknown_and_not_zero(study_file, paid):
-    assert goldless.evaluate(study_file(), scorer=paid()).spending[0].cost_usd is None
+    assert goldless.evaluate(study_file(), metrics="gem-raw", scorer=paid()).spending[0].cost_usd is None
 
 
 # --- texts that do not fit ---------------------------------------------------------------------------------------
@@ -394,12 +407,12 @@ LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob"
 
 def test_a_text_too_long_is_an_error_that_names_task_and_agent_before_anything_is_scored(study_file, small):
     with pytest.raises(TextTooLongError, match="task t1: bob"):
-        goldless.evaluate(study_file(LONG), scorer=small)
+        goldless.evaluate(study_file(LONG), metrics="gem-raw", scorer=small)
     assert all("second reader" in call.context for call in small.calls), "only canaries were asked"
 
 
 def test_skipping_counts_it_as_missing_and_scores_the_rest(study_file, small):
-    result = goldless.evaluate(study_file(LONG), scorer=small, on_too_long="skip")
+    result = goldless.evaluate(study_file(LONG), metrics="gem-raw", scorer=small, on_too_long="skip")
     # ann's own marginal fits: only what bob's text is in does not
     assert dict(result.failures) == {"too_long": 3}
     assert result.complete
@@ -412,23 +425,27 @@ def test_skipping_counts_it_as_missing_and_scores_the_rest(study_file, small):
 
 def test_one_agent_alone_is_an_error_that_says_why(study_file, toy_scorer):
     with pytest.raises(MetricError, match=r"only one agent \(ann\).*second agent"):
-        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), scorer=toy_scorer())
+        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), metrics="gem-raw", scorer=toy_scorer())
 
 
 def test_agents_that_never_met_are_an_error(study_file, toy_scorer):
     with pytest.raises(MetricError, match="no task has responses of two agents"):
-        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"bob": "y"}}), scorer=toy_scorer())
+        goldless.evaluate(study_file({"t": {"ann": "x"}, "u": {"bob": "y"}}), metrics="gem-raw", scorer=toy_scorer())
 
 
 def test_a_task_answered_by_one_agent_is_left_out_and_named(study_file, three_agents, toy_scorer):
-    result = goldless.evaluate(study_file({**three_agents, "t4": {"ann": "solo"}}), scorer=toy_scorer())
+    result = goldless.evaluate(
+        study_file({**three_agents, "t4": {"ann": "solo"}}), metrics="gem-raw", scorer=toy_scorer()
+    )
     assert result.tasks_without_peers == ("t4",)
     assert scores(result) == pytest.approx(EXPECTED)
     assert {row.agent: row.n for row in result.leaderboard().rows} == {"ann": 3, "bob": 3, "cy": 3}
 
 
 def test_an_agent_without_peers_anywhere_stands_last_without_a_score(study_file, three_agents, toy_scorer):
-    result = goldless.evaluate(study_file({**three_agents, "t4": {"dee": "solo"}}), scorer=toy_scorer())
+    result = goldless.evaluate(
+        study_file({**three_agents, "t4": {"dee": "solo"}}), metrics="gem-raw", scorer=toy_scorer()
+    )
     last = result.leaderboard().rows[-1]
     assert (last.agent, last.rank, last.score, last.asked) == ("dee", None, None, 0)
 
@@ -440,18 +457,18 @@ def test_a_study_without_responses_is_an_error(tmp_path, toy_scorer):
     label = {"task": "t", "agent": "a", "rater": "r", "score": 1}
     (folder / "labels.jsonl").write_text(json.dumps(label) + "\n" + json.dumps({**label, "agent": "b"}) + "\n")
     with pytest.raises(UserError):
-        goldless.evaluate(folder, scorer=toy_scorer())
+        goldless.evaluate(folder, metrics="gem-raw", scorer=toy_scorer())
 
 
 def test_an_empty_file_is_a_study_error(tmp_path, toy_scorer):
     (tmp_path / "empty.jsonl").write_text("")
     with pytest.raises(StudyError):
-        goldless.evaluate(tmp_path / "empty.jsonl", scorer=toy_scorer())
+        goldless.evaluate(tmp_path / "empty.jsonl", metrics="gem-raw", scorer=toy_scorer())
 
 
 def test_an_empty_frame_is_a_study_error(toy_scorer):
     with pytest.raises(StudyError):
-        goldless.evaluate(pd.DataFrame({"task": [], "agent": [], "text": []}), scorer=toy_scorer())
+        goldless.evaluate(pd.DataFrame({"task": [], "agent": [], "text": []}), metrics="gem-raw", scorer=toy_scorer())
 
 
 WRONG = {
@@ -479,7 +496,7 @@ def test_wrong_options_are_user_errors_before_any_call(study_file, toy_scorer, o
 
 def test_a_model_that_gives_no_log_probabilities_is_refused_as_scorer(study_file):
     with pytest.raises(CapabilityError, match="does not return log-probabilities"):
-        goldless.evaluate(study_file(), scorer=ScriptedModel(answers={}))
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=ScriptedModel(answers={}))
 
 
 def test_a_model_that_writes_nothing_is_refused_as_rewriter(study_file, toy_scorer):
@@ -490,7 +507,7 @@ def test_a_model_that_writes_nothing_is_refused_as_rewriter(study_file, toy_scor
 def test_a_scorer_that_does_not_read_its_context_is_refused(study_file):
     deaf = ScriptedModel(logprobs=lambda _c, t: [-0.3] * len(t.split()))
     with pytest.raises(CanaryError):
-        goldless.evaluate(study_file(), scorer=deaf)
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=deaf)
 
 
 def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(study_file, toy_scorer):
@@ -506,7 +523,7 @@ def test_an_error_of_ours_inside_a_stage_comes_out_as_itself_and_not_in_a_group(
 
 
 def test_results_cannot_be_changed(study_file, toy_scorer):
-    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     board = result.leaderboard()
     outcome = result.outcomes["gem-raw"]
     frozen = (result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")
@@ -519,7 +536,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
 
 
 def test_a_metric_that_was_not_computed_is_an_error_that_says_which_were(study_file, toy_scorer):
-    result = goldless.evaluate(study_file(), scorer=toy_scorer())
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
     with pytest.raises(MetricError, match=r"'gem' was not computed. Did you mean 'gem-raw'"):
         result.leaderboard("gem")
 
@@ -532,7 +549,7 @@ def test_a_metric_named_twice_is_computed_once(study_file, toy_scorer):
 
 def test_the_signature_names_all_that_makes_the_number(study_file, toy_scorer):
     study = goldless.read_study(study_file())
-    result = goldless.evaluate(study, scorer=toy_scorer(), seed=4, resamples=300, level=0.9)
+    result = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), seed=4, resamples=300, level=0.9)
     signature = result.leaderboard().signature
     for part in (
         "gem-raw|",
@@ -560,15 +577,23 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_changes_the_numbers_changes_the_signature(study_file, toy_scorer, change):
-    plain = goldless.evaluate(study_file(), scorer=toy_scorer()).leaderboard().signature
-    assert goldless.evaluate(study_file(), scorer=toy_scorer(), **change).leaderboard().signature != plain
-    assert goldless.evaluate(study_file(), scorer=toy_scorer(name="other")).leaderboard().signature != plain
+    plain = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer()).leaderboard().signature
+    assert (
+        goldless.evaluate(study_file(), **{"metrics": "gem-raw", "scorer": toy_scorer(), **change})
+        .leaderboard()
+        .signature
+        != plain
+    )
+    assert (
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(name="other")).leaderboard().signature
+        != plain
+    )
 
 
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_the_named_template_is_the_one_that_is_put_to_the_scorer(study_file, toy_scorer, template):
     model = toy_scorer()
-    goldless.evaluate(study_file(), scorer=model, template=template, resamples=200)
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=model, template=template, resamples=200)
     asked = [call.context for call in model.calls if "second reader" not in call.context]
     assert asked
     assert all(context.startswith(TEMPLATES[template].predict) for context in asked)
@@ -576,13 +601,13 @@ def test_the_named_template_is_the_one_that_is_put_to_the_scorer(study_file, toy
 
 def test_progress_goes_up_to_the_number_of_questions(study_file, toy_scorer):
     seen = []
-    goldless.evaluate(study_file(), scorer=toy_scorer(), progress=seen.append)
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), progress=seen.append)
     assert [(p.stage, p.done, p.total) for p in seen] == [("scoring", 9, 27), ("scoring", 18, 27), ("scoring", 27, 27)]
 
 
 def test_it_works_where_an_event_loop_is_running_as_in_a_notebook(study_file, toy_scorer):
     async def cell():
-        return goldless.evaluate(study_file(), scorer=toy_scorer())
+        return goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer())
 
     assert scores(asyncio.run(cell())) == pytest.approx(EXPECTED)
 
@@ -602,4 +627,4 @@ def test_a_model_that_was_given_is_not_closed(study_file, toy_scorer):
         pytest.fail("was closed")
 
     model.aclose = aclose
-    goldless.evaluate(study_file(), scorer=model)
+    goldless.evaluate(study_file(), metrics="gem-raw", scorer=model)

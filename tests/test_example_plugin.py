@@ -67,7 +67,7 @@ def test_its_model_scores_by_itself(run, study_file):
 
 
 def test_its_model_refuses_a_weight_that_is_none(run, study_file):
-    ended = run("score", study_file(), "--scorer", "echo:2")
+    ended = run("score", study_file(), "--metric", "gem-raw", "--scorer", "echo:2")
     assert ended.returncode == 2
     assert "must have a weight between 0 and 1, got '2'" in ended.stderr
 

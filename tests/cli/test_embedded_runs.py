@@ -53,7 +53,9 @@ def undisturbed(embedded_file, tmp_path_factory) -> Path:
         if not (root / "run").exists():
             study = part_of_the_sample(root / "study")
             done = subprocess.run(
-                command("score", study, "--out", root / "aside", "--journal", root / "journal.sqlite"),
+                command(
+                    "score", study, "--metric", "gem-raw", "--out", root / "aside", "--journal", root / "journal.sqlite"
+                ),
                 capture_output=True,
                 text=True,
                 check=False,
@@ -74,7 +76,7 @@ def test_an_answer_that_is_always_the_same_and_answers_to_other_tasks_stand_at_t
 def test_a_killed_run_goes_on_to_the_same_bytes_and_pays_for_nothing_twice(undisturbed, tmp_path):
     study = undisturbed / "study"
     path = tmp_path / "journal.sqlite"
-    arguments = ("score", study, "--out", tmp_path / "run", "--journal", path)
+    arguments = ("score", study, "--metric", "gem-raw", "--out", tmp_path / "run", "--journal", path)
     process = subprocess.Popen(command(*arguments), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     deadline = time.monotonic() + 250
     while calls(path) == 0:
@@ -117,11 +119,13 @@ def test_a_text_of_9000_tokens_is_refused_with_task_and_agent_and_can_be_skipped
     # a copy of a journal that has the canaries' report: they take longer than all the rest here
     journal = shutil.copy(undisturbed / "journal.sqlite", tmp_path)
     long = {"short": {"ann": "Yes.", "bob": "No."}, "long": {"ann": "word " * 9000, "bob": "No."}}
-    refused = goldless("score", study_file(long), "--journal", journal)
+    refused = goldless("score", study_file(long), "--metric", "gem-raw", "--journal", journal)
     assert (refused.code, refused.out) == (2, "")
     assert "task long: ann: " in refused.err
     assert "tokens do not fit the context of 8192" in refused.err
-    skipped = goldless("score", study_file(long), "--journal", journal, "--on-too-long", "skip", "--json")
+    skipped = goldless(
+        "score", study_file(long), "--metric", "gem-raw", "--journal", journal, "--on-too-long", "skip", "--json"
+    )
     assert skipped.code == 0
     read = json.loads(skipped.out)
     assert read["failures"] == {"too_long": 3}

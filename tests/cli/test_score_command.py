@@ -42,7 +42,7 @@ def script(toy_scorer, study_file, script_file, tmp_path) -> str:
 def test_the_table_comes_on_standard_output_in_80_columns_verbose_with_the_signature(
     goldless, study_file, script, verbose
 ):
-    ended = goldless("score", study_file(), "--scorer", script, *["-v"] * verbose)
+    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *["-v"] * verbose)
     assert ended.code == 0
     lines = ended.out.splitlines()
     for rank, (agent, score) in enumerate(EXPECTED, 1):
@@ -53,16 +53,16 @@ def test_the_table_comes_on_standard_output_in_80_columns_verbose_with_the_signa
 
 
 def test_what_it_cost_and_the_noise_are_told_on_standard_error(goldless, study_file, script):
-    first = goldless("score", study_file(), "--scorer", script, "-v")
+    first = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "-v")
     # 27 questions, but "quex" alone is asked about in t1 and in t2
     assert re.search(r"26 calls now \(1,\d\d\d tokens, 0.0000 USD\), 1 from the journal", first.err)
     assert "sums differ between batches of this engine by up to 0.0e+00 nats" in first.err
-    second = goldless("score", study_file(), "--scorer", script)
+    second = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script)
     assert "0 calls now (0 tokens, 0.0000 USD), 27 from the journal" in second.err
 
 
 def test_json_is_exactly_one_object_on_standard_output(goldless, study_file, script):
-    ended = goldless("score", study_file(), "--scorer", script, "--json")
+    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json")
     read = json.loads(ended.out)
     assert [row["agent"] for row in read["metrics"]["gem-raw"]["rows"]] == [agent for agent, _ in EXPECTED]
     assert [row["score"] for row in read["metrics"]["gem-raw"]["rows"]] == pytest.approx([s for _, s in EXPECTED])
@@ -70,19 +70,23 @@ def test_json_is_exactly_one_object_on_standard_output(goldless, study_file, scr
 
 
 def test_csv_reads_back(goldless, study_file, script):
-    ended = goldless("score", study_file(), "--scorer", script, "--format", "csv")
+    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--format", "csv")
     rows = list(csv.DictReader(io.StringIO(ended.out)))
     assert [(row["agent"], float(row["score"])) for row in rows] == [(a, pytest.approx(s)) for a, s in EXPECTED]
 
 
 def test_markdown_is_a_table(goldless, study_file, script):
-    lines = goldless("score", study_file(), "--scorer", script, "--format", "markdown").out.splitlines()
+    lines = goldless(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--format", "markdown"
+    ).out.splitlines()
     assert lines[0].startswith("| # | agent | score | 95% interval |")
     assert [line.split("|")[2].strip() for line in lines[2:5]] == [agent for agent, _ in EXPECTED]
 
 
 def test_results_and_evidence_go_into_the_folder(goldless, study_file, script, tmp_path):
-    ended = goldless("score", study_file(), "--scorer", script, "--json", "--out", tmp_path / "run")
+    ended = goldless(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json", "--out", tmp_path / "run"
+    )
     assert json.loads((tmp_path / "run" / "leaderboard.json").read_text()) == json.loads(ended.out)
     assert f"results and evidence: {tmp_path / 'run'}" in ended.err
 
@@ -94,7 +98,7 @@ def test_metrics_may_be_repeated_or_separated_by_commas(goldless, study_file, sc
 
 def test_options_reach_the_signature(goldless, study_file, script):
     arguments = ("--seed", 5, "--resamples", 150, "--level", 0.8)
-    out = goldless("score", study_file(), "--scorer", script, *arguments, "-v").out
+    out = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, *arguments, "-v").out
     assert "|interval:tasks-bootstrap-t-or-t-0.8(t-under-10)|" in out
     assert "|resamples:150|seed:5|" in out
     assert "80% interval" in out
@@ -104,7 +108,7 @@ def test_a_lasting_failure_is_told_and_the_exit_code_is_0(goldless, study_file, 
     lines = Path(script.removeprefix("scripted:")).read_text().splitlines(keepends=True)
     kept = [line for line in lines if json.loads(line)["target"] != "lirp"]
     (tmp_path / "gap.jsonl").write_text("".join(kept))
-    ended = goldless("score", study_file(), "--scorer", f"scripted:{tmp_path / 'gap.jsonl'}")
+    ended = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{tmp_path / 'gap.jsonl'}")
     assert ended.code == 0
     assert "missing: 3 of 27 (3 rejected)" in ended.err
     assert "incomplete" not in ended.err
@@ -117,26 +121,30 @@ def test_a_passing_failure_makes_it_incomplete_with_exit_code_3_and_the_same_com
     down = CallFailure("server_error", "down")
     with monkeypatch.context() as patch:
         patch.setattr(ScriptedModel, "_score_one", lambda s, c, t: down if t == "lirp" else answer(s, c, t))
-        first = goldless("score", study_file(), "--scorer", script, "--json")
+        first = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json")
     assert first.code == 3
     assert "incomplete: 24 of 27. Run the same command again to resume" in first.err
     assert "missing: 3 of 27 (3 server_error)" in first.err
     assert json.loads(first.out)["complete"] is False
-    second = goldless("score", study_file(), "--scorer", script, "--json")
+    second = goldless("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--json")
     assert second.code == 0
     assert "3 calls now" in second.err
     assert json.loads(second.out)["complete"] is True
 
 
 def test_tasks_without_peers_are_named(goldless, study_file, three_agents, script):
-    ended = goldless("score", study_file({**three_agents, "t4": {"ann": "solo"}}), "--scorer", script)
+    ended = goldless(
+        "score", study_file({**three_agents, "t4": {"ann": "solo"}}), "--metric", "gem-raw", "--scorer", script
+    )
     assert ended.code == 0
     assert "1 task with fewer than two responses, not scored: t4" in ended.err
 
 
 def test_a_scorer_that_cannot_be_trusted_ends_with_1(goldless, study_file, script_file):
     row = {"context": "a", "target": "b", "logprobs": [-1]}
-    ended = goldless("score", study_file(), "--scorer", f"scripted:{script_file([row], 'short.jsonl')}")
+    ended = goldless(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{script_file([row], 'short.jsonl')}"
+    )
     assert ended.code == 1
     assert ended.out == ""
     assert "could not score a short test text" in ended.err
@@ -163,7 +171,7 @@ LONG = {"t1": {"ann": "zarn", "bob": "bluk " * 300}, "t2": {"ann": "mipo", "bob"
 
 
 def test_a_text_longer_than_the_context_is_refused_with_task_and_agent(goldless, study_file, small):
-    ended = goldless("score", study_file(LONG), "--scorer", "small")
+    ended = goldless("score", study_file(LONG), "--metric", "gem-raw", "--scorer", "small")
     assert (ended.code, ended.out) == (2, "")
     assert "task t1: bob: " in ended.err
     assert "tokens do not fit the context of 200" in ended.err
@@ -171,7 +179,9 @@ def test_a_text_longer_than_the_context_is_refused_with_task_and_agent(goldless,
 
 
 def test_skipping_it_counts_it_as_missing(goldless, study_file, small):
-    ended = goldless("score", study_file(LONG), "--scorer", "small", "--on-too-long", "skip", "--json")
+    ended = goldless(
+        "score", study_file(LONG), "--metric", "gem-raw", "--scorer", "small", "--on-too-long", "skip", "--json"
+    )
     assert ended.code == 0
     assert "3 too_long" in ended.err
     rows = json.loads(ended.out)["metrics"]["gem-raw"]["rows"]

@@ -57,7 +57,7 @@ async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_
 async def test_what_is_in_the_journal_already_still_counts_as_a_cost(study, toy_scorer, tmp_path):
     options = Options(scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
     before = await find_costs(study, options)
-    goldless.evaluate(study, scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", resamples=200)
+    goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", resamples=200)
     assert (await find_costs(study, options)).rows == before.rows
 
 
@@ -145,7 +145,7 @@ async def test_replies_from_the_journal_are_reckoned_anew_for_more_tasks(study, 
     """The second run pays for nothing; on more tasks the same calls would be paid for."""
     folders = []
     for name in ("first", "second"):
-        result = goldless.evaluate(study, scorer=toy_scorer(), resamples=200)
+        result = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
         folders.append(goldless.save_run(result, tmp_path / name))
     first, second = [(await find_costs(study, Options(), runs=[folder], tasks=300)).rows[0] for folder in folders]
     assert (second.calls, second.tokens) == (0, 0)
@@ -171,7 +171,7 @@ async def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_fo
     study, toy_scorer, tmp_path
 ):
     folder = tmp_path / "both"
-    goldless.save_run(goldless.evaluate(study, scorer=toy_scorer(), resamples=200), folder)
+    goldless.save_run(goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200), folder)
     reviewer = ScriptedModel(answers=lambda _: "one", name="lazy")
     goldless.save_review(goldless.review(study, reviewers={"lazy": reviewer}, resamples=200), folder)
     stranger = Spending("http:stranger", 99, 0, Usage(9999, 99), 7.0)
@@ -183,7 +183,9 @@ async def test_a_folder_with_a_run_and_a_review_is_charged_for_each_apart_and_fo
 
 
 async def test_a_folder_of_before_verbs_were_told_apart_still_has_its_spending(study, toy_scorer, tmp_path):
-    folder = goldless.save_run(goldless.evaluate(study, scorer=toy_scorer(), resamples=200), tmp_path / "old")
+    folder = goldless.save_run(
+        goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "old"
+    )
     noted = json.loads((folder / "made_by.json").read_text())
     now = (await find_costs(study, Options(), runs=[folder])).rows
     (folder / "made_by.json").write_text(json.dumps({k: v for k, v in noted.items() if k != "made"}))
@@ -195,7 +197,9 @@ async def test_a_folder_of_before_verbs_were_told_apart_still_has_its_spending(s
 
 async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(study, study_file, toy_scorer, tmp_path):
     other = study_file({"t1": {"ann": "x", "bob": "y"}}, "other.jsonl")
-    folder = goldless.save_run(goldless.evaluate(other, scorer=toy_scorer(), resamples=200), tmp_path / "other")
+    folder = goldless.save_run(
+        goldless.evaluate(other, metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "other"
+    )
     with pytest.raises(UserError, match="another study"):
         await find_costs(study, Options(), runs=[folder])
     with pytest.raises(UserError, match="is not a run folder"):

@@ -111,14 +111,14 @@ def _overlap(context: str, target: str) -> list[float]:
 
 async def test_what_a_score_run_has_asked_is_not_asked_again(explain, study, toy_scorer, tmp_path):
     path = tmp_path / "both.sqlite"
-    goldless.evaluate(study, scorer=toy_scorer(), journal=path, resamples=100)
+    goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), journal=path, resamples=100)
     scorer = toy_scorer(tokens=words)
     await explain(scorer=scorer, journal=path)
     assert len(scorer.calls) == 2  # the candidate without each of its two sentences
 
 
 async def test_the_map_of_a_pair_is_the_pmi_that_evaluate_gives(explain, study, toy_scorer):
-    evidence = goldless.evaluate(study, scorer=toy_scorer(), resamples=100).logprobs
+    evidence = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=100).logprobs
     sums = dict(evidence.filter(task="t1", target="bob").select("given", "sum_logprob_nats").iter_rows())
     assert (await explain()).total_nats == pytest.approx(sums["ann"] - sums[None])
 

@@ -46,7 +46,7 @@ def server():
 
 
 def evaluate(server, journal, **options):
-    settings = {"scorer": f"{server.url}#toy", "journal": journal, "resamples": 200}
+    settings = {"metrics": "gem-raw", "scorer": f"{server.url}#toy", "journal": journal, "resamples": 200}
     return goldless.evaluate(pl.DataFrame(ROWS), **{**settings, **options})
 
 

@@ -64,16 +64,16 @@ def test_asked_together_metrics_cost_fewer_tokens_than_one_by_one():
 
 
 def test_shared_beginnings_are_counted_once_in_the_computed_tokens():
-    (row,) = goldless.plan(FRAME, scorer=Counting()).rows
+    (row,) = goldless.plan(FRAME, metrics="gem-raw", scorer=Counting()).rows
     assert row.computed_tokens < row.tokens / 2
 
 
 def test_nothing_of_the_study_is_asked_and_the_journal_is_only_read():
     scorer = Counting()
-    before = goldless.plan(FRAME, scorer=scorer)
+    before = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
     assert of_the_study(scorer) == []
-    goldless.evaluate(FRAME, scorer=scorer, resamples=200)
-    after = goldless.plan(FRAME, scorer=scorer)
+    goldless.evaluate(FRAME, metrics="gem-raw", scorer=scorer, resamples=200)
+    after = goldless.plan(FRAME, metrics="gem-raw", scorer=scorer)
     assert (before.rows[0].known, after.rows[0].known) == (0, after.rows[0].calls)
     assert after.rows[0].cost_usd == 0.0
 
@@ -130,7 +130,7 @@ def test_rewrites_of_several_rewriters_are_each_counted():
 
 def test_a_large_study_is_counted_on_part_of_its_tasks():
     rows = [{"task": f"t{i}", "agent": a, "text": f"w{i:04} {a}"} for i in range(100) for a in ("ann", "bob")]
-    planned = goldless.plan(pl.DataFrame(rows), scorer=Counting())
+    planned = goldless.plan(pl.DataFrame(rows), metrics="gem-raw", scorer=Counting())
     assert planned.together[0].calls == 400
     assert any("counted on 40 tasks" in note for note in planned.notes)
 
@@ -143,4 +143,4 @@ def test_labels_need_no_model(tmp_path):
 
 def test_an_argument_that_evaluate_does_not_take_is_an_error():
     with pytest.raises(UserError, match=r"unknown argument 'metrix'\. Did you mean 'metrics'"):
-        goldless.plan(FRAME, metrix="gem")
+        goldless.plan(FRAME, metrics="gem-raw", metrix="gem")

@@ -55,8 +55,10 @@ def test_another_metric_over_the_same_evidence_costs_no_call(run, study_file, to
 def test_what_failed_stays_missing_with_its_cause(study_file, toy_scorer, tmp_path):
     refused = CallFailure("refused", "no")
     scorer = toy_scorer(lambda _c, t: refused if t == "lirp" else None)
-    folder = goldless.save_run(goldless.evaluate(study_file(), scorer=scorer, resamples=200), tmp_path / "run")
-    again = goldless.evaluate(folder, recorded=True, resamples=200)
+    folder = goldless.save_run(
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=scorer, resamples=200), tmp_path / "run"
+    )
+    again = goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200)
     assert dict(again.failures) == {"refused": 3}
 
 
@@ -67,11 +69,11 @@ def test_asking_goes_on_from_what_the_study_carries_of_the_same_scorer(run, stud
     goldless.write_study(goldless.read_study(study_file()), study)
     pl.read_parquet(folder / "logprobs").filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
     scorer = toy_scorer()
-    again = goldless.evaluate(study, scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
+    again = goldless.evaluate(study, metrics="gem-raw", scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
     assert numbers(again.leaderboard()) == numbers(result.leaderboard("gem-raw"))
     assert len([call for call in scorer.calls if "second reader" not in call.context]) == 9
     other = toy_scorer(name="another")
-    goldless.evaluate(study, scorer=other, journal=tmp_path / "new.sqlite", resamples=200)
+    goldless.evaluate(study, metrics="gem-raw", scorer=other, journal=tmp_path / "new.sqlite", resamples=200)
     assert len([call for call in other.calls if "second reader" not in call.context]) == 27 - 1
 
 
@@ -294,7 +296,9 @@ def test_what_a_study_carries_is_checked_when_a_scorer_is_asked_too(run, toy_sco
     (folder / "logprobs" / "part-00000.parquet").unlink()
     change(frame).write_parquet(folder / "logprobs" / "part-00000.parquet")
     with pytest.raises(MetricError, match=message):
-        goldless.evaluate(folder, scorer=toy_scorer(), journal=tmp_path / "new.sqlite", resamples=200)
+        goldless.evaluate(
+            folder, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "new.sqlite", resamples=200
+        )
 
 
 def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, study_file, toy_scorer, tmp_path):
@@ -304,7 +308,9 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
     before = pl.read_parquet(folder / "logprobs")
     before.filter(pl.col("task") != "t1").write_parquet(study / "logprobs.parquet")
     said = []
-    again = goldless.evaluate(study, scorer=toy_scorer(), journal=tmp_path / "j.sqlite", resamples=200, say=said.append)
+    again = goldless.evaluate(
+        study, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "j.sqlite", resamples=200, say=said.append
+    )
     assert "18 of 27 log-probabilities were reused from the study" in said
     after = pl.read_parquet(goldless.save_run(again, tmp_path / "again") / "logprobs")
     assert after.equals(before)
@@ -359,27 +365,35 @@ def test_log_probabilities_of_texts_that_were_changed_are_asked_for_again(run, s
     goldless.write_study(goldless.read_study(study_file(texts, "edited.jsonl")), study)
     pl.read_parquet(folder / "logprobs").filter(task="t1").write_parquet(study / "logprobs.parquet")
     scorer = toy_scorer()
-    result = goldless.evaluate(study, scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
+    result = goldless.evaluate(study, metrics="gem-raw", scorer=scorer, journal=tmp_path / "new.sqlite", resamples=200)
     # bob and cy kept their texts: two marginals and their two pairs are known, all about ann is not
     assert len([call for call in scorer.calls if "second reader" not in call.context]) == 5
     assert {row.agent: row.score for row in result.leaderboard().rows}["ann"] == pytest.approx(math.log(4) / 2)
 
 
 def test_a_named_template_chooses_among_recorded_ones(study_file, toy_scorer, tmp_path):
-    live = goldless.evaluate(study_file(), scorer=toy_scorer(), template=["general", "plain"], resamples=200)
+    live = goldless.evaluate(
+        study_file(), metrics="gem-raw", scorer=toy_scorer(), template=["general", "plain"], resamples=200
+    )
     folder = goldless.save_run(live, tmp_path / "run")
-    one = goldless.evaluate(folder, recorded=True, template="plain", resamples=200)
+    one = goldless.evaluate(folder, metrics="gem-raw", recorded=True, template="plain", resamples=200)
     assert "|template:plain|" in one.leaderboard().signature
-    assert "|template:general,plain|" in goldless.evaluate(folder, recorded=True, resamples=200).leaderboard().signature
+    assert (
+        "|template:general,plain|"
+        in goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200).leaderboard().signature
+    )
     with pytest.raises(MetricError, match="for the template 'peer-review'"):
-        goldless.evaluate(folder, recorded=True, template="peer-review")
+        goldless.evaluate(folder, metrics="gem-raw", recorded=True, template="peer-review")
 
 
 def test_evidence_of_part_of_the_pairs_does_not_claim_all_peers(study_file, toy_scorer, tmp_path):
-    live = goldless.evaluate(study_file(), scorer=toy_scorer(), peers=["ann"], resamples=200)
+    live = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), peers=["ann"], resamples=200)
     folder = goldless.save_run(live, tmp_path / "run")
-    assert "|peers:as-recorded|" in goldless.evaluate(folder, recorded=True, resamples=200).leaderboard().signature
-    named = goldless.evaluate(folder, recorded=True, peers=["ann"], resamples=200)
+    assert (
+        "|peers:as-recorded|"
+        in goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200).leaderboard().signature
+    )
+    named = goldless.evaluate(folder, metrics="gem-raw", recorded=True, peers=["ann"], resamples=200)
     assert numbers(named.leaderboard()) == numbers(live.leaderboard())
 
 
@@ -401,7 +415,7 @@ def test_a_contrast_that_is_no_number_is_named_and_not_its_neighbour(tmp_path):
 
 
 def test_results_are_not_written_into_a_study(study_file, toy_scorer, tmp_path):
-    result = goldless.evaluate(study_file(), scorer=toy_scorer(), resamples=200)
+    result = goldless.evaluate(study_file(), metrics="gem-raw", scorer=toy_scorer(), resamples=200)
     goldless.write_study(goldless.read_study(study_file()), tmp_path / "study")
     with pytest.raises(UserError, match="is a study"):
         goldless.save_run(result, tmp_path / "study")
@@ -426,8 +440,10 @@ def test_verdicts_of_several_critics_are_not_mixed(run):
 
 def test_a_recorded_run_is_complete_whatever_failed_when_it_was_asked(study_file, toy_scorer, tmp_path):
     late = toy_scorer(lambda _c, t: CallFailure("timeout", "") if t == "lirp" else None)
-    folder = goldless.save_run(goldless.evaluate(study_file(), scorer=late, resamples=200), tmp_path / "run")
-    assert goldless.evaluate(folder, recorded=True, resamples=200).complete
+    folder = goldless.save_run(
+        goldless.evaluate(study_file(), metrics="gem-raw", scorer=late, resamples=200), tmp_path / "run"
+    )
+    assert goldless.evaluate(folder, metrics="gem-raw", recorded=True, resamples=200).complete
 
 
 def test_a_study_of_evidence_alone_says_how_to_use_it(tmp_path):

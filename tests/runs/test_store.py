@@ -40,7 +40,7 @@ def evaluate(study_file, toy_scorer, tmp_path):
     def run(journal: str = "j.sqlite", **options):
         refused = CallFailure("refused", "no, thanks")
         model = toy_scorer(lambda _c, t: refused if t == "hoft quex" else None)
-        settings = {"scorer": model, "resamples": 200, "journal": tmp_path / journal}
+        settings = {"metrics": "gem-raw", "scorer": model, "resamples": 200, "journal": tmp_path / journal}
         return goldless.evaluate(study_file(), **{**settings, **options})
 
     return run

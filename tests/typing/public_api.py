@@ -45,7 +45,7 @@ def scoring(study: goldless.Study, folder: Path) -> None:
     assert_type(result.to_polars(), pl.DataFrame)
     assert_type(goldless.save_run(result, folder), Path)
     goldless.evaluate(study, metrics="gem-raw", level="high")  # type: ignore[arg-type]
-    goldless.evaluate(study, metric="gem-raw")  # type: ignore[call-arg]
+    goldless.evaluate(study, metrics="gem-raw", metric="gem-raw")  # type: ignore[call-arg]
 
 
 def explaining(study: goldless.Study) -> None:
@@ -83,7 +83,7 @@ def errors(study: goldless.Study) -> str:
     )
     kinds: tuple[type[goldless.GoldlessError], ...] = caught
     try:
-        goldless.evaluate(study)
+        goldless.evaluate(study, metrics="gem-raw")
     except goldless.StudyError as error:
         problems: list[goldless.Problem] = list(error.problems)
         return f"{len(problems)} problems in goldless {goldless.__version__}"

@@ -37,6 +37,7 @@ def scored_run(folder: Path, texts: Mapping[str, Mapping[str, str]], journal: Pa
     rows = [{"task": t, "agent": a, "text": x} for t, by in texts.items() for a, x in by.items()]
     tasks = pl.DataFrame([{"task": t, "prompt": f"What of {t}?", "synopsis_gist": f"About {t}."} for t in texts])
     study = study_from_frame(pl.DataFrame(rows), tasks=tasks, name="words")
+    options.setdefault("metrics", "gem-raw")
     found = goldless.evaluate(study, scorer=scorer, resamples=200, journal=journal, **options)
     save_run(found, folder)
     return scorer

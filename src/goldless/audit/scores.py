@@ -33,7 +33,44 @@ class Ranking:
 def score_findings(study: Study, rankings: Sequence[Ranking]) -> list[Finding]:
     """What the metrics of one run show beside each other."""
     compared = [ranking for ranking in rankings if ranking.metric != "length"]
-    return [*_contradictions(compared), *_only_length(study, compared)]
+    agents = [agent.agent for agent in study.agents]
+    return [*_beyond_the_prompt(agents, compared), *_contradictions(compared), *_only_length(study, compared)]
+
+
+def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Finding]:
+    """Agents that a significantly better one overtakes when what the prompt already says is not counted."""
+    by_name = {ranking.metric: ranking for ranking in rankings}
+    for name, plain in by_name.items():
+        given = by_name.get(name.replace("gem-raw", "gem-s[prompt]"))
+        if given is None or given is plain:
+            continue
+        before, after = _ranks(agents, plain), _ranks(agents, given)
+        for agent in sorted(after, key=after.__getitem__):
+            overtaken = [
+                other
+                for other in after
+                if before.get(agent, 0) < before.get(other, 0)
+                and after[other] < after[agent]
+                and (agent in given.better_than.get(other, ()) or other in plain.better_than.get(agent, ()))
+            ]
+            if overtaken:
+                yield Finding(
+                    "prompt",
+                    (agent,),
+                    f"{agent} falls from rank {before[agent]} to {after[agent]} when what the prompt already says is "
+                    f"not counted ({given.metric}).",
+                    (plain.metric, given.metric),
+                )
+
+
+def _ranks(agents: Sequence[str], ranking: Ranking) -> dict[str, int]:
+    """Ranks of the agents that have a score, from 1."""
+    means = {
+        agent: float(np.nanmean(column))
+        for agent, column in zip(agents, ranking.values.T, strict=True)
+        if not np.isnan(column).all()
+    }
+    return {agent: place for place, agent in enumerate(sorted(means, key=lambda name: -means[name]), 1)}
 
 
 def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:

@@ -37,7 +37,7 @@ def demo(
     options: Options,
     output: Output,
 ) -> None:
-    """Score a sample study with GEM-raw on the embedded model: no account, key, GPU or model hub.
+    """Score a sample study with the default metrics on the embedded model: no account, key, GPU or model hub.
 
     Examples:
       goldless demo
@@ -55,7 +55,7 @@ def demo(
         f"Sample study: {len(study)} tasks (peer reviews of invented papers, open questions) answered by "
         f"{len(study.agents)} invented agents. Scorer: the embedded language model, on this machine's processor."
     )
-    evaluation = output.run(evaluate_study, study, options)
+    evaluation = output.run(evaluate_study, study, replace(options, control_tasks=1))
     if output.folder is not None:
         save_run(evaluation, output.folder)
     print_leaderboards(evaluation, output)

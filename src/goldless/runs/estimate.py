@@ -32,7 +32,7 @@ from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
 from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
 from goldless.runs.options import Options, check_options
-from goldless.runs.plan import RunPlan, plan_run
+from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
 from goldless.runs.reviewers import named_reviewers
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
@@ -86,6 +86,7 @@ class Plan:
 
 async def plan_study(study: Study, options: Options) -> Plan:
     """Estimate the calls of an evaluation, for each metric alone and for all together."""
+    options = with_default_metrics(study, options)
     check_options(options)
     work = plan_run(study, options)
     journal = Journal(options.journal or default_journal())

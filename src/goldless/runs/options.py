@@ -77,6 +77,8 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "auto": ("consistency", "pertinence", "self-confidence"),
 }
 """What each exam measures."""
+DEFAULT_METRICS = "default"
+"""The name that stands for the metrics of choice for a study."""
 HUMAN_THRESHOLD = 0.6
 AUTO_EXAM_THRESHOLD = 0.55
 """PRE's fixed limit of consistency, and ours where a single candidate has no mean to be compared with."""
@@ -98,12 +100,12 @@ class Options:
     """How to evaluate or review."""
 
     metrics: Sequence[str | Callable[..., object]] = METRIC_NAMES.option(
-        ("gem-raw",),
+        (DEFAULT_METRICS,),
         METRICS,
         "--metric -m NAMES",
-        "Comma-separated metrics, such as gem-raw, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
+        "Comma-separated metrics, such as gem-raw+control, gem, gem-s[COLUMN], tvd-mi, rouge-l, length or "
         "python:FILE.py:FUNCTION. goldless metrics lists all.",
-        default_text="gem-raw",
+        default_text="gem-raw+control, gem-s[prompt]+control where tasks have prompts, length",
     )
     scorer: str | Scorer = MODEL.option(
         "embedded",
@@ -337,12 +339,20 @@ class Options:
 
         known = (isinstance(name, str | Metric) or callable(name) for name in self.metrics)
         if not self.metrics or not all(known):
-            raise MetricError("no metric was named. Try gem-raw; goldless metrics lists all")
-        found = [self._metric(name) for name in dict.fromkeys(self.metrics)]
+            raise MetricError("no metric was named. Try gem-raw+control; goldless metrics lists all")
+        found = [self._metric(name) for name in dict.fromkeys(self.metrics_for(prompts=False))]
         names = [metric.name for metric in found]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             raise MetricError(f"two metrics have the same name: {', '.join(twice)}. Give each function its own name")
         return found
+
+    def metrics_for(self, *, control: bool = True, prompts: bool) -> Sequence[str | Callable[..., object]]:
+        """The metrics named, the default ones spelled out: with task control, and beyond the prompts, or not."""
+        if DEFAULT_METRICS not in [name for name in self.metrics if isinstance(name, str)]:
+            return self.metrics
+        usual = ["gem-raw", *(["gem-s[prompt]"] if prompts else [])]
+        spelled = (*(f"{name}+control" if control else name for name in usual), "length")
+        return tuple(each for name in self.metrics for each in (spelled if name == DEFAULT_METRICS else (name,)))
 
     def _metric(self, name: Any) -> Metric:
         """The metric of that name, custom or ours; a function is made a metric; a metric is returned as it is."""

@@ -43,7 +43,7 @@ from goldless.runs.opening import (
 )
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, audit_scores, metric_outcome, rater_outcome, signature
-from goldless.runs.plan import RunPlan, plan_run
+from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
 from goldless.runs.recorded import (
     recorded_contrasts,
     recorded_tokens,
@@ -91,11 +91,13 @@ class Scored:
 
 async def score_study(study: Study, options: Options) -> Scored:
     """Collect missing evidence and compute the metrics' scores of pairs and responses."""
+    options = with_default_metrics(study, options)
     return await _scored(plan_run(study, options, check_options(options)))
 
 
 async def evaluate_study(study: Study, options: Options) -> Evaluation:
     """Collect missing evidence, compute the metrics and rank the agents."""
+    options = with_default_metrics(study, options)
     plan = plan_run(study, options, check_options(options))
     seen = text_findings(study)
     for finding in seen:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.critic_questions import (
@@ -28,7 +28,7 @@ from goldless.runs.collection import Control, Preprocessor, preprocessors, with_
 from goldless.runs.opening import Part
 from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
-from goldless.runs.recorded import check_wins, recorded_rewrites
+from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
 from goldless.runs.reviewers import named_reviewers, review_parts
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
@@ -99,6 +99,22 @@ class RunPlan:
         if self.scales:
             found += review_parts(options)
         return found
+
+
+LONGEST_PROMPT = 6_000
+"""Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
+
+
+def with_default_metrics(study: Study, options: Options) -> Options:
+    """The options with the default metrics spelled out for a study: those it can give."""
+    if options.recorded:
+        recorded = recorded_control(study)["synopsis"]
+        control, prompts = bool(recorded.null_count()), "prompt" in recorded.to_list()
+    else:
+        tasks = [task for task, _ in with_peers(study)]
+        control = len(tasks) > 1
+        prompts = control and all(0 < len((task.prompt or "").strip()) <= LONGEST_PROMPT for task in tasks)
+    return replace(options, metrics=options.metrics_for(control=control, prompts=prompts))
 
 
 def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:

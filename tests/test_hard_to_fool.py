@@ -1,0 +1,109 @@
+"""Empty, copied and colluding responses do not win under the default metrics, and the run warns of them.
+
+The toy scorer counts the words that two texts share, which is what fools a metric without task control.
+"""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+import goldless
+from goldless.cli.main import app
+from support_studies import COLLUSION, SUPPORT, support_rows
+
+DEFAULTS = ["gem-raw+control", "gem-s[prompt]+control", "length"]
+
+
+def evaluate(agents, scorer, **options):
+    return goldless.evaluate(pl.DataFrame(support_rows(*agents)), scorer=scorer, resamples=200, **options)
+
+
+def order(result, metric=None):
+    return [row.agent for row in result.leaderboard(metric).rows]
+
+
+def scores(result, metric):
+    return {row.agent: row.score for row in result.leaderboard(metric).rows}
+
+
+def test_two_colluding_boilerplates_do_not_win(toy_scorer):
+    assert order(evaluate(COLLUSION, toy_scorer(), metrics="gem-raw"))[0].startswith("boiler")
+    result = evaluate(COLLUSION, toy_scorer())
+    assert list(result.outcomes) == DEFAULTS
+    for metric in DEFAULTS[:2]:
+        assert set(order(result, metric)[:2]) == {"good", "short"}
+    # one text to every task: every response of a peer is predicted once on its task and as often elsewhere
+    assert scores(result, "gem-raw+control")["boiler1"] == pytest.approx(0, abs=1e-9)
+    assert abs(scores(result, "gem-s[prompt]+control")["boiler1"]) < 2
+    warned = {agent for finding in result.findings for agent in finding.agents if finding.kind == "same-text"}
+    assert warned == {"boiler1", "boiler2"}
+
+
+def test_what_copies_the_prompt_or_says_nothing_does_not_win(toy_scorer):
+    result = evaluate((*SUPPORT, "short"), toy_scorer())
+    for metric in DEFAULTS[:2]:
+        assert set(order(result, metric)[:2]) == {"good", "short"}
+    beyond = scores(result, "gem-s[prompt]+control")
+    assert beyond["copycat"] == pytest.approx(0, abs=1e-9)
+    assert abs(beyond["verbose"]) < 2
+    messages = " ".join(finding.message for finding in result.findings)
+    assert "copycat" in messages
+    assert "verbose gives the same text" in messages
+
+
+def test_the_run_says_who_falls_when_the_prompt_is_not_counted(toy_scorer):
+    """On every task copycat shares three words with good, german one; given the prompt copycat adds none of them."""
+    words = ("zarn", "bluk", "vond", "rask", "mipo", "tolu", "ebbo", "lirp", "hoft", "quex")
+    texts = {"good": "{0}a {0}b {0}c {0}d", "copycat": "{0}a {0}b {0}c", "german": "{0}d"}
+    rows = [
+        {"task": word, "prompt": f"{word}a {word}b {word}c", "agent": agent, "text": text.format(word)}
+        for word in words
+        for agent, text in texts.items()
+    ]
+    result = goldless.evaluate(pl.DataFrame(rows), scorer=toy_scorer(), resamples=1_000)
+    fallen = [finding.message for finding in result.findings if finding.kind == "prompt"]
+    assert fallen == [
+        "copycat falls from rank 2 to 3 when what the prompt already says is not counted (gem-s[prompt]+control)."
+    ]
+
+
+def test_without_prompts_or_with_long_ones_the_default_does_not_condition_on_them(toy_scorer):
+    rows = support_rows("good", "short", tasks=3)
+    bare = [{key: value for key, value in row.items() if key != "prompt"} for row in rows]
+    long = [{**row, "prompt": "ticket " * 1_000} for row in rows]
+    for given in (bare, long):
+        result = goldless.evaluate(pl.DataFrame(given), scorer=toy_scorer(), resamples=200)
+        assert list(result.outcomes) == ["gem-raw+control", "length"]
+
+
+def test_one_task_has_no_other_so_the_default_is_the_plain_metric(toy_scorer):
+    rows = support_rows("good", "short", tasks=1)
+    result = goldless.evaluate(pl.DataFrame(rows), scorer=toy_scorer(), resamples=200)
+    assert list(result.outcomes) == ["gem-raw", "length"]
+
+
+def test_recorded_evidence_gives_the_defaults_that_it_has(toy_scorer, tmp_path):
+    rows = pl.DataFrame(support_rows("good", "short", tasks=3))
+    for metrics, expected in (("default", DEFAULTS), ("gem-raw", ["gem-raw", "length"])):
+        run = tmp_path / metrics
+        goldless.save_run(goldless.evaluate(rows, metrics=metrics, scorer=toy_scorer(), resamples=200), run)
+        assert list(goldless.evaluate(run, recorded=True, resamples=200).outcomes) == expected
+
+
+@pytest.mark.embedded
+def test_the_embedded_model_puts_the_good_agent_before_boilerplate(embedded_file, tmp_path):
+    study = tmp_path / "collusion.jsonl"
+    study.write_text("".join(json.dumps(row) + "\n" for row in support_rows(*COLLUSION, tasks=3)), encoding="utf-8")
+    journal = str(tmp_path / "journal.sqlite")
+    asked = ["score", str(study), "--control-tasks", "1", "--json", "--journal", journal]
+    shown = CliRunner().invoke(app, asked)
+    assert shown.exit_code == 0, shown.output
+    boards = json.loads(shown.stdout)["metrics"]
+    order = {name: [row["agent"] for row in board["rows"]] for name, board in boards.items()}
+    assert list(order) == DEFAULTS
+    assert order["gem-raw+control"][0] == "good"
+    assert set(order["gem-raw+control"][2:]) == {"boiler1", "boiler2"}

@@ -48,22 +48,24 @@ def write(path, rows) -> None:
 
 
 def test_a_study_that_is_not_there(refuses, tmp_path, script):
-    assert "nowhere.jsonl" in refuses("score", tmp_path / "nowhere.jsonl", "--scorer", script)
+    assert "nowhere.jsonl" in refuses("score", tmp_path / "nowhere.jsonl", "--metric", "gem-raw", "--scorer", script)
 
 
 @pytest.mark.parametrize(("name", "content"), [("e.jsonl", ""), ("e.csv", ""), ("e.csv", "task,agent,text\n")])
 def test_an_empty_study(refuses, tmp_path, script, name, content):
     (tmp_path / name).write_text(content)
-    assert name in refuses("score", tmp_path / name, "--scorer", script)
+    assert name in refuses("score", tmp_path / name, "--metric", "gem-raw", "--scorer", script)
 
 
 def test_an_empty_folder(refuses, tmp_path, script):
     (tmp_path / "bare").mkdir()
-    assert "bare" in refuses("score", tmp_path / "bare", "--scorer", script)
+    assert "bare" in refuses("score", tmp_path / "bare", "--metric", "gem-raw", "--scorer", script)
 
 
 def test_one_agent_only(refuses, study_file, script):
-    message = refuses("score", study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), "--scorer", script)
+    message = refuses(
+        "score", study_file({"t": {"ann": "x"}, "u": {"ann": "y"}}), "--metric", "gem-raw", "--scorer", script
+    )
     assert "only one agent (ann)" in message
     assert "second agent" in message
     assert "With one agent, length works" in message
@@ -75,14 +77,16 @@ def test_one_agent_alone_has_a_length(goldless, study_file):
 
 
 def test_no_task_with_two_answers(refuses, study_file, script):
-    message = refuses("score", study_file({"t": {"ann": "x"}, "u": {"bob": "y"}}), "--scorer", script)
+    message = refuses(
+        "score", study_file({"t": {"ann": "x"}, "u": {"bob": "y"}}), "--metric", "gem-raw", "--scorer", script
+    )
     assert "no task has responses of two agents" in message
 
 
 def test_a_file_that_is_not_utf_8(refuses, tmp_path, script):
     path = tmp_path / "latin.jsonl"
     path.write_bytes('{"task": "t", "agent": "a", "text": "grün"}\n'.encode("latin-1"))
-    message = refuses("score", path, "--scorer", script)
+    message = refuses("score", path, "--metric", "gem-raw", "--scorer", script)
     assert "latin.jsonl:1" in message
     assert "UTF-8" in message
 
@@ -90,7 +94,7 @@ def test_a_file_that_is_not_utf_8(refuses, tmp_path, script):
 def test_a_wrong_column_name(refuses, tmp_path, script):
     path = tmp_path / "wrong.csv"
     path.write_text("task,agnet,text\nt,a,x\nt,b,y\n")
-    message = refuses("score", path, "--scorer", script)
+    message = refuses("score", path, "--metric", "gem-raw", "--scorer", script)
     assert "'agent'" in message
     assert "Did you mean" in message
     assert "agnet" in message
@@ -99,7 +103,7 @@ def test_a_wrong_column_name(refuses, tmp_path, script):
 def test_every_problem_of_a_study_is_told(refuses, tmp_path, script):
     path = tmp_path / "many.jsonl"
     write(path, [{"task": "t", "agent": "a", "text": ""}, {"task": "t", "agent": "b", "text": 4}, {"task": "t"}])
-    message = refuses("score", path, "--scorer", script)
+    message = refuses("score", path, "--metric", "gem-raw", "--scorer", script)
     assert all(f"many.jsonl:{line}" in message for line in (1, 2, 3))
 
 
@@ -143,7 +147,7 @@ def test_openai_as_a_scorer_is_refused_before_a_key_is_needed(refuses, study_fil
 
 def test_a_key_that_is_missing(refuses, study_file, monkeypatch):
     monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
-    message = refuses("score", study_file(), "--scorer", "openai:gpt-4o")
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", "openai:gpt-4o")
     assert "OPENAI_API_KEY is not set" in message
 
 
@@ -158,7 +162,7 @@ def test_a_key_that_is_missing(refuses, study_file, monkeypatch):
     ],
 )
 def test_a_model_without_its_prefix_gets_the_right_hint(refuses, study_file, given, meant):
-    message = refuses("score", study_file(), "--scorer", given)
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", given)
     assert f"unknown model {given!r}. Did you mean {meant!r}?" in message
 
 
@@ -177,7 +181,7 @@ def test_a_model_without_its_prefix_gets_the_right_hint(refuses, study_file, giv
 def test_columns_of_other_tools_get_the_right_hint_or_none(refuses, tmp_path, columns, hints):
     path = tmp_path / "other.csv"
     path.write_text(f"{columns}\n{','.join('x' for _ in columns.split(','))}\n")
-    lines = refuses("score", path).splitlines()
+    lines = refuses("score", path, "--metric", "gem-raw").splitlines()
     for column, meant in hints.items():
         (line,) = [line for line in lines if f"no column {column!r}" in line]
         assert line.endswith(f"Did you mean {meant!r}?") if meant else "Did you mean" not in line
@@ -187,7 +191,7 @@ def test_several_samples_per_task_get_a_hint(refuses, tmp_path):
     path = tmp_path / "samples.csv"
     path.write_text("task,agent,text\nt,a,x\nt,a,y\nt,b,z\n")
     assert "a second response of agent 'a' to task 't'; the first is on line 2. For several samples" in refuses(
-        "score", path
+        "score", path, "--metric", "gem-raw"
     )
 
 
@@ -196,14 +200,18 @@ def test_a_wrong_command_line_is_one_message_with_the_nearest_word(refuses, tmp_
     (tmp_path / "mine.csv").write_text("")
     assert "unknown verb 'scoer'. Did you mean 'score'?" in refuses("scoer")
     assert "unknown verb 'chek'. Did you mean 'check'?" in refuses("study", "chek")
-    assert "unknown option '--scoror'. Did you mean '--scorer'?" in refuses("score", "x", "--scoror", "y")
+    assert "unknown option '--scoror'. Did you mean '--scorer'?" in refuses(
+        "score", "x", "--metric", "gem-raw", "--scoror", "y"
+    )
     assert "'mine.csv' is not a verb. Did you mean 'goldless score mine.csv'?" in refuses("mine.csv")
-    assert "--level must be a number, got 'high'" in refuses("score", "x", "--level", "high")
+    assert "--level must be a number, got 'high'" in refuses("score", "x", "--metric", "gem-raw", "--level", "high")
     assert "STUDY is missing" in refuses("score")
 
 
 def test_an_old_name_of_an_option_is_still_taken(refuses, study_file, script):
-    message = refuses("score", study_file(), "--scorer", script, "--panel", "1", "--peers", "bob")
+    message = refuses(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--panel", "1", "--peers", "bob"
+    )
     assert "--peers and --peer-sample exclude each other" in message
 
 
@@ -213,19 +221,19 @@ def test_a_rewriters_key_that_is_missing_is_found_before_the_scorer_is_loaded(re
 
 
 def test_a_gguf_file_that_is_not_there(refuses, study_file):
-    assert "/nowhere.gguf" in refuses("score", study_file(), "--scorer", "gguf:/nowhere.gguf")
+    assert "/nowhere.gguf" in refuses("score", study_file(), "--metric", "gem-raw", "--scorer", "gguf:/nowhere.gguf")
 
 
 def test_a_script_with_bad_lines(refuses, study_file, tmp_path):
     (tmp_path / "bad.jsonl").write_text("{}\n[]\n")
-    message = refuses("score", study_file(), "--scorer", f"scripted:{tmp_path / 'bad.jsonl'}")
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{tmp_path / 'bad.jsonl'}")
     assert "bad.jsonl:1" in message
     assert "bad.jsonl:2" in message
 
 
 def test_a_model_that_gives_no_log_probabilities(refuses, study_file, script_file):
     chatty = script_file([{"prompt": "a", "answer": "b"}], "chatty.jsonl")
-    message = refuses("score", study_file(), "--scorer", f"scripted:{chatty}")
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", f"scripted:{chatty}")
     assert "does not return log-probabilities" in message
 
 
@@ -244,13 +252,21 @@ def key(monkeypatch):
 @pytest.mark.parametrize("budget", ["0", "0USD", "$0", "0.00"])
 def test_a_budget_of_zero(refuses, study_file, key, budget):
     arguments = ("--metric", "tvd-mi", "--critic", "openai:gpt-4o", "--budget", budget)
-    message = refuses("score", study_file({f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}), *arguments)
+    message = refuses(
+        "score",
+        study_file({f"t{i}": {"ann": f"x{i}", "bob": f"y{i}"} for i in range(6)}),
+        "--metric",
+        "gem-raw",
+        *arguments,
+    )
     assert "a budget of 0 USD allows no call to openai:gpt-4o" in message
 
 
 def test_a_budget_of_zero_for_the_rewriter(refuses, study_file, key, script):
     arguments = ("--metric", "gem", "--scorer", script, "--rewriter", "openai:gpt-4o", "--budget", "0")
-    assert "a budget of 0 USD allows no call to openai:gpt-4o" in refuses("score", study_file(), *arguments)
+    assert "a budget of 0 USD allows no call to openai:gpt-4o" in refuses(
+        "score", study_file(), "--metric", "gem-raw", *arguments
+    )
 
 
 @pytest.mark.parametrize("critic", ["openai:gpt-of-tomorrow", "http://127.0.0.1:9/v1#gpt-4o"])
@@ -263,12 +279,14 @@ def test_a_budget_for_a_model_whose_price_is_unknown(refuses, study_file, key, c
 
 @pytest.mark.parametrize("budget", ["two", "-1", "2EUR", ""])
 def test_a_budget_that_is_none(refuses, study_file, script, budget):
-    assert "such as 2USD" in refuses("score", study_file(), "--scorer", script, f"--budget={budget}")
+    assert "such as 2USD" in refuses(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, f"--budget={budget}"
+    )
 
 
 @pytest.mark.parametrize("price", ["1", "a,b", "-1,2", "nan,1"])
 def test_a_price_that_is_none(refuses, study_file, script, price):
-    assert "--price" in refuses("score", study_file(), "--scorer", script, f"--price={price}")
+    assert "--price" in refuses("score", study_file(), "--metric", "gem-raw", "--scorer", script, f"--price={price}")
 
 
 # --- options -----------------------------------------------------------------------------------------------------
@@ -285,13 +303,15 @@ def test_gem_without_a_rewriter(refuses, study_file, script):
 
 
 def test_an_unknown_template(refuses, study_file, script):
-    message = refuses("score", study_file(), "--scorer", script, "--template", "peer-revue")
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--template", "peer-revue")
     assert "unknown template 'peer-revue'. Did you mean 'peer-review'? Known: general, plain, peer-review" in message
 
 
 @pytest.mark.parametrize("level", ["0", "1", "95", "-0.5", "nan"])
 def test_a_bad_level(refuses, study_file, script, level):
-    assert "between 0 and 1" in refuses("score", study_file(), "--scorer", script, f"--level={level}")
+    assert "between 0 and 1" in refuses(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, f"--level={level}"
+    )
 
 
 @pytest.mark.parametrize(
@@ -299,7 +319,9 @@ def test_a_bad_level(refuses, study_file, script, level):
     ["--level=high", "--format=xml", "--on-too-long=cut", "--seed=x", "--seed=-1", "--resamples=5", "--nonsense"],
 )
 def test_other_values_that_are_not_allowed(refuses, study_file, script, option):
-    assert option.split("=")[0].removeprefix("--") in refuses("score", study_file(), "--scorer", script, option)
+    assert option.split("=")[0].removeprefix("--") in refuses(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, option
+    )
 
 
 def test_no_study_at_all(refuses):
@@ -314,7 +336,9 @@ def test_a_results_folder_that_cannot_be_written_to_is_found_before_anything_run
     refuses, study_file, tmp_path, script
 ):
     (tmp_path / "file").write_text("")
-    message = refuses("score", study_file(), "--scorer", script, "--out", tmp_path / "file" / "run")
+    message = refuses(
+        "score", study_file(), "--metric", "gem-raw", "--scorer", script, "--out", tmp_path / "file" / "run"
+    )
     assert "cannot write" in message
     assert "--out" in message
 
@@ -323,13 +347,13 @@ def test_a_results_folder_that_cannot_be_written_to_is_found_before_anything_run
 def test_a_journal_that_cannot_be_used(refuses, study_file, tmp_path, script, content):
     path = tmp_path / "folder-or-file"
     path.mkdir() if content is None else path.write_text(content)
-    message = refuses("score", study_file(), "--scorer", script, "--journal", path)
+    message = refuses("score", study_file(), "--metric", "gem-raw", "--scorer", script, "--journal", path)
     assert "cannot be used as a journal" in message
     assert "--journal" in message
 
 
 def test_hostile_names_in_messages_do_not_steer_the_terminal_or_the_markup(refuses, study_file, script):
     name = "[bold]x[/]\x1b[31m"
-    message = refuses("score", study_file({"t": {name: "x"}}), "--scorer", script)
+    message = refuses("score", study_file({"t": {name: "x"}}), "--metric", "gem-raw", "--scorer", script)
     assert "\x1b" not in message
     assert "[bold]x[/]" in message

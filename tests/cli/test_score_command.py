@@ -222,7 +222,7 @@ def _interrupted(process: subprocess.Popen[str]) -> tuple[str, str]:
 
 def test_ctrl_c_ends_with_130_and_a_word_and_what_was_finished_is_kept(study_file, script, tmp_path):
     journal = tmp_path / "interrupted.sqlite"
-    arguments = ["score", str(study_file()), "--scorer", script, "--journal", str(journal)]
+    arguments = ["score", str(study_file()), "--metric", "gem-raw", "--scorer", script, "--journal", str(journal)]
     process = subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(SLEEPS), *arguments],
         stdout=subprocess.PIPE,
@@ -259,8 +259,8 @@ def test_a_sentence_says_who_leads_and_whether_that_is_decided():
 
 def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_calls(goldless, study_file, script):
     path = study_file()
-    plan = json.loads(goldless("plan", path, "--scorer", script, "--json").out)
-    ended = goldless("score", path, "--scorer", script)
+    plan = json.loads(goldless("plan", path, "--metric", "gem-raw", "--scorer", script, "--json").out)
+    ended = goldless("score", path, "--metric", "gem-raw", "--scorer", script)
     assert f"next: goldless crashtest {path} --metric gem-raw" in ended.err
     assert f"goldless explain {path} --task t1 --agent " in ended.err
     assert " leads under gem-raw, " in ended.out

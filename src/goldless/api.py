@@ -112,7 +112,7 @@ class Reviewing(Arguments, total=False):
     task_kind: str
     criterion: str | None
     margin: float | None
-    convention: Literal["default", "paper"]
+    convention: Literal["default", "paper", "pre", "auto-pre"]
 
 
 def evaluate(study: Any, **options: Unpack[Rating]) -> Evaluation:
@@ -169,7 +169,7 @@ def agree(
     reviewers: str | Sequence[str] = (),
     scale: str | None = None,
     scores: Any = None,
-    convention: Literal["default", "paper"] = "default",
+    convention: Literal["default", "paper", "pre", "auto-pre"] = "default",
     criterion: str | None = None,
     **options: Unpack[Scoring],
 ) -> Agreement:

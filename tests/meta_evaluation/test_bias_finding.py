@@ -176,7 +176,7 @@ def test_names_cannot_break_a_table(tmp_path):
         ({"weights": {"zed": 1.0}}, "no judgement by reviewer 'zed'"),
         ({"weights": {}}, "at least one reviewer"),
         ({"orders": "both"}, "'each' or 'together'"),
-        ({"convention": "papers"}, "'default' or 'paper'"),
+        ({"convention": "papers"}, "one of default, paper, pre, auto-pre"),
         ({"criterion": "style"}, "no label has the criterion 'style'"),
         ({"scale": "pair"}, "Did you mean 'pairwise'"),
         ({"scale": "5-level"}, "nothing to test for bias"),

@@ -138,6 +138,17 @@ def test_a_missing_reviewer_does_not_move_the_level():
     assert (found.asked[0].tolist(), found.used[0].tolist()) == ([2, 2, 2], [2, 2, 1])
 
 
+def test_in_the_papers_a_missing_rating_counts_0():
+    """Two reviewers of weights 3 and 1 on two responses: (3·4 + 1·2) / 4 and (3·0 + 1·3) / 4."""
+    table = rated(a=[4, None], b=[2, 3])
+    raw = panel_scores(table, weights={"a": 3, "b": 1}, normalisation="raw", convention="auto-pre")
+    assert raw.score[0].tolist() == [3.5, 0.75]
+    assert raw.used[0].tolist() == [2, 1]
+    z = panel_scores(table, weights={"a": 3, "b": 1}, normalisation="z", convention="pre")
+    assert z.score[0] == pytest.approx((3 * zscore([4, 0]) + zscore([2, 3])) / 4)
+    assert reviewer_scores(table, "a", convention="paper").score[0].tolist() == [4, 0]
+
+
 def test_a_response_nobody_rated_has_no_score():
     found = panel_scores(rated(r=[3, None, 4], s=[2, None, 1]))
     assert np.isnan(found.score[0]).tolist() == [False, True, False]
@@ -165,5 +176,5 @@ def test_unknown_options_are_refused():
         panel(said("r", 1, 0), votes="loud")
     with pytest.raises(MetricError, match="'z' or 'raw', got 'rank'"):
         panel_scores(rated(r=[1, 2]), normalisation="rank")
-    with pytest.raises(MetricError, match="'default' or 'paper', got 'mine'"):
+    with pytest.raises(MetricError, match="one of default, paper, pre, auto-pre, got 'mine'"):
         panel(said("r", 1, 0), convention="mine")

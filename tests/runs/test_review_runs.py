@@ -304,7 +304,7 @@ def test_a_study_without_prompts_is_judged_on_responses_alone_and_says_so():
         ({"exams": "none,auto"}, "none alone"),
         ({"scale": "6-level"}, "5-level"),
         ({"thresholds": {"pertinence": 0.5}, "exams": "consistency"}, "these exams measure: consistency"),
-        ({"convention": "papers"}, "convention must be one of default, paper, got 'papers'"),
+        ({"convention": "papers"}, "convention must be one of default, paper, pre, auto-pre, got 'papers'"),
         ({"reviewers": ()}, "no reviewer was named"),
         ({"exams": "human"}, "no labels"),
         ({"wheight": 1}, "Did you mean"),
@@ -509,6 +509,61 @@ def test_probabilities_are_used_where_there_are_labels_too_and_the_rest_is_named
     )
     assert by_name(found)["h"].traits["self-confidence"].value == 0.0
     assert "self-confidence of h is computed from probabilities; 2 rows have none" in found.notes
+
+
+def rated_study(tmp_path):
+    """Ratings of three reviewers, by agent: h right on all tasks, m on four of six, o in odd cases unparsable."""
+    given = study(labels=people())
+    rows = []
+    for i, task in enumerate(TASKS):
+        ratings = {
+            "h": {"ann": "5", "bob": "3", "cy": "1"},
+            "m": {"ann": "4", "bob": "3", "cy": "2"} if i < 4 else {"ann": "2", "bob": "3", "cy": "4"},
+            "o": {"ann": "I cannot say" if i == 0 else "2", "bob": "1", "cy": "1"},
+        }
+        rows += [
+            {"reviewer": r, "format": "5-level", "task": task, "agent": a, "output": output}
+            for r, by_agent in ratings.items()
+            for a, output in by_agent.items()
+        ]
+    folder = goldless.write_study(given, tmp_path / "rated")
+    (folder / "judgements.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def test_the_papers_count_an_unparsable_rating_as_0(tmp_path):
+    """o on 18 pairs: ann over bob and ann over cy are right on 5 tasks and, 0 against 1, wrong on one; bob ties cy."""
+    folder = rated_study(tmp_path)
+    how = {"recorded": True, "scale": "5-level", "resamples": 200}
+    paper = by_name(goldless.review(folder, convention="paper", **how))["o"]
+    assert paper.agreement.accuracy.accuracy == pytest.approx((10 + 6 / 2) / 18)
+    assert (paper.asked, paper.used) == (18, 17)
+    default = by_name(goldless.review(folder, **how))["o"]
+    assert default.agreement.accuracy.accuracy == pytest.approx((10 + 6 / 2) / 16)
+
+
+def test_pre_weighs_by_log_odds_and_adds_z_and_auto_pre_by_accuracy_and_adds_raw(tmp_path):
+    """On ann and bob: h right on 6 tasks of 6 (held to .99), m on 4, o on 5."""
+    folder = rated_study(tmp_path)
+    how = {"recorded": True, "scale": "5-level", "resamples": 200, "exams": "human", "questioners": ["ann", "bob"]}
+    pre, auto, paper = (goldless.review(folder, convention=name, **how) for name in ("pre", "auto-pre", "paper"))
+    shares = {"h": 1, "m": 4 / 6, "o": 5 / 6}
+    log_odds = {"h": math.log(99), "m": math.log(2), "o": math.log(5)}
+    for found, weights, fusion in ((pre, log_odds, "z"), (auto, shares, "raw"), (paper, shares, "raw")):
+        assert {name: one.weight for name, one in by_name(found).items()} == pytest.approx(weights)
+        assert f"|fusion:{fusion}|" in found.signature
+        assert found.labels["tested"] == 18
+    both = goldless.review(
+        folder, convention="pre", **{**how, "exams": "human,consistency"}, thresholds={"consistency": None}
+    )
+    assert {name: one.weight for name, one in by_name(both).items()} == pytest.approx(log_odds)
+
+
+@pytest.mark.parametrize("convention", ["paper", "pre", "auto-pre"])
+def test_the_papers_human_exam_names_its_questioners(tmp_path, convention):
+    folder = rated_study(tmp_path)
+    with pytest.raises(UserError, match=f"--convention {convention} needs --questioners"):
+        goldless.review(folder, recorded=True, scale="5-level", exams="human", convention=convention)
 
 
 # --- recorded data -----------------------------------------------------------------------------------------------

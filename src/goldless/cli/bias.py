@@ -112,7 +112,7 @@ def _tell(report: BiasReport, output: Output) -> None:
         say(note, style="yellow")
     for one in report.coverage:
         if one.missing:
-            halved = one.kind == "reviewer" and report.convention == "paper"
+            halved = one.kind == "reviewer" and report.convention != "default"
             said = "counted one half" if halved else "left out"
             say(f"{one.judge}: {one.missing} of {one.asked} {one.of} missing, {said}", style="yellow")
     output.tell_folder()

@@ -14,7 +14,14 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
+from goldless.metrics.chair import (
+    PanelScores,
+    PanelVerdicts,
+    panel_scores,
+    panel_verdicts,
+    reviewer_scores,
+    usual_fusion,
+)
 from goldless.metrics.judgement_table import (
     Convention,
     PairJudgements,
@@ -107,19 +114,21 @@ def reviewer_judges(
 ) -> list[Judge]:
     """The reviewers, each alone, and their panel if there are several or weights are given.
 
-    The panel votes on both orders of comparisons; ratings are z-normalised for it, or raw with the papers' convention.
+    The panel votes on both orders of comparisons; ratings are z-normalised for it, or raw as in Auto-PRE.
     """
     judges = []
     for name in table.reviewers:
         if isinstance(table, PairJudgements):
             judges.append(Judge(name, "reviewer", compared=table.of([name]), convention=convention))
         else:
-            judges.append(Judge(name, "reviewer", reviewer_scores(table, name), convention=convention))
+            judges.append(
+                Judge(name, "reviewer", reviewer_scores(table, name, convention=convention), convention=convention)
+            )
     if weights is None and len(table.reviewers) < 2:
         return judges
     if isinstance(table, PairJudgements):
         return [*judges, Judge(PANEL, "panel", compared=table, weights=weights, convention=convention)]
-    together = panel_scores(table, weights=weights, normalisation="raw" if convention == "paper" else "z")
+    together = panel_scores(table, weights=weights, normalisation=usual_fusion(convention), convention=convention)
     return [*judges, Judge(PANEL, "panel", together, convention=convention)]
 
 

@@ -122,18 +122,26 @@ def panel_verdicts(
 
 
 def panel_scores(
-    ratings: ResponseRatings, *, weights: Mapping[str, float] | None = None, normalisation: Normalisation = "z"
+    ratings: ResponseRatings,
+    *,
+    weights: Mapping[str, float] | None = None,
+    normalisation: Normalisation = "z",
+    convention: Convention = "default",
 ) -> PanelScores:
-    """The weighted mean rating of every response; only reviewers in ``weights`` count (None: all, equally)."""
+    """The weighted mean rating of every response; only reviewers in ``weights`` count (None: all, equally).
+
+    With the papers' convention a missing rating counts 0.
+    """
     if normalisation not in get_args(Normalisation):
         raise MetricError(f"normalisation must be 'z' or 'raw', got {normalisation!r}")
     chosen = _chosen(ratings.reviewers, weights)
     ratings = ratings.of(list(chosen))
     weight = np.array(list(chosen.values()))[:, None, None]
-    present = ~np.isnan(ratings.value)
-    means, spreads = _levels(ratings.value, present)
+    value = ratings.filled(convention)
+    present = ~np.isnan(value)
+    means, spreads = _levels(value, present)
     unit = spreads if normalisation == "z" else 1.0
-    known = np.where(present, ratings.value, 0.0)
+    known = np.where(present, value, 0.0)
     deviations = np.where(present, (known - means) / unit, 0.0)
     total = (np.abs(weight) * present).sum(axis=0)
     score = np.full(total.shape, np.nan)
@@ -146,17 +154,22 @@ def panel_scores(
         ratings.agents,
         score=_levelled(score, TIED * float(np.abs(size).max(initial=0.0))),
         asked=ratings.asked.sum(axis=0),
-        used=present.sum(axis=0),
+        used=(~np.isnan(ratings.value)).sum(axis=0),
         weights=chosen,
         normalisation=normalisation,
     )
 
 
-def reviewer_scores(ratings: ResponseRatings, reviewer: str) -> PanelScores:
+def usual_fusion(convention: Convention) -> Normalisation:
+    """How ratings are added up: z-normalised by default and in PRE, raw in Auto-PRE."""
+    return "raw" if convention in {"paper", "auto-pre"} else "z"
+
+
+def reviewer_scores(ratings: ResponseRatings, reviewer: str, *, convention: Convention = "default") -> PanelScores:
     """One reviewer's raw ratings, as the scores of a panel of one."""
     row = reviewer_numbers(ratings.reviewers, [reviewer])[0]
-    value, asked = ratings.value[row], ratings.asked[row]
-    used = (~np.isnan(value)).astype(np.int64)
+    value, asked = ratings.filled(convention)[row], ratings.asked[row]
+    used = (~np.isnan(ratings.value[row])).astype(np.int64)
     return PanelScores(
         ratings.tasks, ratings.agents, value, asked.astype(np.int64), used, {reviewer: 1.0}, normalisation="raw"
     )

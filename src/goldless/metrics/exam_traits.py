@@ -67,7 +67,7 @@ def consistency(
     asked: npt.NDArray[np.bool_] = np.asarray(judgements.asked.all(axis=2))
     lean = np.sign(2 * judgements.filled(convention) - 1)
     same = np.where(lean[:, :, 0] == lean[:, :, 1], 1.0, 0.0)
-    if convention == "paper":
+    if convention != "default":
         same = np.where((lean == 0).any(axis=2), NEITHER, same)
     same = np.where(asked & ~np.isnan(lean).any(axis=2), same, np.nan)
     return _traits("consistency", judgements.reviewers, same, judgements.task, asked, **draws)

@@ -21,11 +21,14 @@ from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError, nearest
 from goldless.evidence import JudgementEvidence, judgements_frame
 
-Convention = Literal["default", "paper"]
-"""How a missing judgement counts. ``default``: it is left out and reported as missing. ``paper``: as no preference,
-which scores 0.5, the convention of PRE and Auto-PRE."""
+Convention = Literal["default", "paper", "pre", "auto-pre"]
+"""How judgements are counted. ``default``: a missing one is left out and reported as missing. ``pre`` and ``auto-pre``:
+a missing comparison counts as no preference, 0.5, and a missing rating as 0; they differ in how a panel adds up
+ratings and weighs votes. ``paper``: the same as ``auto-pre``."""
 NEITHER = 0.5
 """The value of a comparison that finds neither better."""
+NO_RATING = 0.0
+"""The value of a missing rating in the papers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -52,11 +55,7 @@ class PairJudgements:
 
     def filled(self, convention: Convention) -> FloatArray:
         """The values, with missing ones filled by the convention."""
-        check_convention(convention)
-        if convention == "default":
-            return self.value
-        result: FloatArray = np.where(self.asked & np.isnan(self.value), NEITHER, self.value)
-        return result
+        return _filled(self.value, self.asked, NEITHER, convention)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +74,18 @@ class ResponseRatings:
         """The ratings of these reviewers, in this order."""
         rows = reviewer_numbers(self.reviewers, reviewers)
         return replace(self, reviewers=tuple(reviewers), value=self.value[rows], asked=self.asked[rows])
+
+    def filled(self, convention: Convention) -> FloatArray:
+        """The values, with missing ones filled by the convention."""
+        return _filled(self.value, self.asked, NO_RATING, convention)
+
+
+def _filled(value: FloatArray, asked: BoolArray, missing: float, convention: Convention) -> FloatArray:
+    check_convention(convention)
+    if convention == "default":
+        return value
+    result: FloatArray = np.where(asked & np.isnan(value), missing, value)
+    return result
 
 
 Judgements = pl.DataFrame | Iterable[JudgementEvidence]
@@ -153,7 +164,7 @@ def reviewer_numbers(known: Sequence[str], wanted: Sequence[str]) -> list[int]:
 def check_convention(convention: str) -> None:
     """Refuse an unknown convention."""
     if convention not in get_args(Convention):
-        raise MetricError(f"convention must be 'default' or 'paper', got {convention!r}")
+        raise MetricError(f"convention must be one of {', '.join(get_args(Convention))}, got {convention!r}")
 
 
 def _scattered(cell: IntArray, values: FloatArray, cells: int) -> tuple[FloatArray, BoolArray]:

@@ -121,7 +121,9 @@ def reviewer_credits(
     """
     if isinstance(judgements, ResponseRatings):
         return {
-            name: score_credits(reviewer_scores(judgements, name), labels, name=name, convention=convention)
+            name: score_credits(
+                reviewer_scores(judgements, name, convention=convention), labels, name=name, convention=convention
+            )
             for name in judgements.reviewers
         }
     labels = labels.decided()
@@ -283,7 +285,7 @@ def rank_agreement(
     human = _aligned(ratings, scores)
     by_task = rank_correlations(scores.score, human, coefficient)
     undefined = int(np.isnan(by_task).sum())
-    if convention == "paper":
+    if convention != "default":
         by_task = np.nan_to_num(by_task, nan=0.0)
     found = task_intervals(by_task[:, None], **draws)[0]
     return RankAgreement(coefficient, found.mean, found.low, found.high, found.n, undefined, found.level, convention)
@@ -305,7 +307,7 @@ def _aligned(ratings: RatingTable, scores: PanelScores) -> FloatArray:
 def _credits_at(
     name: str, labels: PairLabels, place: IntArray, value: FloatArray, convention: Convention
 ) -> PairCredits:
-    if convention == "paper":
+    if convention != "default":
         value = np.where(np.isnan(value), NEITHER, value)
     credit, asked = np.full(labels.n_pairs, np.nan), np.zeros(labels.n_pairs, dtype=np.bool_)
     credit[place] = _credit(value, labels.sign[place])

@@ -179,7 +179,7 @@ def usual_margin(
     With the papers' convention it is always two.
     """
     check_convention(convention)
-    if convention == "paper":
+    if convention != "default":
         return PAPERS_MARGIN
     votes: dict[tuple[str, frozenset[str]], set[str]] = {}
     for label in _of_criterion(list(preferences), criterion):

@@ -203,7 +203,7 @@ class Options:
         None,
         REVIEWERS,
         "--fusion",
-        "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention paper).",
+        "Add up ratings z-normalised per reviewer, or raw (default: z; raw with --convention auto-pre).",
     )
     exams: Sequence[ExamName] = EXAM_NAMES.option(
         ("none",),
@@ -279,11 +279,12 @@ class Options:
         "--margin VOTES",
         "Lead in votes that decides a pair of human preferences (default: 2, or 1 if votes are few).",
     )
-    convention: Convention = one_of("default", "paper").option(
+    convention: Convention = one_of("default", "paper", "pre", "auto-pre").option(
         "default",
         LABELS,
         "--convention",
-        "paper: count as the papers do. Missing and tied count one half, and exam pairs are tested on.",
+        "Count as in PRE or Auto-PRE (or paper): missing comparisons one half, missing ratings 0, exam pairs tested "
+        "on. pre: weights log(p/(1-p)), ratings z-normalised; auto-pre: exam accuracies as weights, raw ratings.",
     )
     compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
         None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
@@ -392,20 +393,21 @@ class Options:
     @property
     def overlapping(self) -> bool:
         """Whether the human exam's pairs are tested on as well."""
-        return self.overlap or self.convention == "paper"
+        return self.overlap or self.convention != "default"
 
     @property
     def judges_own_family(self) -> bool:
         """Whether a reviewer judges agents of its own family."""
-        return self.own_family or self.convention == "paper"
+        return self.own_family or self.convention != "default"
 
     def usual_thresholds(self, candidates: int) -> dict[str, Threshold]:
         """The limit of each trait, as named or as usual.
 
         Automatic traits are compared with the mean over the candidates; where there is one candidate, or with the
-        papers' convention and consistency alone (PRE), with 0.55. Self-confidence is passed or not.
+        papers' conventions and consistency alone, or with PRE's always, with 0.55. Self-confidence is passed or not.
         """
-        alone = candidates < 2 or (self.convention == "paper" and self.traits == ("consistency",))
+        by_itself = self.convention != "default" and self.traits == ("consistency",)
+        alone = candidates < 2 or self.convention == "pre" or by_itself
         limits: dict[str, Threshold] = {
             "human exam": HUMAN_THRESHOLD,
             "consistency": AUTO_EXAM_THRESHOLD if alone else "mean",
@@ -422,7 +424,9 @@ class Options:
         if self.weighting is not None:
             return self.weighting
         if self.traits == ("human exam",):
-            return "trait" if self.convention == "paper" else "logit"
+            return "trait" if self.convention in {"paper", "auto-pre"} else "logit"
+        if self.convention == "pre":
+            return "logit" if "human exam" in self.traits else "equal"
         return "mean of traits" if len(self.traits) > 1 else "equal"
 
 

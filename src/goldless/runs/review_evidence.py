@@ -369,6 +369,11 @@ def _questioners(labels: PairLabels, options: Options) -> tuple[str, ...]:
     """The given agents, or a random choice of those with decided pairs."""
     if options.questioners is not None:
         return tuple(options.questioners)
+    if options.convention != "default":
+        raise UserError(
+            f"the human exam with --convention {options.convention} needs --questioners: the agents whose responses it "
+            "uses, which the papers name. Try --questioners A,B,C"
+        )
     decided = labels.decided()
     agents = [decided.agents[i] for i in sorted({*decided.low.tolist(), *decided.high.tolist()})]
     if len(agents) < 2:

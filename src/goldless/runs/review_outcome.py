@@ -12,7 +12,14 @@ import polars as pl
 from goldless.errors import MetricError
 from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash, write_licence
 from goldless.metrics import exam_traits
-from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_scores, panel_verdicts, reviewer_scores
+from goldless.metrics.chair import (
+    PanelScores,
+    PanelVerdicts,
+    panel_scores,
+    panel_verdicts,
+    reviewer_scores,
+    usual_fusion,
+)
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pair_judgements, response_ratings
 from goldless.metrics.label_agreement import (
@@ -72,10 +79,10 @@ def qualified(
         lacking = [name for name in evidence.reviewers if trait not in traits[name]]
         if not lacking or not options.recorded:
             continue
-        if options.convention != "paper" and 2 * len(lacking) <= len(evidence.reviewers):
+        if options.convention == "default" and 2 * len(lacking) <= len(evidence.reviewers):
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as not passed")
             continue
-        if options.convention == "paper" and trait == "self-confidence":
+        if options.convention != "default" and trait == "self-confidence":
             notes.append(f"{trait} is not recorded for {', '.join(lacking)}, which counts as passed")
             for name in lacking:
                 traits[name][trait] = Trait("self-confidence", 1.0, note="not recorded; counts as passed")
@@ -91,10 +98,15 @@ def qualified(
             thresholds=thresholds,
             combination=options.combination,
             weighting=weighting if thresholds else "equal",
-            weight_from=options.weight_from,
+            weight_from=options.weight_from or _weighing(options),
         ),
         tuple(notes),
     )
+
+
+def _weighing(options: Options) -> str | None:
+    """With several exams, PRE weighs votes by the human one."""
+    return "human exam" if options.convention == "pre" and "human exam" in options.traits else None
 
 
 def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence, people: People) -> dict[str, Trait]:
@@ -210,8 +222,8 @@ def _panel(
 ) -> PanelVerdicts | PanelScores:
     if isinstance(table, PairJudgements):
         return panel_verdicts(table, weights=weights, convention=options.convention)
-    fusion = options.fusion or ("raw" if options.convention == "paper" else "z")
-    return panel_scores(table, weights=weights, normalisation=fusion)
+    fusion = options.fusion or usual_fusion(options.convention)
+    return panel_scores(table, weights=weights, normalisation=fusion, convention=options.convention)
 
 
 def _agreements(
@@ -247,7 +259,7 @@ def _agreements(
 
 def _own_scores(table: PairJudgements | ResponseRatings, name: str, options: Options) -> PanelScores:
     if isinstance(table, ResponseRatings):
-        return reviewer_scores(table, name)
+        return reviewer_scores(table, name, convention=options.convention)
     return shares_by_agent(panel_verdicts(table.of([name]), weights={name: 1.0}, convention=options.convention))
 
 
@@ -314,7 +326,7 @@ def _signature(
         "limits": limits or "none",
         "combination": qualification.combination,
         "weights": f"{qualification.weighting}({weights})",
-        **({} if scale.pairwise else {"fusion": options.fusion or ("raw" if options.convention == "paper" else "z")}),
+        **({} if scale.pairwise else {"fusion": options.fusion or usual_fusion(options.convention)}),
         "prompts": "shown" if prompted else "none: responses alone",
         "own-family": "judged" if options.judges_own_family else "left-out",
         "convention": options.convention,

@@ -38,6 +38,7 @@ from goldless.meta_evaluation.judges import (
 )
 from goldless.meta_evaluation.resampling import draws_of
 from goldless.meta_evaluation.score_files import GivenScores, check_given, read_score_files
+from goldless.metrics.chair import usual_fusion
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
@@ -175,7 +176,7 @@ def _recorded_judges(
     chosen = find_scale(_scale(study, scale))
     evidence = recorded_review(study, scale=chosen, reviewers=wanted, convention=convention)
     rows = evidence.judgements
-    own_family = own_family or convention == "paper"
+    own_family = own_family or convention != "default"
     if not own_family:
         rows = without_own_family(rows, {}, {agent.agent: agent.family or agent.agent for agent in study.agents})
     said = set(rows["reviewer"])
@@ -188,10 +189,10 @@ def _recorded_judges(
     settings = {
         "scale": chosen.name,
         "own-family": "judged" if own_family else "left-out",
-        "missing": "0.5" if convention == "paper" else "left-out",
+        "missing": "left-out" if convention == "default" else "0.5" if chosen.pairwise else "0",
         "study": study.fingerprint[:8],
     }
-    fusion = "vote" if chosen.pairwise else "raw" if convention == "paper" else "z"
+    fusion = "vote" if chosen.pairwise else usual_fusion(convention)
     of_panel = {"reviewers": ",".join(heard), "fusion": fusion}
     found = []
     for judge in reviewer_judges(table, convention=convention):
@@ -346,7 +347,7 @@ def _hash(labels: Sequence[Rating | Preference]) -> str:
 
 def _settings(study: Study, convention: Convention, draws: Draws) -> dict[str, str]:
     """What the signatures of all criteria have in common."""
-    paper = convention == "paper"
+    paper = convention != "default"
     return {
         "ties": "labels-left-out,judges-half",
         "missing": "half" if paper else "left-out",

@@ -339,7 +339,7 @@ def _within_tasks(scores: FloatArray, ratings: FloatArray, convention: Conventio
     """[tasks, coefficients], and on how many tasks each is not defined."""
     values = np.stack([rank_correlations(scores, ratings, coefficient) for coefficient in ORDER], axis=1)
     undefined = np.isnan(values).sum(axis=0).tolist()
-    return (np.nan_to_num(values, nan=0.0) if convention == "paper" else values), undefined
+    return (np.nan_to_num(values, nan=0.0) if convention != "default" else values), undefined
 
 
 def _of_tasks(coefficient: Coefficient, found: Interval, undefined: int, asked: int) -> Correlation:

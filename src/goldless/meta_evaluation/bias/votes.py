@@ -131,7 +131,7 @@ def _scored(judge: Judge, grid: PairGrid) -> Votes:
     vote = (np.sign(grid.differences(table.score)) + 1) / 2
     rated = table.asked > 0
     asked: BoolArray = rated[:, grid.low] & rated[:, grid.high]
-    if judge.convention == "paper":
+    if judge.convention != "default":
         vote = np.where(asked & np.isnan(vote), NEITHER, vote)
     return Votes(judge.name, judge.kind, vote, asked, (Verdicts(vote, asked),), table.score)
 

@@ -228,7 +228,7 @@ def panel_frontier(
         "orders": "both",
         "ties": "half",
         "convention": convention,
-        "missing": "half" if convention == "paper" else "left out",
+        "missing": "left out" if convention == "default" else "half",
         "compared-on": f"{common.n_pairs} of {decided.n_pairs} pairs, judged by all",
         "least-judged": f"{LEAST_COVERAGE:g} of the most",
         **(described or {}),

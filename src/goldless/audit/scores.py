@@ -17,6 +17,8 @@ from goldless.studies import Study
 NO_MORE_THAN_LENGTH = 0.8
 """Rank correlation within tasks from which a metric says little more than length."""
 LEAST_RESPONSES = 15
+ROUNDING = 1e-6
+"""Scores that are no further apart are equal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,22 +40,16 @@ def score_findings(study: Study, rankings: Sequence[Ranking]) -> list[Finding]:
 
 
 def _beyond_the_prompt(agents: Sequence[str], rankings: Sequence[Ranking]) -> Iterator[Finding]:
-    """Agents that a significantly better one overtakes when what the prompt already says is not counted."""
+    """Agents that fall, and have nothing left, when what the prompt already says is not counted."""
     by_name = {ranking.metric: ranking for ranking in rankings}
     for name, plain in by_name.items():
         given = by_name.get(name.replace("gem-raw", "gem-s[prompt]"))
         if given is None or given is plain:
             continue
         before, after = _ranks(agents, plain), _ranks(agents, given)
+        had, has = _above_zero(agents, plain), _above_zero(agents, given)
         for agent in sorted(after, key=after.__getitem__):
-            overtaken = [
-                other
-                for other in after
-                if before.get(agent, 0) < before.get(other, 0)
-                and after[other] < after[agent]
-                and (agent in given.better_than.get(other, ()) or other in plain.better_than.get(agent, ()))
-            ]
-            if overtaken:
+            if agent in had and agent not in has and before[agent] < after[agent]:
                 yield Finding(
                     "prompt",
                     (agent,),
@@ -71,6 +67,16 @@ def _ranks(agents: Sequence[str], ranking: Ranking) -> dict[str, int]:
         if not np.isnan(column).all()
     }
     return {agent: place for place, agent in enumerate(sorted(means, key=lambda name: -means[name]), 1)}
+
+
+def _above_zero(agents: Sequence[str], ranking: Ranking) -> set[str]:
+    """Agents whose mean score is more than two standard errors above 0."""
+    found = set()
+    for agent, column in zip(agents, ranking.values.T, strict=True):
+        there = column[~np.isnan(column)]
+        if len(there) > 1 and there.mean() > 2 * there.std(ddof=1) / np.sqrt(len(there)) + ROUNDING:
+            found.add(agent)
+    return found
 
 
 def _contradictions(rankings: Sequence[Ranking]) -> Iterator[Finding]:

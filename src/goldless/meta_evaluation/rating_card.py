@@ -128,8 +128,8 @@ class CrashTest:
 READING = (
     "↓: must fall; ≤: must not rise. SMD: standardised mean difference, (mean after - mean before) / pooled standard "
     "deviation, with its {level:g} % interval from leaving each task out in turn. d: mean difference / standard "
-    "deviation of the differences. p: one-sided, that the metric does what it must, corrected for the perturbations "
-    "of a metric (Holm). n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
+    "deviation of the differences. p: one-sided, that the metric does what it must; of the same distribution as the "
+    "interval. n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
     "did not change; they are not part of the effect. A degradation passes if the whole interval is below 0, and "
     "otherwise fails if it is above -{margin:g}. A manipulation fails if the whole interval is above 0, and otherwise "
     "passes if it is below {margin:g}. Anything else is not shown."
@@ -153,7 +153,7 @@ def metric_table(test: CrashTest, metric: str) -> ReportTable:
         Column("smd", "SMD", "number", decimals=2),
         Column("smd_low smd_high", f"{100 * test.level:g} %", "interval", decimals=2),
         Column("paired_d", "d", "number", decimals=2),
-        Column("p_holm", "p", "probability"),
+        Column("p", "p", "probability"),
         Column("samples", "n", "count"),
         Column("tasks", "tasks", "count", wide=True),
         *([Column("unchanged", "same", "count")] if any(result.unchanged for result in results) else ()),

@@ -182,8 +182,8 @@ def peer_scores(
     if direction != "both":
         return compared(pairs if direction == "given" else turned)
     other = turned.select("task", "agent", "peer", about="score")
-    both = compared(pairs).join(other, on=["task", "agent", "peer"], how="inner", maintain_order="left")
-    return both.with_columns(score=(pl.col("score") + pl.col("about")) / 2).select(*PAIRS)
+    both = pairs.join(other, on=["task", "agent", "peer"], how="inner", maintain_order="left")
+    return compared(both.with_columns(score=(pl.col("score") + pl.col("about")) / 2).select(*PAIRS))
 
 
 def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:

@@ -19,8 +19,8 @@ OURS: tuple[Perturbation, ...] = (*DEGRADATIONS, *MANIPULATIONS, *COLLUSIONS)
 PERTURBATIONS: Mapping[str, str] = {form.name: form.description for each in OURS for form in each.all_forms}
 """Names of the built-in perturbations, with descriptions."""
 
-MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if not each.needs_writer)
-"""The default: built-in perturbations that need no model, each in its plain form."""
+MODEL_FREE: tuple[str, ...] = tuple(each.name for each in OURS if each.by_default and not each.needs_writer)
+"""Those of ours that need no model, each in its plain form: the default. ``near-copy`` has to be requested."""
 
 
 def _wrong(value: Any) -> str | None:

@@ -74,7 +74,12 @@ def _copy_peer(setting: Setting) -> Change:
 
 
 NEAR_COPY = Perturbation(
-    "near-copy", "manipulation", SOURCE, "a peer's response with some neighboring words swapped", _copy_peer
+    "near-copy",
+    "manipulation",
+    SOURCE,
+    "a peer's response with some neighboring words swapped",
+    _copy_peer,
+    by_default=False,  # whatever rewards agreement with peers rewards a copy of one; the audit finds those
 )
 
 # --- the same dress for everyone -------------------------------------------------------------------------------------

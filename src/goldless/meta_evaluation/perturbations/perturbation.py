@@ -86,6 +86,8 @@ class Perturbation:
     """Whether it needs a chat model."""
     scope: Scope = "candidate"
     """``everybody``: all responses are changed alike, including those that the candidate is compared with."""
+    by_default: bool = True
+    """Whether it is applied if none is named; otherwise it has to be requested."""
     forms: tuple[Perturbation, ...] = ()
     """Other forms of it, named ``NAME[WORD]``."""
     open_form: Perturbation | None = None

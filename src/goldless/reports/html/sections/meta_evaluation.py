@@ -56,7 +56,7 @@ CRASH_COLUMNS = (
     signed("smd", "SMD", 2),
     Column("smd_low smd_high", "", "signed interval", "none", 2),
     signed("paired_d", "d", 2, absent="-"),
-    Column("p_holm", "p (Holm)", "probability", "-"),
+    Column("p", "p", "probability", "-"),
     number("mean_before", "mean before", absent="-"),
     number("mean_after", "mean after", absent="-"),
     *counts(samples="n", tasks="tasks", unchanged="unchanged", not_made="not made", missing="missing"),

@@ -106,12 +106,10 @@ def completion(
     typer.echo(SCRIPTS[shell], nl=False)
 
 
-def complete(words: Sequence[str]) -> None:
+def complete(app: typer.Typer, panels: Mapping[str, Mapping[str, str]], words: Sequence[str]) -> None:
     """Print the words on offer for a command line, the last word of which is unfinished."""
-    from goldless.cli.main import PANELS, app
-
     root = typer.main.get_command(app)
-    lines = {name: line for verbs in PANELS.values() for name, line in verbs.items()}
+    lines = {name: line for verbs in panels.values() for name, line in verbs.items()}
     for value, said in offers(root, lines, words):
         typer.echo(f"{value}\t{said}" if said else value)
 

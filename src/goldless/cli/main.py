@@ -139,7 +139,7 @@ def main() -> None:
     if "GOLDLESS_COMPLETING" in os.environ:
         from goldless.cli.completion import complete
 
-        complete(sys.argv[1:])
+        complete(app, PANELS, sys.argv[1:])
         return
     try:
         with warnings_as_messages():

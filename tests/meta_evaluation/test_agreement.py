@@ -14,6 +14,7 @@ from scipy.stats import kendalltau, rankdata, spearmanr
 import goldless
 from goldless.errors import MetricError, StudyError, UserError
 from goldless.meta_evaluation.agreement import agree
+from goldless.meta_evaluation.agreement.results import spearman_p
 from goldless.runs.options import Options
 
 FAST = {"metrics": (), "resamples": 200}
@@ -94,6 +95,13 @@ def random_study(path, *, tasks=30, raters=4, seed=5):
     return study_of(path, labels), said, score, given
 
 
+def test_p_of_spearman_over_six_agents_is_that_of_the_tvd_mi_paper():
+    """Its table 2, agent means: .4286 over 6 agents, p = .3965."""
+    assert spearman_p(0.4286, 6) == pytest.approx(0.3965, abs=1e-4)
+    assert spearman_p(1.0, 6) == 0
+    assert spearman_p(0.5, 2) is None
+
+
 def test_correlations_within_tasks_over_responses_and_over_agents_are_those_of_scipy(tmp_path):
     study, said, score, given = random_study(tmp_path)
     judge = held(study, {"mine": given}).criteria[0].judges[0]
@@ -106,6 +114,7 @@ def test_correlations_within_tasks_over_responses_and_over_agents_are_those_of_s
         pooled = judge.correlation(name, "responses")
         assert pooled.value == pytest.approx(other(score.ravel(), human.ravel()).statistic)
         assert pooled.n == 90
+        assert pooled.p == (pytest.approx(other(score.ravel(), human.ravel()).pvalue) if name == "spearman" else None)
         agents = judge.correlation(name, "agents")
         assert agents.value == pytest.approx(other(score.mean(axis=0), human.mean(axis=0)).statistic)
         assert (agents.n, agents.method) == (3, "percentile")
@@ -319,7 +328,8 @@ def test_tables_hold_every_number_with_what_it_rests_on(tmp_path):
     rows = list(csv.DictReader(io.StringIO(found.to_csv())))
     own = [row for row in rows if row["judge"] == "mi|ne"]
     assert [row["statistic"] for row in own][:2] == ["accuracy", "spearman"]
-    assert len(own) == 1 + 9
+    assert len(own) == 1 + 9 + 1
+    assert own[-1]["statistic"] == "accuracy_by_task"
     assert all(row["signature"] and row["n_tasks"] for row in rows)
     assert {row["kind"] for row in rows} == {"scores", "ceiling", "comparison"}
     data = json.loads(found.to_json())

@@ -22,6 +22,7 @@ from goldless.metrics.label_agreement import (
     rank_agreement,
     reviewer_credits,
     score_credits,
+    with_each_order,
 )
 from goldless.metrics.pair_labels import RatingTable, pair_labels
 from goldless.records import Rating
@@ -59,6 +60,41 @@ def test_each_order_of_a_reviewer_is_scored_on_its_own():
     assert accuracy(panel_credits(verdicts, LABELS)).accuracy == pytest.approx(2.5 / 3)
 
 
+def test_a_panel_s_votes_in_each_order_are_scored_on_their_own():
+    """Three reviewers on ann-bob: two of three right with ann first (1), one of three with bob first (0).
+
+    Both orders together: three votes of six, a tie. One reviewer alone is scored as a single reviewer is.
+    """
+    first, second = ["ann", "bob"] * 3, ["bob", "ann"] * 3
+    reviewers = ["r", "r", "s", "s", "q", "q"]
+    rows = pair_judgements_from_columns(reviewers, ["t"] * 6, first, second, [1, 1, 1, 1, 0, 0])
+    earned = with_each_order(panel_credits(panel_verdicts(rows), LABELS), rows)
+    found = accuracy(earned)
+    assert (found.accuracy, found.each_order) == (0.5, (1 + 0) / 2)
+    weights = {"r": 1.0}
+    alone = with_each_order(panel_credits(panel_verdicts(rows, weights=weights), LABELS), rows, weights=weights)
+    assert accuracy(alone).each_order == accuracy(reviewer_credits(rows, LABELS)["r"]).accuracy == 0.5
+
+
+def test_accuracy_by_task_counts_every_task_alike():
+    """Task t: ann over bob, cy and di, bob over cy and di right: 5 of 5. Task u: its only pair wrong."""
+    labels = pair_labels(
+        [Rating("t", a, "p", s) for a, s in (("ann", 3), ("bob", 2), ("cy", 1), ("di", 1))]
+        + [Rating("u", a, "p", s) for a, s in (("ann", 1), ("bob", 2))]
+    )
+    scores = PanelScores(
+        ("t", "u"),
+        ("ann", "bob", "cy", "di"),
+        np.array([[4.0, 3, 2, 1], [2, 1, np.nan, np.nan]]),
+        np.ones((2, 4), dtype=np.int64),
+        np.ones((2, 4), dtype=np.int64),
+        {},
+        "raw",
+    )
+    found = accuracy(score_credits(scores, labels))
+    assert (found.accuracy, found.by_task) == (5 / 6, (1 + 0) / 2)
+
+
 def test_a_missing_order_is_left_out_by_default_and_half_right_in_the_papers():
     rows = compared([("ann", "bob", 1), ("bob", "ann", None), ("ann", "cy", 1), ("cy", "ann", 0)])
     default = accuracy(reviewer_credits(rows, LABELS)["r"])
@@ -76,12 +112,12 @@ def test_numbers_of_agents_need_not_be_those_of_the_labels():
 
 
 def test_of_two_ratings_the_higher_is_better_and_equal_ones_are_half_right():
-    """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing."""
+    """ann-bob right, ann-cy tied, ann-di missing, bob-cy wrong, bob-di missing; in the papers di has 0: both right."""
     ratings = response_ratings_from_columns(["r"] * 4, ["t"] * 4, ["ann", "bob", "cy", "di"], [4, 3, 4, None])
     default = accuracy(reviewer_credits(ratings, LABELS)["r"])
     assert (default.accuracy, default.asked, default.used, default.tied) == (0.5, 5, 3, 1)
     paper = accuracy(reviewer_credits(ratings, LABELS, convention="paper")["r"])
-    assert (paper.accuracy, paper.used) == ((1 + 0.5 + 0.5 + 0 + 0.5) / 5, 5)
+    assert (paper.accuracy, paper.used) == ((1 + 0.5 + 1 + 0 + 1) / 5, 5)
     assert accuracy(score_credits(reviewer_scores(ratings, "r"), LABELS)).accuracy == 0.5
 
 

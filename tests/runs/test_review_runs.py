@@ -597,6 +597,9 @@ def test_recorded_panels_agree_with_people_as_stated(exam, recorded):
         data = review_as_json(found)
         assert round(data["panel"]["accuracy"], 4) == stated
         assert data["panel"]["n_pairs"] == 1793
+        best = max(data["reviewers"], key=lambda row: row["accuracy"])
+        assert best["panel_difference"] == pytest.approx(data["panel"]["accuracy"] - best["accuracy"])
+        assert (data["panel"]["accuracy_each_order"] is None) == (scale != "pairwise")
         if exam == "auto":
             assert data["panel"]["reviewers"] == ["fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
 

@@ -29,7 +29,13 @@ from goldless.metrics.judgement_table import (
     pair_judgements,
     response_ratings,
 )
-from goldless.metrics.label_agreement import PairCredits, panel_credits, reviewer_credits, score_credits
+from goldless.metrics.label_agreement import (
+    PairCredits,
+    panel_credits,
+    reviewer_credits,
+    score_credits,
+    with_each_order,
+)
 from goldless.metrics.pair_labels import PairLabels
 from goldless.runs.evaluation import Evaluation, MetricOutcome
 from goldless.runs.outcomes import MetricScores
@@ -79,8 +85,9 @@ class Judge:
         """The judge's credit on each pair that people decided."""
         if self.compared is not None and self.kind == "reviewer":
             return reviewer_credits(self.compared, labels, convention=convention)[self.name]
-        if self.verdicts is not None:
-            return panel_credits(self.verdicts, labels, name=self.name, convention=convention)
+        if self.compared is not None and self.verdicts is not None:
+            earned = panel_credits(self.verdicts, labels, name=self.name, convention=convention)
+            return with_each_order(earned, self.compared, weights=self.weights)
         return score_credits(self.response_scores, labels, name=self.name, convention=convention)
 
 

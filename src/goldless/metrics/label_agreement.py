@@ -8,8 +8,8 @@ resampling tasks. PRE and Auto-PRE also give missing judgements 0.5; by default 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Unpack, get_args
 
 import numpy as np
@@ -17,7 +17,7 @@ from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray, IntArray
 from goldless.errors import MetricError
-from goldless.metrics.chair import PanelScores, PanelVerdicts, reviewer_scores
+from goldless.metrics.chair import PanelScores, PanelVerdicts, panel_verdicts, reviewer_scores
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.pair_labels import PairLabels, RatingTable
 from goldless.statistics.bootstrap import USUAL, Draws, ShareMethod, task_intervals, task_shares
@@ -39,6 +39,8 @@ class PairCredits:
     tied: int
     """Judgements that found neither better, one for each order."""
     convention: Convention
+    each_order: FloatArray | None = None
+    """[pairs]: mean credit of a panel's votes in each order on its own; None: not a panel's votes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,10 @@ class Accuracy:
     method: ShareMethod | None
     convention: Convention
     note: str | None = None
+    by_task: float | None = None
+    """Mean over tasks of the accuracy on each; tasks with few pairs count as much as others."""
+    each_order: float | None = None
+    """Of a panel's votes in each order on its own, as single reviewers are scored; None: not a panel's votes."""
 
     @property
     def missing(self) -> int:
@@ -159,6 +165,21 @@ def panel_credits(
     return _credits_at(name, labels, place[kept], value[kept], convention)
 
 
+def with_each_order(
+    earned: PairCredits, judgements: PairJudgements, *, weights: Mapping[str, float] | None = None
+) -> PairCredits:
+    """The credits of a panel with those of its votes in each order on its own."""
+    orders = []
+    for shown in ([True, False], [False, True]):
+        asked = judgements.asked & np.array(shown)
+        one = replace(judgements, asked=asked, value=np.where(asked, judgements.value, np.nan))
+        verdicts = panel_verdicts(one, weights=weights, convention=earned.convention)
+        orders.append(panel_credits(verdicts, earned.labels).credit)
+    known = ~np.isnan(orders)
+    total, count = np.where(known, orders, 0.0).sum(axis=0), known.sum(axis=0)
+    return replace(earned, each_order=np.where(count > 0, total / np.maximum(count, 1), np.nan))
+
+
 def score_credits(
     scores: PanelScores, labels: PairLabels, *, name: str = "panel", convention: Convention = "default"
 ) -> PairCredits:
@@ -190,6 +211,8 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
         _check_same_labels(judges[0], other)
     credit = np.stack([one.credit for one in judges])
     shares = task_shares(credit, judges[0].labels.task, **draws)
+    sums, counts = _task_sums(credit, judges[0].labels.task), _task_sums(credit * 0 + 1, judges[0].labels.task)
+    by_task = [_mean(column) for column in (sums / counts).T]
     return [
         Accuracy(
             one.name,
@@ -205,8 +228,10 @@ def accuracies(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -> list[Ac
             method=share.method,
             convention=one.convention,
             note=share.note,
+            by_task=mean,
+            each_order=None if one.each_order is None else _mean(one.each_order),
         )
-        for one, share in zip(judges, shares, strict=True)
+        for one, share, mean in zip(judges, shares, by_task, strict=True)
     ]
 
 
@@ -254,6 +279,19 @@ def compare_all_credits(judges: Sequence[PairCredits], **draws: Unpack[Draws]) -
             )
         )
     return found
+
+
+def paired_t(first: PairCredits, second: PairCredits) -> tuple[float | None, float | None]:
+    """Mean difference of the credits on the pairs that both judged, and p of a two-sided t-test over these pairs."""
+    _check_same_labels(first, second)
+    difference = first.credit - second.credit
+    used = difference[~np.isnan(difference)]
+    return _mean(used), _t_test(used)[1]
+
+
+def _mean(values: FloatArray) -> float | None:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else None
 
 
 def _task_sums(differences: FloatArray, task: IntArray) -> FloatArray:

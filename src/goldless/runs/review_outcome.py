@@ -25,10 +25,12 @@ from goldless.metrics.judgement_table import PairJudgements, ResponseRatings, pa
 from goldless.metrics.label_agreement import (
     PairCredits,
     accuracies,
+    paired_t,
     panel_credits,
     rank_agreement,
     reviewer_credits,
     score_credits,
+    with_each_order,
 )
 from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
@@ -240,6 +242,8 @@ def _agreements(
     scores = {name: _own_scores(table, name, options) for name in table.reviewers}
     if isinstance(panel, PanelVerdicts):
         earned[""] = panel_credits(panel, people.tested)
+        if isinstance(table, PairJudgements):
+            earned[""] = with_each_order(earned[""], table, weights=panel.weights)
         scores[""] = shares_by_agent(panel)
     elif panel is not None:
         earned[""] = score_credits(panel, people.tested, convention=convention)
@@ -253,7 +257,8 @@ def _agreements(
         if ratings is not None:
             spearman = rank_agreement(own, ratings, coefficient="spearman", convention=convention, **draws)
             kendall = rank_agreement(own, ratings, coefficient="kendall", convention=convention, **draws)
-        agreements[name] = Agreement(accuracy, spearman, kendall)
+        difference, p = paired_t(earned[""], earned[name]) if name and "" in earned else (None, None)
+        agreements[name] = Agreement(accuracy, spearman, kendall, difference, p)
     return agreements
 
 

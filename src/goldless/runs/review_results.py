@@ -28,6 +28,10 @@ class Agreement:
     spearman: RankAgreement | None
     """Over agents, averaged over tasks; None if there are no ratings."""
     kendall_tau_a: RankAgreement | None
+    panel_difference: float | None = None
+    """Of a reviewer: accuracy of the panel minus its own, on the pairs that both judged."""
+    panel_p_pairs: float | None = None
+    """p of that difference by a paired t-test over pairs, as the papers print it."""
 
     def as_json(self) -> dict[str, Any]:
         """The numbers by name, as plain data."""
@@ -41,6 +45,10 @@ class Agreement:
             "pairs_tied": found.tied,
             "spearman": None if self.spearman is None else self.spearman.mean,
             "kendall_tau_a": None if self.kendall_tau_a is None else self.kendall_tau_a.mean,
+            "accuracy_by_task": found.by_task,
+            "accuracy_each_order": found.each_order,
+            "panel_difference": self.panel_difference,
+            "panel_p_pairs": self.panel_p_pairs,
         }
 
 

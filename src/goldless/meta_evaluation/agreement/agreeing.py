@@ -313,7 +313,8 @@ def _compared(earned: Sequence[PairCredits], draws: Draws) -> list[JudgeComparis
     found = compare_all_credits(earned, **draws)
     return [
         JudgeComparison(
-            "accuracy", c.first, c.second, c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks
+            *("accuracy", c.first, c.second, c.difference, c.low, c.high, c.p_tasks, c.p_holm, c.n_pairs, c.n_tasks),
+            p_pairs=c.p,
         )
         for c in found
     ]

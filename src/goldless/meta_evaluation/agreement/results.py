@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
 import numpy as np
+from scipy.special import stdtr
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import MetricError, nearest
@@ -39,7 +40,7 @@ from goldless.statistics.rank_correlation import (
 
 COLUMNS = (
     *("criterion", "judge", "kind", "statistic", "over", "value", "low", "high", "n", "n_tasks", "asked", "used"),
-    *("missing", "tied", "undefined", "p", "p_holm", "method", "note", "signature"),
+    *("missing", "tied", "undefined", "p", "p_holm", "p_pairs", "method", "note", "signature"),
 )
 """Columns of the long table, with one row per number."""
 PEOPLE = "people"
@@ -93,6 +94,8 @@ class Correlation:
     """Number of resampled tasks."""
     method: Method | None
     note: str | None = None
+    p: float | None = None
+    """Two-sided, of Spearman's coefficient over responses or agents as if they were independent; trust the interval."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +134,8 @@ class JudgeComparison:
     n: int
     """Common pairs, or common tasks."""
     n_tasks: int
+    p_pairs: float | None = None
+    """Of accuracies: by a paired t-test over pairs, as the papers print it; pairs of one task are not independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,6 +266,16 @@ def _long_rows(one: CriterionAgreement) -> Iterator[dict[str, Any]]:
         yield {**_cells(found), **head, **said, "missing": found.missing}
         for c in judge.correlations:
             yield {**_cells(c), **head, "statistic": c.coefficient, "used": c.n, "missing": c.asked - c.n}
+        for name, value in (("accuracy_by_task", found.by_task), ("accuracy_each_order", found.each_order)):
+            if value is not None:
+                over = "tasks" if name == "accuracy_by_task" else "pairs"
+                yield head | {
+                    "statistic": name,
+                    "over": over,
+                    "value": value,
+                    "n": found.used,
+                    "n_tasks": found.n_tasks,
+                }
     yield from _ceiling_rows(one.ceiling)
     for pair in one.comparisons:
         over = "pairs" if pair.statistic == "accuracy" else "tasks"
@@ -365,7 +380,10 @@ def _over_responses(scores: FloatArray, ratings: FloatArray, draws: Draws) -> li
     asked, both = int(np.sum(~np.isnan(ratings))), int(np.sum(~np.isnan(scores + ratings)))
     found = pooled_correlations(scores.ravel(), ratings.ravel(), task, **draws)
     return [
-        Correlation(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note)
+        Correlation(
+            *(NAMES[c], "responses", one.mean, one.low, one.high, asked, both, 0, one.n, one.method, one.note),
+            p=spearman_p(one.mean, both) if c == "spearman" else None,
+        )
         for c, one in zip(ORDER, found, strict=True)
     ]
 
@@ -405,7 +423,17 @@ def _of_agents(
         n_tasks=tasks,
         method=None if low is None else "percentile",
         note=note or None,
+        p=spearman_p(value, used) if coefficient == "spearman" else None,
     )
+
+
+def spearman_p(value: float | None, n: int) -> float | None:
+    """Two-sided p of Spearman's coefficient by Student's t with n - 2 degrees of freedom; None: not defined."""
+    if value is None or np.isnan(value) or n < 3:
+        return None
+    if abs(value) >= 1:
+        return 0.0
+    return float(2 * stdtr(n - 2, -abs(value) * np.sqrt((n - 2) / (1 - value**2))))
 
 
 def _agent_coefficients(tables: FloatArray, counts: FloatArray) -> FloatArray:

@@ -246,6 +246,8 @@ class PeopleAgreement(Part):
     accuracy: Number = None
     accuracy_low: Number = None
     accuracy_high: Number = None
+    accuracy_by_task: Number = None
+    accuracy_each_order: Number = None
     n_pairs: Count = 0
     pairs_used: Count = 0
 
@@ -259,6 +261,8 @@ class ReviewerNote(PeopleAgreement):
     passed: bool = False
     why: Text = ""
     weight: Number = None
+    panel_difference: Number = None
+    panel_p_pairs: Number = None
     asked: Count | None = None
     missing: Count | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from goldless.reports.formats import code_line, markdown_table
@@ -39,7 +39,7 @@ def review_tables(data: Data, *, level: float) -> list[ReportTable]:
     review = _review(data)
     tables = [_exam_table(review)]
     for i, (name, ranking) in enumerate(review.rankings.items(), 1):
-        notes = _panel_notes(review.panel) if i == len(review.rankings) else ()
+        notes = _panel_notes(review.panel, review.reviewers) if i == len(review.rankings) else ()
         tables.append(_ranking_table(ranking, name, level=level, signature=review.signature, notes=notes))
     return tables
 
@@ -88,11 +88,20 @@ def _ranking_table(
     return ReportTable(f"{name} ({ranking.unit}, higher is better)", columns, rows, signature, notes)
 
 
-def _panel_notes(panel: PanelNote) -> tuple[str, ...]:
+def _panel_notes(panel: PanelNote, reviewers: Sequence[ReviewerNote]) -> tuple[str, ...]:
     if panel.accuracy is None:
         return ()
     ends = "" if panel.accuracy_low is None else f" ({panel.accuracy_low:.4f} … {panel.accuracy_high:.4f})"
-    return (f"panel agrees with people on {panel.accuracy:.4f} of {panel.n_pairs} pairs{ends}",)
+    notes = [f"panel agrees with people on {panel.accuracy:.4f} of {panel.n_pairs} pairs{ends}"]
+    if panel.accuracy_by_task is not None:
+        notes.append(f"mean over tasks of its accuracy: {panel.accuracy_by_task:.4f}")
+    if panel.accuracy_each_order is not None:
+        notes.append(f"accuracy of its votes in each order on its own: {panel.accuracy_each_order:.4f}")
+    best = max(reviewers, key=lambda row: -1.0 if row.accuracy is None else row.accuracy)
+    if best.panel_difference is not None and best.panel_p_pairs is not None:
+        p = f"p {best.panel_p_pairs:.4f}, paired t-test over pairs"
+        notes.append(f"panel minus {best.name}, the most accurate reviewer: {best.panel_difference:+.4f} ({p})")
+    return tuple(notes)
 
 
 def review_markdown(data: Data) -> str:
@@ -146,10 +155,13 @@ def judge_table(data: Data, name: str, *, level: float, signature: str) -> Repor
     """One row per judge: its accuracy on decided pairs."""
     found = _criterion(data)
     labels = found.labels
+    ordered = any(judge.accuracy.get("each_order") is not None for judge in found.judges)
     columns = (
         Column("judge", "judge"),
         Column("accuracy", "accuracy", "number"),
         Column("low high", _interval(level), "interval", "", 3),
+        Column("by_task", "by task", "number"),
+        *[Column("each_order", "each order", "number")] * ordered,
         Column("used", "pairs", "figure"),
         Column("missing asked", "missing", "fraction"),
         Column("tied", "ties", "figure"),
@@ -170,6 +182,7 @@ def correlation_table(data: Data, name: str, *, level: float, signature: str) ->
             Column(coefficient, shown, "number", decimals=3),
             Column(f"{coefficient}_low {coefficient}_high", f"{level * 100:g}%", "interval", "", 2, between="…"),
         ]
+    columns.append(Column("p", "Spearman's p", "probability", wide=True))
     rows: list[dict[str, Cell]] = []
     for judge in _criterion(data).judges:
         for i, over in enumerate(OVER):
@@ -178,6 +191,7 @@ def correlation_table(data: Data, name: str, *, level: float, signature: str) ->
                 if one.over == over:
                     key = one.coefficient
                     row |= {key: one.value, f"{key}_low": one.low, f"{key}_high": one.high}
+                    row |= {"p": one.get("p")} if key == "spearman" else {}
             rows.append(row)
     title = f"Rank correlations with the raters' medians{name}: mean over tasks, over all responses, over agents' means"
     return ReportTable(title, tuple(columns), tuple(rows), signature)
@@ -226,6 +240,7 @@ def comparison_table(data: Data, name: str, *, level: float, signature: str) -> 
         Column("low high", _interval(level), "interval", "", 3, between="…"),
         Column("p", "p", "probability"),
         Column("p_holm", "Holm", "probability"),
+        Column("p_pairs", "t over pairs", "probability", wide=True),
         Column("n", "n", "figure"),
     )
     rows = tuple(one.cells() for one in shown)

@@ -21,7 +21,7 @@ def runs(study_file, toy_scorer, tmp_path):
     """Runs of one study by two scorers that see the same words."""
     study = study_file(TEXTS)
     for name, scorer in {"one": toy_scorer(name="one"), "two": toy_scorer(name="two")}.items():
-        package.save_run(package.evaluate(study, scorer=scorer, resamples=200), tmp_path / name)
+        package.save_run(package.evaluate(study, metrics="gem-raw", scorer=scorer, resamples=200), tmp_path / name)
     return tmp_path / "one", tmp_path / "two"
 
 

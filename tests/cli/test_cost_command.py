@@ -135,7 +135,7 @@ def test_reviewers_that_are_asked_are_free_on_this_machine(goldless, labelled, t
 
 def test_a_run_folder_replaces_the_plan(goldless, study_file, toy_scorer, tmp_path):
     study = study_file()
-    result = package.evaluate(study, scorer=toy_scorer(), resamples=200)
+    result = package.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
     folder = package.save_run(result, tmp_path / "run")
     found = json.loads(goldless("cost", study, "--run", folder, "--json").out)
     (row,) = found["rows"]

@@ -59,7 +59,9 @@ def runs(study_file, toy_scorer, tmp_path):
     """Two runs of one study by scorers that see the same words."""
     path = study_file({f"other {task}": by for task, by in TEXTS.items()})
     for name in ("one", "two"):
-        package.save_run(package.evaluate(path, scorer=toy_scorer(name=name), resamples=200), tmp_path / name)
+        package.save_run(
+            package.evaluate(path, metrics="gem-raw", scorer=toy_scorer(name=name), resamples=200), tmp_path / name
+        )
     return tmp_path / "one", tmp_path / "two"
 
 
@@ -70,7 +72,7 @@ def command(study, runs, script_file, tmp_path):
     quick = ("--resamples", 200)
     panel = ("--recorded", "--reviewers", "honest,lazy", *quick)
     return {
-        "score": ("score", study, "--recorded", *quick),
+        "score": ("score", study, "--metric", "gem-raw", "--recorded", *quick),
         "plan": ("plan", study, "--metric", "gem-raw,length", "--scorer", "http://127.0.0.1:1/v1#model"),
         "review": ("review", study, *panel),
         "crashtest": ("crashtest", study, "--metric", "length", "--perturbation", "null,praise", *quick),

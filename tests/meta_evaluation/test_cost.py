@@ -44,7 +44,7 @@ def study(study_file):
 
 async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_the_tasks(study, toy_scorer):
     """Three tasks of three agents: 18 conditionals and 9 marginals, of which cy's "quex" is asked for once."""
-    report = await find_costs(study, Options(scorer=toy_scorer()), tasks=3000)
+    report = await find_costs(study, Options(metrics=("gem-raw",), scorer=toy_scorer()), tasks=3000)
     (row,) = report.rows
     assert (row.metrics, row.part, row.source) == (("gem-raw",), "scorer", "planned")
     assert row.calls == 18 + 9 - 1
@@ -55,14 +55,14 @@ async def test_calls_are_those_of_every_ordered_pair_and_marginal_and_grow_with_
 
 
 async def test_what_is_in_the_journal_already_still_counts_as_a_cost(study, toy_scorer, tmp_path):
-    options = Options(scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
+    options = Options(metrics=("gem-raw",), scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
     before = await find_costs(study, options)
     goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite", resamples=200)
     assert (await find_costs(study, options)).rows == before.rows
 
 
 async def test_a_price_that_is_given_is_paid_for_every_token(study):
-    report = await find_costs(study, Options(scorer=SERVER, price=Price(2.0, 2.0)), tasks=30)
+    report = await find_costs(study, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(2.0, 2.0)), tasks=30)
     (row,) = report.rows
     assert row.usd == pytest.approx(row.tokens * 2 / 1e6)
     assert row.scaled.usd == pytest.approx(10 * row.usd)
@@ -86,7 +86,7 @@ async def test_a_budget_of_critic_calls_does_not_grow_with_the_tasks(study):
 
 
 async def test_chosen_peers_take_the_square_out(study):
-    report = await find_costs(study, Options(scorer=SERVER, peer_sample=1))
+    report = await find_costs(study, Options(metrics=("gem-raw",), scorer=SERVER, peer_sample=1))
     assert "agents²" not in report.rows[0].growth
 
 
@@ -116,11 +116,11 @@ async def test_texts_of_equal_length_on_every_task_leave_no_spread_and_unequal_o
         }
 
     even = goldless.read_study(study_file(texts([400] * 12), "even.jsonl"))
-    (row,) = (await find_costs(even, Options(scorer=SERVER, price=Price(1.0, 1.0)))).rows
+    (row,) = (await find_costs(even, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
     assert row.scaled.tokens_low == pytest.approx(row.scaled.tokens)
     assert row.scaled.tokens_high == pytest.approx(row.scaled.tokens)
     uneven = goldless.read_study(study_file(texts([100, 4000] * 3 + [700] * 6), "uneven.jsonl"))
-    (row,) = (await find_costs(uneven, Options(scorer=SERVER, price=Price(1.0, 1.0)))).rows
+    (row,) = (await find_costs(uneven, Options(metrics=("gem-raw",), scorer=SERVER, price=Price(1.0, 1.0)))).rows
     assert row.scaled.tokens_low < 0.9 * row.scaled.tokens < 1.1 * row.scaled.tokens < row.scaled.tokens_high
     assert row.scaled.usd_high / row.scaled.usd == pytest.approx(row.scaled.tokens_high / row.scaled.tokens)
 
@@ -147,7 +147,9 @@ async def test_replies_from_the_journal_are_reckoned_anew_for_more_tasks(study, 
     for name in ("first", "second"):
         result = goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200)
         folders.append(goldless.save_run(result, tmp_path / name))
-    first, second = [(await find_costs(study, Options(), runs=[folder], tasks=300)).rows[0] for folder in folders]
+    first, second = [
+        (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder], tasks=300)).rows[0] for folder in folders
+    ]
     assert (second.calls, second.tokens) == (0, 0)
     assert second.reused == first.calls + first.reused
     assert second.scaled.calls == pytest.approx(first.scaled.calls)
@@ -187,12 +189,12 @@ async def test_a_folder_of_before_verbs_were_told_apart_still_has_its_spending(s
         goldless.evaluate(study, metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "old"
     )
     noted = json.loads((folder / "made_by.json").read_text())
-    now = (await find_costs(study, Options(), runs=[folder])).rows
+    now = (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])).rows
     (folder / "made_by.json").write_text(json.dumps({k: v for k, v in noted.items() if k != "made"}))
-    assert (await find_costs(study, Options(), runs=[folder])).rows == now
+    assert (await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])).rows == now
     (folder / "made_by.json").write_text(json.dumps({**noted, "made": {"agree": noted["made"]["score"]}}))
     with pytest.raises(UserError, match="cannot be read"):
-        await find_costs(study, Options(), runs=[folder])
+        await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
 
 
 async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(study, study_file, toy_scorer, tmp_path):
@@ -201,12 +203,12 @@ async def test_folders_of_other_studies_and_folders_without_a_run_are_refused(st
         goldless.evaluate(other, metrics="gem-raw", scorer=toy_scorer(), resamples=200), tmp_path / "other"
     )
     with pytest.raises(UserError, match="another study"):
-        await find_costs(study, Options(), runs=[folder])
+        await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
     with pytest.raises(UserError, match="is not a run folder"):
-        await find_costs(study, Options(), runs=[tmp_path / "nothing"])
+        await find_costs(study, Options(metrics=("gem-raw",)), runs=[tmp_path / "nothing"])
     (folder / "made_by.json").write_text("{}")
     with pytest.raises(UserError, match="cannot be read"):
-        await find_costs(study, Options(), runs=[folder])
+        await find_costs(study, Options(metrics=("gem-raw",)), runs=[folder])
     with pytest.raises(UserError, match="at least 1"):
         await find_costs(study, Options(), tasks=0)
 

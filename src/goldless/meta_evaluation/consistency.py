@@ -23,7 +23,7 @@ from goldless.metrics.metric import Metric
 from goldless.models.interface import Scorer
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.opening import Spending
-from goldless.runs.options import Options
+from goldless.runs.options import DEFAULT_METRICS, Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.statistics.bootstrap import Draws, draw_counts, task_intervals
 from goldless.statistics.rank_correlation import DIGITS, levelled, percentile_interval, rank_correlations
@@ -117,6 +117,8 @@ class Consistency:
 async def scorer_consistency(study: Study, options: Options, scorers: Sequence[str | Scorer]) -> Consistency:
     """Score the metrics with each scorer in turn and measure how far they agree. All calls go through the journal."""
     draws = draws_of(options)
+    if tuple(options.metrics) == (DEFAULT_METRICS,):
+        options = replace(options, metrics=("gem-raw+control",))
     _check_asked(options.chosen_metrics(), scorers)
     found: list[ScoredBy] = []
     complete = True

@@ -28,6 +28,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.runs.collection import with_peers
 from goldless.runs.estimate import CHARACTERS_A_TOKEN, PlannedCalls, plan_study
 from goldless.runs.options import Options
+from goldless.runs.plan import with_default_metrics
 from goldless.runs.store import MADE_BY
 from goldless.statistics.bootstrap import task_intervals
 from goldless.studies import Study
@@ -68,7 +69,7 @@ async def find_costs(
     """
     if tasks < 1:
         raise UserError(f"tasks must be at least 1, got {tasks}. Try --tasks 10000")
-    options = replace(options, recorded=False)
+    options = with_default_metrics(study, replace(options, recorded=False))
     paces = journal_paces(options.journal or default_journal()) if runs else {}
     found = [row for folder in runs for row in _spent(study, Path(folder), options, paces)]
     covered = {name for row in found for name in row.metrics}

@@ -96,6 +96,7 @@ class Reviewing(Arguments, total=False):
     fusion: Literal["z", "raw"] | None
     exams: str | Sequence[str]
     thresholds: Mapping[str, float | Literal["mean"] | None]
+    sweep: str | Sequence[str | float]
     combination: Literal["all", "any"]
     weighting: Literal["equal", "mean of traits", "trait", "logit"] | None
     weight_from: str | None

@@ -1,4 +1,4 @@
-"""The table of docs/peer_review.md on recorded data is what its command prints, cell by cell."""
+"""The tables of docs/peer_review.md on recorded data are what their commands print, cell by cell."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ import pytest
 
 pytestmark = pytest.mark.recorded
 PAGE = (Path(__file__).parents[2] / "docs" / "peer_review.md").read_text(encoding="utf-8")
-COMMAND = re.search(r"^    goldless (review xsum_peer_review .*)$", PAGE, re.MULTILINE)[1]
+COMMAND, SWEEP = re.findall(r"^    goldless (review xsum_peer_review .*)$", PAGE, re.MULTILINE)
+CELL = r" (\.\d{4}) \|"
+SCALES = ("pairwise", "5-level", "100-level")
+SWEPT = re.findall(rf"^\| ([\d.]+) \| (\w+) \|{CELL * 3}$", PAGE, re.MULTILINE)
 ROWS = re.findall(r"^\| `(--exam [^`]+)` \| (\.\d{4}) \| (\.\d{4}) \| (\.\d{4}) \|$", PAGE, re.MULTILINE)
 
 
@@ -23,10 +26,21 @@ def test_the_page_has_a_command_and_four_rows():
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: shlex.split(row[0])[1])
 def test_every_cell_is_what_the_command_prints(row, recorded, goldless, monkeypatch):
     monkeypatch.chdir(recorded)
-    for scale, cell in zip(("pairwise", "5-level", "100-level"), row[1:], strict=True):
+    for scale, cell in zip(SCALES, row[1:], strict=True):
         line = [*shlex.split(COMMAND), *shlex.split(row[0]), "--scale", scale, "--resamples", "200"]
         ended = goldless(*line)
         assert ended.code == 0
         printed = json.loads(ended.out)
         assert f"{printed['panel']['accuracy']:.4f}"[1:] == cell
         assert printed["panel"]["n_pairs"] == 1793
+
+
+@pytest.mark.parametrize("column", range(3), ids=SCALES)
+def test_the_sweep_is_what_its_command_prints(column, recorded, goldless, monkeypatch):
+    monkeypatch.chdir(recorded)
+    ended = goldless(*shlex.split(SWEEP), "--scale", SCALES[column], "--resamples", "200")
+    printed = json.loads(ended.out)["sweep"]
+    shown = [(float(limit), weights, cells[column]) for limit, weights, *cells in SWEPT]
+    assert shown == [(cell["limit"], cell["weights"], f"{cell['accuracy']:.4f}"[1:]) for cell in printed]
+    if column:  # "only when ξ = 0, w = 1 does the performance noticeably decrease" (PRE 5.3)
+        assert min(shown, key=lambda cell: cell[2])[:2] == (0, "equal")

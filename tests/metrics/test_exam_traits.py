@@ -34,6 +34,19 @@ SWAPPED = [(1, 0), (0, 1), (1, 1), (0.5, 0.5), (0.5, 1), (1, None)]
 """Same, same, not, both tied, tied once, missing once."""
 
 
+def test_levels_of_easy_and_hard_items_are_summarised_as_in_auto_pre():
+    """Its table 11, null_GPT-3.5-turbo on 200 items each: 4.0500 ± 0.2179 and 3.9600 ± 0.2417.
+
+    The only counts of levels around 4 with these figures: 10 of 5 on easy items; 10 of 3 and 2 of 5 on hard ones.
+    """
+    easy = confidence_levels((f"e{i}", "expert" if i < 10 else "high") for i in range(200))
+    hard = confidence_levels((f"h{i}", "medium" if i < 10 else "expert" if i < 12 else "high") for i in range(200))
+    found = self_confidence(easy, hard, higher_is="surer", resamples=200)
+    shown = [f"{one.mean:.4f} ± {one.sd:.4f}" for one in (found.easy, found.hard)]
+    assert shown == ["4.0500 ± 0.2179", "3.9600 ± 0.2417"]
+    assert [(one.unit, one.n, one.median) for one in (found.easy, found.hard)] == [("levels", 200, 4)] * 2
+
+
 def test_consistency_is_the_share_of_pairs_judged_the_same_way_in_both_orders():
     found = consistency(both_orders(SWAPPED))["r"]
     assert found.value == pytest.approx(3 / 5)

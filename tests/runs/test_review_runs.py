@@ -604,6 +604,43 @@ def test_recorded_panels_agree_with_people_as_stated(exam, recorded):
             assert data["panel"]["reviewers"] == ["fastchat-t5-3b", "chatgpt", "chatglm_pro", "gpt4"]
 
 
+@pytest.mark.recorded
+def test_a_sweep_of_limits_and_weights_has_the_published_cells(recorded):
+    """Auto-PRE, table 3, pairwise: PRE without filter .7401, PRE (Human Filter) .7423 at 0.6 by accuracy."""
+    found = goldless.review(
+        goldless.read_study(recorded / "xsum_peer_review"),
+        reviewers=CANDIDATES,
+        recorded=True,
+        exams="human",
+        questioners=["chatgpt", "fastchat-t5-3b", "alpaca-7b"],
+        convention="auto-pre",
+        sweep=[0, 0.55, 0.6, 0.99],
+        resamples=200,
+    )
+    cells = {(cell["limit"], cell["weights"]): cell for cell in review_as_json(found)["sweep"]}
+    assert len(cells) == 4 * 3
+    assert round(cells[0, "equal"]["accuracy"], 4) == 0.7401
+    assert round(cells[0.6, "trait"]["accuracy"], 4) == 0.7423 == round(found.panel.accuracy.accuracy, 4)
+    assert cells[0, "equal"]["reviewers"] == CANDIDATES
+    assert cells[0.99, "logit"]["reviewers"] == []
+    assert "accuracy" not in cells[0.99, "logit"]
+
+
+def test_a_sweep_shows_every_limit_and_kind_of_weights(tmp_path, request):
+    """By hand, on ann and bob: h is right on 6 tasks of 6, m on 4 and o on 5; equal votes of h alone are all right."""
+    goldless_command = request.getfixturevalue("goldless")  # the package has the same name here
+    folder = rated_study(tmp_path)
+    line = ["review", folder, "--recorded", "--scale", "5-level", "--exam", "human", "--questioners", "ann,bob"]
+    ended = goldless_command(*line, "--convention", "auto-pre", "--sweep", "0.9,0.7", "--json")
+    cells = {(cell["limit"], cell["weights"]): cell for cell in json.loads(ended.out)["sweep"]}
+    assert {limit: cells[limit, "equal"]["reviewers"] for limit in (0.9, 0.7)} == {0.9: ["h"], 0.7: ["h", "o"]}
+    assert cells[0.9, "equal"]["accuracy"] == 1
+    assert "limit and weights" in goldless_command(*line, "--overlap", "--sweep", "0.9,mean").out
+    assert "--sweep must be comma-separated numbers or mean" in goldless_command(*line, "--sweep", "high").err
+    with pytest.raises(UserError, match="an exam whose limit can vary"):
+        goldless.review(folder, recorded=True, scale="5-level", sweep=[0.6])
+
+
 def test_recorded_judgements_that_are_not_there_are_an_error_that_names_those_that_are(tmp_path):
     found = review({"h": honest()})
     folder = goldless.save_review(found, tmp_path / "run")

@@ -36,6 +36,18 @@ ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
+class Sureness:
+    """How sure a reviewer was of the items of one set (Auto-PRE, tables 10 and 11, figure 4)."""
+
+    unit: Literal["levels", "nats"]
+    n: int
+    mean: float
+    sd: float
+    """With n, not n - 1, as in the paper."""
+    median: float
+
+
+@dataclass(frozen=True, slots=True)
 class Trait:
     """One trait of one reviewer."""
 
@@ -53,6 +65,8 @@ class Trait:
     note: str | None = None
     difference: float | None = None
     """For self-confidence: how much surer the reviewer is of easy items than of hard ones, in nats or levels."""
+    easy: Sureness | None = None
+    hard: Sureness | None = None
 
 
 def consistency(
@@ -171,7 +185,15 @@ def self_confidence(
         method=found.method,
         note=found.note,
         difference=difference,
+        easy=_sureness(kept[0], higher_is),
+        hard=_sureness(kept[1], higher_is),
     )
+
+
+def _sureness(items: Sequence[tuple[str, float]], higher_is: Literal["surer", "less sure"]) -> Sureness:
+    values = np.array([value for _, value in items])
+    unit: Literal["levels", "nats"] = "levels" if higher_is == "surer" else "nats"
+    return Sureness(unit, len(values), float(values.mean()), float(values.std()), float(np.median(values)))
 
 
 def _gaps(easy: Sequence[tuple[str, float]], hard: Sequence[tuple[str, float]]) -> FloatArray:

@@ -218,6 +218,13 @@ class Options:
         "--threshold [TRAIT=]LIMIT",
         "Limit of one trait or of all: a number, mean (over the candidates) or none.",
     )
+    sweep: Sequence[str] = ONE_LIST.option(
+        (),
+        EXAM,
+        "--sweep LIMITS",
+        "Comma-separated limits, such as 0,0.55,0.6: also show the panel's accuracy at each, with each kind of weights "
+        "(needs --recorded and labels).",
+    )
     combination: Combination = one_of("all", "any").option(
         "all", EXAM, "--combine", "Reviewers must pass all limits, or any."
     )
@@ -479,6 +486,8 @@ def _check_exams(options: Options) -> None:
         raise UserError(
             f"--weight-from must be a trait that these exams measure ({measured}), got {options.weight_from!r}"
         )
+    if options.sweep and not options.recorded:
+        raise UserError("--sweep needs the judgements of all candidates. Use it with --recorded")
     if (options.easy is None) != (options.hard is None):
         raise UserError("--easy and --hard go together: give both, or neither")
 

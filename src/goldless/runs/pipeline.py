@@ -55,6 +55,7 @@ from goldless.runs.recorded import (
 from goldless.runs.review_evidence import recorded_review, what_people_said
 from goldless.runs.review_outcome import qualified, review_result, without_families
 from goldless.runs.review_results import Review
+from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
 from goldless.signature import table_hash
 from goldless.studies import Study
@@ -183,7 +184,8 @@ async def review_study(study: Study, options: Options) -> Review:
         )
         evidence = without_families(study, options, evidence)
         qualification, notes = qualified(study, options, evidence, people)
-        return review_result(study, options, evidence, people, qualification, notes=notes)
+        found = review_result(study, options, evidence, people, qualification, notes=notes)
+        return replace(found, sweep=sweep(study, options, evidence, people))
     async with open_journal(options.journal) as journal, open_models(review_parts(options), options, journal) as models:
         reviewers = ReviewCollector(study, options, models, people.questioners)
         licensed = reviewers.licensed()

@@ -228,18 +228,33 @@ def _panel(
     return panel_scores(table, weights=weights, normalisation=fusion, convention=options.convention)
 
 
+def panel_agreement(
+    study: Study, options: Options, evidence: ReviewEvidence, people: People, weights: Mapping[str, float]
+) -> Agreement | None:
+    """How well the panel with these weights agrees with people; None: there are no judgements or no labels."""
+    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    if table is None:
+        return None
+    return _agreements(table, _panel(table, weights, options), people, options, only_panel=True).get("")
+
+
 def _agreements(
     table: PairJudgements | ResponseRatings,
     panel: PanelVerdicts | PanelScores | None,
     people: People,
     options: Options,
+    *,
+    only_panel: bool = False,
 ) -> dict[str, Agreement]:
     """Agreement of each reviewer by name, and of the panel under the empty name."""
     if people.tested is None:
         return {}
     convention = options.convention
-    earned: dict[str, PairCredits] = dict(reviewer_credits(table, people.tested, convention=convention))
-    scores = {name: _own_scores(table, name, options) for name in table.reviewers}
+    earned: dict[str, PairCredits] = {}
+    scores: dict[str, PanelScores] = {}
+    if not only_panel:
+        earned = dict(reviewer_credits(table, people.tested, convention=convention))
+        scores = {name: _own_scores(table, name, options) for name in table.reviewers}
     if isinstance(panel, PanelVerdicts):
         earned[""] = panel_credits(panel, people.tested)
         if isinstance(table, PairJudgements):

@@ -82,6 +82,8 @@ class ReviewerResult:
                 "threshold": self.thresholds.get(name),
                 "difference": trait.difference,
                 "note": trait.note,
+                **({} if trait.easy is None else {"easy": asdict(trait.easy)}),
+                **({} if trait.hard is None else {"hard": asdict(trait.hard)}),
             }
             for name, trait in self.traits.items()
         }
@@ -97,6 +99,23 @@ class ReviewerResult:
             "missing": self.asked - self.used,
             **({} if self.agreement is None else self.agreement.as_json()),
         }
+
+
+@dataclass(frozen=True, slots=True)
+class SweepCell:
+    """The panel at one limit and with one kind of weights."""
+
+    limit: float | str | None
+    weights: str
+    reviewers: tuple[str, ...]
+    """Those who pass."""
+    agreement: Agreement | None
+    """None: no reviewer passes."""
+
+    def as_json(self) -> dict[str, Any]:
+        """The cell as plain data."""
+        head = {"limit": self.limit, "weights": self.weights, "reviewers": list(self.reviewers)}
+        return head | ({} if self.agreement is None else self.agreement.as_json())
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -126,6 +145,8 @@ class Review(StudyResult):
     """Labelled pairs: all, decided, tied, tested on."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the reviewers: task description, individual descriptions, how verdicts were read."""
+    sweep: tuple[SweepCell, ...] = ()
+    """The panel at other limits and weights, if requested."""
 
     def __repr__(self) -> str:
         """Study, scale and panel, without the evidence."""
@@ -167,6 +188,7 @@ def review_as_json(review: Review) -> dict[str, Any]:
         "rankings": {ranking.name: _ranking(ranking) for ranking in review.rankings},
         "labels": dict(review.labels),
         "settings": dict(review.settings),
+        **({"sweep": [cell.as_json() for cell in review.sweep]} if review.sweep else {}),
         "failures": dict(sorted(review.failures.items())),
         "complete": review.complete,
         "notes": list(review.notes),

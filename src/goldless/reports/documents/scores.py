@@ -223,6 +223,16 @@ class LeaderboardDocument(Result):
 # --- review ----------------------------------------------------------------------------------------------------------
 
 
+class SurenessNote(Part):
+    """How sure a reviewer was of the easy or the hard items."""
+
+    unit: Text = ""
+    n: Count = 0
+    mean: Number = None
+    sd: Number = None
+    median: Number = None
+
+
 class TraitNote(Bounded):
     """A reviewer's result in one part of the exam."""
 
@@ -232,6 +242,8 @@ class TraitNote(Bounded):
     difference: Number = None
     """If given, the interval is for this difference, not for the value."""
     note: Text | None = None
+    easy: SurenessNote | None = None
+    hard: SurenessNote | None = None
 
     @property
     def ends(self) -> dict[str, float | None]:
@@ -305,6 +317,15 @@ class ReviewSettings(Part):
     readings: dict[Text, Text] = EMPTY
 
 
+class SweepNote(PeopleAgreement):
+    """The panel at one limit and with one kind of weights."""
+
+    limit: float | Text | None = None
+    weights: Text = ""
+    reviewers: Texts = ()
+    spearman: Number = None
+
+
 class ReviewDocument(Result):
     """``review.json``."""
 
@@ -317,6 +338,7 @@ class ReviewDocument(Result):
     rankings: dict[Text, RankingNote] = EMPTY
     settings: ReviewSettings = ReviewSettings()
     failures: dict[Text, Count] = EMPTY
+    sweep: tuple[SweepNote, ...] = ()
 
 
 # --- an edition of GRE-bench -----------------------------------------------------------------------------------------

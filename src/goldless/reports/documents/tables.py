@@ -38,6 +38,8 @@ def review_tables(data: Data, *, level: float) -> list[ReportTable]:
     """The exam report, then every ranking; the panel's agreement with people is a note below the last."""
     review = _review(data)
     tables = [_exam_table(review)]
+    tables += [_confidence_table(review)] * any(_sure(row) for row in review.reviewers)
+    tables += [_sweep_table(review, level=level)] * bool(review.sweep)
     for i, (name, ranking) in enumerate(review.rankings.items(), 1):
         notes = _panel_notes(review.panel, review.reviewers) if i == len(review.rankings) else ()
         tables.append(_ranking_table(ranking, name, level=level, signature=review.signature, notes=notes))
@@ -69,6 +71,52 @@ def _exam_row(row: ReviewerNote, name: str, trait: TraitNote | None) -> dict[str
     if trait is None:
         return found | {"value": "", "n": "", "threshold": ""}
     return found | {"value": trait.value, **trait.ends, "n": trait.n, "threshold": trait.threshold}
+
+
+def _sure(row: ReviewerNote) -> bool:
+    found = row.traits.get("self-confidence")
+    return found is not None and found.easy is not None and found.hard is not None
+
+
+def _confidence_table(review: ReviewDocument) -> ReportTable:
+    """One row per reviewer: how sure it was of easy and of hard items, beside its accuracy in the human exam."""
+    examined = any("human exam" in row.traits for row in review.reviewers)
+    columns = (
+        Column("reviewer", "reviewer", least=8),
+        Column("unit", "in"),
+        *(
+            Column(f"{part}_{name}", f"{part} {name}", "number")
+            for part in ("easy", "hard")
+            for name in ("mean", "sd", "median")
+        ),
+        *[Column("human exam", "human exam", "number")] * examined,
+    )
+    rows = []
+    for row in filter(_sure, review.reviewers):
+        found, exam = row.traits["self-confidence"], row.traits.get("human exam")
+        cells: dict[str, Cell] = {"reviewer": row.name, "human exam": None if exam is None else exam.value}
+        for part, one in (("easy", found.easy), ("hard", found.hard)):
+            assert one is not None
+            cells |= {"unit": one.unit}
+            cells |= {f"{part}_mean": one.mean, f"{part}_sd": one.sd, f"{part}_median": one.median}
+        rows.append(cells)
+    title = "Self-confidence (levels: higher is surer; nats of uncertainty: lower is surer)"
+    return ReportTable(title, columns, tuple(rows), review.signature)
+
+
+def _sweep_table(review: ReviewDocument, *, level: float) -> ReportTable:
+    """One row per limit and kind of weights."""
+    columns = (
+        Column("limit", "> limit", "figure"),
+        Column("weights", "weights"),
+        Column("accuracy", "accuracy", "number", "no panel"),
+        Column("accuracy_low accuracy_high", _interval(level), "interval", "", 3),
+        Column("accuracy_by_task", "by task", "number", ""),
+        Column("spearman", "Spearman", "number", ""),
+        Column("panel", "panel"),
+    )
+    rows = tuple(cell.cells(panel=", ".join(cell.reviewers)) for cell in review.sweep)
+    return ReportTable("The panel's agreement with people by limit and weights", columns, rows, review.signature)
 
 
 def _ranking_table(

@@ -72,6 +72,7 @@ class Scoring(Arguments, total=False):
     shuffles: int | None
     budget_calls: int | None
     compare_groups: tuple[str, str] | None
+    rater_groups: Mapping[str, str]
     baseline: str | None
     compare: Literal["all", "leader"]
     peers_of_pair: Literal["common", "own"]

@@ -93,7 +93,7 @@ def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
     markdown = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "markdown")
     assert "| tone | mean over pairs | 0.500 |" in markdown.out
     csv = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "csv")
-    assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,p,partners,signature")
+    assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,p,partners,low,high,signature")
     data = json.loads(goldless("score", folder, "--metric", "tvd-mi[labels]", "--json").out)
     assert data["metrics"]["tvd-mi[labels]"]["criteria"]["tone"]["value"] == pytest.approx(0.5)
 

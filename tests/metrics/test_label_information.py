@@ -36,6 +36,39 @@ def overall(permutations=200, **by_rater):
     return label_information(labelled(**by_rater), permutations=permutations).overall
 
 
+# --- groups of raters -----------------------------------------------------------------------------------
+
+
+def test_a_group_is_the_mean_over_its_raters_of_their_mean_with_all_others():
+    """The TVD-MI paper, table 3: All is the mean over the raters, (5 x .110 + .035 + .020) / 7 = .086 on correctness.
+
+    Here a, b and m: pairs a-b ½ (the same), a-m and b-m 0 (independent): a and b ¼ each, m 0, all (¼ + ¼ + 0) / 3.
+    """
+    rows = {"a": [0, 0, 1, 1] * 6, "b": [0, 0, 1, 1] * 6, "m": [0, 1, 0, 1] * 6}
+    groups = {"a": "people", "b": "people", "m": "model"}
+    found = label_information(labelled(**rows), permutations=200, groups=groups).groups
+    values = {one.group: one.information.value for one in found}
+    assert values == pytest.approx({None: 0.5 / 3, "people": 0.25, "model": 0})
+    assert [one.raters for one in found] == [3, 2, 1]
+    for one in found:
+        assert one.low - 1e-9 <= one.information.value <= one.high + 1e-9
+    people = next(one for one in found if one.group == "people")
+    assert people.information.p < 0.05 < next(one for one in found if one.group == "model").information.p
+    with pytest.raises(MetricError, match="no label by rater 'x'"):
+        label_information(labelled(**rows), permutations=200, groups={"x": "people"})
+
+
+@pytest.mark.recorded
+def test_all_clinicians_as_one_group_have_the_mean_over_their_pairs(recorded):
+    """With all raters alike in partners, the mean over raters is the mean over pairs: completeness .143."""
+    labels = preference_labels(read_study(recorded / "chq_readers").preferences())["completeness"]
+    groups = {label.rater: "Human" for label in labels}
+    whole, human = label_information(labels, items="complete", permutations=200, groups=groups).groups
+    assert round(whole.information.value, 3) == 0.143
+    assert (whole.information, whole.raters) == (human.information, human.raters)
+    assert human.low < 0.143 < human.high
+
+
 # --- the value ------------------------------------------------------------------------------------------
 
 

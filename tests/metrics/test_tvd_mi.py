@@ -16,7 +16,7 @@ from evidence_frames import PairScore, ResponseScore, pair_rows, pairs_frame, re
 from evidence_frames import verdict as said
 from goldless.errors import MetricError
 from goldless.metrics import tvd_mi
-from goldless.metrics.tvd_mi import checked_contrasts, recorded_pairs
+from goldless.metrics.tvd_mi import checked_contrasts, objective_critic, recorded_pairs
 from goldless.records import CallFailure
 from goldless.studies import read_study
 
@@ -32,6 +32,15 @@ def response_scores(pairs, **options) -> list[ResponseScore]:
 
 
 # --- contrasts ------------------------------------------------------------------------------------------
+
+
+def test_the_objective_critic_of_the_paper_is_a_mean_with_a_zero_diagonal():
+    """The TVD-MI paper, table 1: six strategies' scores, and .191 as the mean of all pairwise scores."""
+    scores = {"human": 0.3640, "rewrite": 0.2920, "shift": 0.3055, "standard": 0.2815, "brief": 0.1215, "null": 0.0080}
+    rows = [{"task": "t", "agent": a, "peer": b, "score": scores[a]} for a in scores for b in scores if a != b]
+    without, with_diagonal = objective_critic(pl.DataFrame(rows))
+    assert round(with_diagonal, 3) == 0.191
+    assert without == pytest.approx(sum(scores.values()) / 6)
 
 
 def test_a_contrast_is_the_matched_verdict_less_the_mean_of_the_shuffled_ones():

@@ -6,15 +6,15 @@ time is as informative as one who says the same.
 
 The value of a finite table is biased upward: raters who label at random score above 0, at 100 items and 3 categories
 by .04 to .07. So each value comes with its permutation null, the mean value after every rater's labels were shuffled
-over that rater's items, with the excess over it, and with p, the share of shuffles that reach the value. There is no
-interval: resampling items would add the same bias once more.
+over that rater's items, with the excess over it, and with p, the share of shuffles that reach the value. Resampling
+items would add the same bias once more; intervals of groups of raters come from leaving out each task in turn.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -22,11 +22,12 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import FloatArray, IntArray
-from goldless.errors import MetricError
+from goldless.errors import MetricError, nearest
 from goldless.evidence import rows_frame
 from goldless.metrics.metric import RESPONSES, Given, Needs, Scores
 from goldless.records import Preference, Rating
 from goldless.signature import table_hash
+from goldless.statistics.bootstrap import groups_left_out, left_out_intervals
 from goldless.studies import Study
 
 MOST_CATEGORIES = 12
@@ -90,6 +91,19 @@ class RaterInformation:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupInformation:
+    """Mean over the raters of a group of their mean TVD-MI with all others (the TVD-MI paper, table 3)."""
+
+    group: str | None
+    """None: all raters."""
+    raters: int
+    information: Information
+    low: float | None
+    """Interval of the value, which includes its bias; None: too few tasks."""
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True)
 class LabelInformation:
     """TVD-MI between raters, and how it was computed."""
 
@@ -101,6 +115,8 @@ class LabelInformation:
     items: Items
     permutations: int
     seed: int
+    groups: tuple[GroupInformation, ...] = ()
+    """All raters, then each group; empty if no groups are given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +138,14 @@ class RaterMetric:
         labels = preference_labels(study.preferences()) if study.n_preferences else rating_labels(study.ratings())
         items = {criterion: _items(rows) for criterion, rows in labels.items()}
         found = {
-            criterion: label_information(rows, items=items[criterion], permutations=given.resamples, seed=given.seed)
+            criterion: label_information(
+                rows,
+                items=items[criterion],
+                permutations=given.resamples,
+                seed=given.seed,
+                groups=given.rater_groups,
+                level=given.level,
+            )
             for criterion, rows in labels.items()
         }
         settings = {
@@ -131,8 +154,13 @@ class RaterMetric:
             "labels": _labels_hash(labels),
             "null": "permutation",
             "permutations": str(given.resamples),
+            **({"groups": _groups_shown(given.rater_groups)} if given.rater_groups else {}),
         }
         return Scores(pl.DataFrame(schema=RESPONSES), settings=settings, raters=found)
+
+
+def _groups_shown(groups: Mapping[str, str]) -> str:
+    return ",".join(f"{rater}={group}" for rater, group in sorted(groups.items()))
 
 
 def check_labels(study: Study) -> None:
@@ -186,16 +214,25 @@ def rating_labels(ratings: Iterable[Rating]) -> dict[str | None, list[CategoryLa
 
 
 def label_information(
-    labels: Iterable[CategoryLabel], *, items: Items = "pairwise", permutations: int = 10_000, seed: int = 0
+    labels: Iterable[CategoryLabel],
+    *,
+    items: Items = "pairwise",
+    permutations: int = 10_000,
+    seed: int = 0,
+    groups: Mapping[str, str] | None = None,
+    level: float = 0.95,
 ) -> LabelInformation:
-    """TVD-MI of every pair of raters, of every rater with the others, and overall, for the labels of one criterion."""
+    """TVD-MI of every pair of raters, of every rater with the others, and overall, for the labels of one criterion.
+
+    ``groups``: the group of each rater by name; raters without one count among all raters only.
+    """
     if items not in get_args(Items):
         raise MetricError(f"items must be one of {', '.join(get_args(Items))}, got {items!r}")
     if permutations < 1:
         raise MetricError(
             f"permutations must be at least 1, got {permutations}. Try 10000, which gives p to about .002"
         )
-    raters, categories, table = _table(list(labels), items)
+    raters, categories, table, task = _table(list(labels), items)
     pairs = list(itertools.combinations(range(len(raters)), 2))
     common = [int(((table[a] >= 0) & (table[b] >= 0)).sum()) for a, b in pairs]
     if not any(common):
@@ -205,6 +242,7 @@ def label_information(
     used = [pair for pair, n in zip(pairs, common, strict=True) if n]
     observed = _pair_values(table[:, None], used, len(categories))[0]
     null = _null(table, used, len(categories), permutations, seed)
+    left = _Left(table, task, len(categories), level, seed)
     by_pair = {pair: _information(observed[[k]], null[:, [k]]) for k, pair in enumerate(used)}
     return LabelInformation(
         overall=_information(observed, null),
@@ -217,11 +255,69 @@ def label_information(
         items=items,
         permutations=permutations,
         seed=seed,
+        groups=_groups(groups, raters, used, observed, null, left=left),
     )
 
 
-def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tuple[float, ...], IntArray]:
-    """Raters, categories, and the category number of each rater's label [raters, items]; -1: none."""
+@dataclass(frozen=True, slots=True)
+class _Left:
+    """What values without some tasks are computed from."""
+
+    table: IntArray
+    task: IntArray
+    categories: int
+    level: float
+    seed: int
+
+
+def _groups(
+    groups: Mapping[str, str] | None,
+    raters: Sequence[str],
+    pairs: Sequence[tuple[int, int]],
+    observed: FloatArray,
+    null: FloatArray,
+    *,
+    left: _Left,
+) -> tuple[GroupInformation, ...]:
+    """All raters and each group: the mean over raters of the mean over their partners."""
+    if not groups:
+        return ()
+    for name in groups:
+        if name not in raters:
+            raise MetricError(f"no label by rater {name!r}{nearest(name, raters) or '.'} Raters: {', '.join(raters)}")
+    mine = np.array([[rater in pair for pair in pairs] for rater in range(len(raters))], dtype=np.float64)
+    partners = mine.sum(axis=1)
+    means = np.divide(mine, partners[:, None], out=np.zeros_like(mine), where=partners[:, None] > 0)
+    members: dict[str | None, list[int]] = {None: [i for i in range(len(raters)) if partners[i]]}
+    for number, name in enumerate(raters):
+        if name in groups and partners[number]:
+            members.setdefault(groups[name], []).append(number)
+    weights = np.stack([means[rows].mean(axis=0) for rows in members.values()])
+    values, drawn = weights @ observed, null @ weights.T
+    out, n_tasks = groups_left_out(left.task)
+    without = np.stack(
+        [
+            weights @ _pair_values(left.table[:, None, out != g], pairs, left.categories)[0]
+            for g in range(int(out.max()) + 1)
+        ]
+    )
+    intervals = left_out_intervals(
+        values, without, n_tasks=n_tasks, lowest=0.0, level=left.level, seed=left.seed, resamples=len(null)
+    )
+    return tuple(
+        GroupInformation(
+            group,
+            len(rows),
+            _information(values[[k]], drawn[:, [k]]),
+            intervals[k].low,
+            intervals[k].high,
+        )
+        for k, (group, rows) in enumerate(members.items())
+    )
+
+
+def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tuple[float, ...], IntArray, IntArray]:
+    """Raters, categories, the category number of each rater's label [raters, items] (-1: none), each item's task."""
     found: dict[tuple[str, tuple[str, ...]], float] = {}
     for label in labels:
         if math.isnan(label.category):
@@ -246,7 +342,10 @@ def _table(labels: Sequence[CategoryLabel], items: Items) -> tuple[list[str], tu
     table = np.full((len(raters), len(column)), -1, dtype=np.int64)
     for (rater, item), category in found.items():
         table[row[rater], column[item]] = number[category]
-    return raters, categories, table[:, (table >= 0).all(axis=0)] if items == "complete" else table
+    tasks = {name: i for i, name in enumerate(dict.fromkeys(item[0] for item in column))}
+    task = np.array([tasks[item[0]] for item in column], dtype=np.int64)
+    kept = (table >= 0).all(axis=0) if items == "complete" else np.ones(len(task), dtype=np.bool_)
+    return raters, categories, table[:, kept], task[kept]
 
 
 def _check_categories(categories: Sequence[float]) -> None:

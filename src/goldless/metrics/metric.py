@@ -139,8 +139,11 @@ class Given:
     """Recorded tables that metrics named, checked."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings for signatures: how rewrites were requested."""
+    rater_groups: Mapping[str, str] = field(default_factory=dict)
+    """The group of each rater, for metrics that score raters."""
     seed: int = 0
     resamples: int = 10_000
+    level: float = 0.95
     say: Callable[[str], None] = lambda _: None
 
     @cached_property

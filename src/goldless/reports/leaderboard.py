@@ -272,6 +272,9 @@ class RaterRow:
     """Mean of the value after shuffling each rater's labels."""
     p: float | None
     partners: int
+    low: float | None = None
+    """Interval of a group of raters."""
+    high: float | None = None
 
     @property
     def excess(self) -> float | None:
@@ -291,7 +294,9 @@ class RaterTable:
         """The table for people."""
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         rows = tuple({**asdict(row), "excess": row.excess} for row in self.rows)
-        return ReportTable(title, RATER_COLUMNS, rows, self.signature)
+        grouped = any(row.low is not None for row in self.rows)
+        columns = (*RATER_COLUMNS, *[Column("low high", "interval", "interval", "", 3)] * grouped)
+        return ReportTable(title, columns, rows, self.signature)
 
     def to_markdown(self) -> str:
         """A Markdown table and the signature below it."""

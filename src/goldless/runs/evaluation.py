@@ -64,6 +64,11 @@ class RaterOutcome:
         for criterion, found in self.by_criterion.items():
             name, partners = criterion or "-", len(found.raters) - 1
             rows.append(RaterRow(name, None, found.overall.value, found.overall.null, found.overall.p, partners))
+            for group in found.groups:
+                who = "all raters" if group.group is None else f"{group.group} ({group.raters})"
+                shared = group.information
+                row = RaterRow(name, who, shared.value, shared.null, shared.p, partners, group.low, group.high)
+                rows.append(row)
             for rater in found.raters:
                 one = rater.information
                 row = RaterRow(name, rater.rater, None, None, None, rater.partners)

@@ -296,6 +296,12 @@ class Options:
     compare_groups: tuple[str, str] | None = TWO_GROUPS.option(
         None, GROUPS, "--compare-groups A B", "Compare two groups of the agents table: effect sizes and AUC."
     )
+    rater_groups: Mapping[str, str] = by_name("GROUP", last=True).option(
+        {},
+        GROUPS,
+        "--rater-group RATER=GROUP",
+        "Group of a rater, for tvd-mi[labels] by groups. Repeat it for several.",
+    )
     baseline: str | None = TEXT.option(
         None, GROUPS, "--baseline AGENT", "Compare only this agent with each of the others."
     )

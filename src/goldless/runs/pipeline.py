@@ -151,8 +151,10 @@ async def _scored(plan: RunPlan) -> Scored:
         recorded=options.recorded,
         tables={name: recorded_wins(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
         settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
+        rater_groups=options.rater_groups,
         seed=options.seed,
         resamples=options.resamples,
+        level=options.level,
         say=options.say,
     )
     return Scored({metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}, collected)

@@ -20,7 +20,7 @@ import polars as pl
 from goldless._version import __version__
 from goldless.errors import UserError
 from goldless.files import write_table, write_text, write_whole
-from goldless.metrics.label_information import Information
+from goldless.metrics.label_information import GroupInformation, Information
 from goldless.reports.documents.tables import review_markdown
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
@@ -236,6 +236,11 @@ def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> d
     }
 
 
+def _group(found: GroupInformation) -> dict[str, Any]:
+    own = {"group": found.group, "raters": found.raters, "low": found.low, "high": found.high}
+    return {**own, **asdict(found.information), "excess": found.information.excess}
+
+
 def _raters(outcome: RaterOutcome) -> dict[str, Any]:
     def numbers(found: Information | None) -> dict[str, Any]:
         return {} if found is None else {**asdict(found), "excess": found.excess}
@@ -252,6 +257,7 @@ def _raters(outcome: RaterOutcome) -> dict[str, Any]:
                     for p in found.pairs
                 ],
                 "permutations": found.permutations,
+                **({"groups": [_group(one) for one in found.groups]} if found.groups else {}),
             }
             for criterion, found in outcome.by_criterion.items()
         },

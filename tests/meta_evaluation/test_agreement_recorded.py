@@ -7,6 +7,7 @@ that are not recorded: of the six reviewers that both have, none of its cells co
 from __future__ import annotations
 
 import anyio
+import numpy as np
 import pytest
 
 import goldless
@@ -61,6 +62,30 @@ def test_the_labels_are_as_published_and_the_raters_names_are_no_people(study):
     assert (found.labels.ratings, found.labels.preferences, found.labels.raters) == (3500, 3660, 5)
     assert not found.ceiling.named
     assert (found.ceiling.alpha.n_units, found.ceiling.alpha.n_values) == (700, 3500)
+
+
+def test_alpha_within_tasks_without_the_largest_and_smallest_label_is_that_of_another_implementation(study):
+    """PRE, 4.5, has .4581 for ratings over XSum and a second data set that is not here: XSum alone must be near it."""
+    import evalica  # noqa: PLC0415
+    import pandas as pd  # noqa: PLC0415
+
+    place = {agent.agent: i for i, agent in enumerate(study.agents)}
+    ratings, preferences = {}, {}
+    for label in study.ratings():
+        ratings.setdefault(label.task, {}).setdefault(label.agent, []).append(label.score)
+    for label in study.preferences():
+        pair = tuple(sorted((label.first, label.second), key=place.get))
+        sign = 1 if pair == (label.first, label.second) else -1
+        preferences.setdefault(label.task, {}).setdefault(pair, []).append(sign * label.preference)
+    found = held(study, reviewers=["gpt4"], scale="5-level").ceiling.within
+    assert found["ratings"].mean == pytest.approx(0.4581, abs=0.01)
+    for name, by_task in (("ratings", ratings), ("preferences", preferences)):
+        alphas = []
+        for units in by_task.values():
+            table = pd.DataFrame({f"{i}": sorted(values)[1:-1] for i, values in enumerate(units.values())})
+            alphas.append(evalica.alpha(table, distance="ordinal").alpha)
+        assert found[name].mean == pytest.approx(np.nanmean(alphas))
+        assert found[name].n == np.isfinite(alphas).sum()
 
 
 def test_alpha_of_the_ratings_is_that_of_another_implementation(study):

@@ -15,7 +15,15 @@ import numpy as np
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
-from goldless.statistics.bootstrap import LEVEL, Draws, Method, groups_left_out, left_out_intervals
+from goldless.statistics.bootstrap import (
+    LEVEL,
+    Draws,
+    Interval,
+    Method,
+    groups_left_out,
+    left_out_intervals,
+    task_intervals,
+)
 
 Measurement = Literal["nominal", "ordinal", "interval"]
 
@@ -106,6 +114,25 @@ def krippendorff_alpha(
         interval.method,
         interval.note,
     )
+
+
+def alpha_within_tasks(
+    values: FloatArray, unit: IntArray, task: IntArray, *, measurement: Measurement = "ordinal", **draws: Unpack[Draws]
+) -> Interval:
+    """Mean over tasks of alpha within each, with the largest and the smallest value of every unit left out (PRE, 4.5).
+
+    Units with fewer than four values are left out, and so are tasks on which alpha is not defined.
+    """
+    order = np.lexsort((values, unit))
+    values, task = values[order], task[order]
+    _, code, size = np.unique(unit[order], return_inverse=True, return_counts=True)
+    place = np.arange(len(code)) - (np.cumsum(size) - size)[code]
+    inner = (place > 0) & (place < size[code] - 1) & (size[code] > 3)
+    found = []
+    for name in np.unique(task[inner]):
+        own = inner & (task == name)
+        found.append(_alpha(values[own], np.unique(code[own], return_inverse=True)[1], measurement))
+    return task_intervals(np.array(found, dtype=np.float64)[:, None], **draws)[0]
 
 
 def _alpha(values: FloatArray, unit: IntArray, measurement: Measurement) -> float:

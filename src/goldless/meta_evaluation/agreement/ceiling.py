@@ -7,8 +7,8 @@ with the others' medians over the responses to a task.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -19,7 +19,7 @@ from goldless.metrics.pair_labels import ROUNDING
 from goldless.records import Preference, Rating
 from goldless.statistics.bootstrap import Draws, Interval, Share, task_intervals, task_shares
 from goldless.statistics.rank_correlation import rank_correlations
-from goldless.statistics.reliability import Measurement, Reliability, krippendorff_alpha
+from goldless.statistics.reliability import Measurement, Reliability, alpha_within_tasks, krippendorff_alpha
 from goldless.statistics.standings import score_table
 
 Measured = Literal["auto", "nominal", "ordinal", "interval"]
@@ -32,6 +32,8 @@ SHUFFLES = 20
 LISTED_RATERS = 50
 """Up to this many raters are reported one by one."""
 LEAST_PREFERENCE = 0.5
+MANY_LABELS = 4
+"""Labels per unit from which two remain without the largest and the smallest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,8 @@ class Ceiling:
     named: bool
     """Whether the raters' names are those of people; if not, ratings were assigned to names at random."""
     note: str | None = None
+    within: Mapping[str, Interval] = field(default_factory=dict)
+    """Of ratings and of preferences: mean over tasks of alpha within each, without the largest and smallest label."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -86,7 +90,8 @@ def human_ceiling(
     draws: Draws,
 ) -> Ceiling:
     """The ceiling by ratings, or by preferences where no response was rated twice."""
-    rated, compared = _rated(ratings, tasks, agents), _compared(preferences, tasks, agents)
+    rated, preferred = _rated(ratings, tasks, agents), _preferred(preferences, tasks, agents)
+    compared = _votes(preferred)
     by_ratings = _shared(rated) or not _shared(compared)
     voices = rated if by_ratings else compared
     n_raters = len(set(rated.raters) | set(compared.raters))
@@ -100,9 +105,19 @@ def human_ceiling(
         measurement=_measurement(voices, measurement, by_ratings=by_ratings),
         **draws,
     )
-    if not by_ratings:
-        return _by_preferences(voices, alpha, draws)
-    return _by_ratings(voices, alpha, len(agents), draws)
+    found = _by_ratings(voices, alpha, len(agents), draws) if by_ratings else _by_preferences(voices, alpha, draws)
+    return replace(found, within=_within(rated, preferred, measurement, draws))
+
+
+def _within(rated: _Voices, preferred: _Voices, wanted: Measured, draws: Draws) -> dict[str, Interval]:
+    """Alpha within tasks, where most labelled units have at least four labels."""
+    found = {}
+    for name, voices in (("ratings", rated), ("preferences", preferred)):
+        if len(voices.unit) and np.median(np.unique(voices.unit, return_counts=True)[1]) >= MANY_LABELS:
+            measurement = _measurement(voices, wanted, by_ratings=name == "ratings")
+            said = voices.value, voices.unit, voices.task
+            found[name] = alpha_within_tasks(*said, measurement=measurement, **draws)
+    return found
 
 
 def _measurement(voices: _Voices, wanted: Measured, *, by_ratings: bool) -> Measurement:
@@ -274,7 +289,7 @@ def _rated(ratings: Sequence[Rating], tasks: Sequence[str], agents: Sequence[str
     return _voices(said, len(agents))
 
 
-def _compared(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
+def _preferred(preferences: Sequence[Preference], tasks: Sequence[str], agents: Sequence[str]) -> _Voices:
     task_number, agent_number = numbers(tasks), numbers(agents)
     said: dict[tuple[int, str], list[float]] = {}
     for label in preferences:
@@ -284,7 +299,11 @@ def _compared(preferences: Sequence[Preference], tasks: Sequence[str], agents: S
             unit = (task * len(agents) + min(first, second)) * len(agents) + max(first, second)
             preference = label.preference if first < second else -label.preference
             said.setdefault((unit, label.rater), []).append(preference)
-    found = _voices(said, len(agents) ** 2)
+    return _voices(said, len(agents) ** 2)
+
+
+def _votes(found: _Voices) -> _Voices:
+    """Preferences as votes for the first, the second or neither."""
     votes = np.where(np.abs(found.value) > LEAST_PREFERENCE + ROUNDING, np.sign(found.value), 0.0)
     return replace(found, value=votes)
 

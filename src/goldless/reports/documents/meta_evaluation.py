@@ -104,12 +104,20 @@ class RaterNote(Part):
     spearman: ValueNote | None = None
 
 
+class MeanNote(Bounded):
+    """A mean over tasks."""
+
+    mean: Number = None
+    n: Count = 0
+
+
 class CeilingNote(RaterNote):
     """How well people agree with each other."""
 
     source: Text | None = None
     alpha: AlphaNote | None = None
     raters: tuple[RaterNote, ...] = ()
+    within: dict[Text, MeanNote] = EMPTY
     note: Text | None = None
 
 

@@ -267,7 +267,13 @@ def ceiling_table(data: Data, name: str, *, level: float, signature: str) -> Rep
         f"{alpha.n_values} {ceiling.source} of {alpha.n_units} {what}"
     )
     rows = tuple(_person(one) for one in (ceiling, *ceiling.raters))
-    return ReportTable(title, columns, rows, signature)
+    notes = tuple(
+        f"alpha of {labels} within tasks, without the largest and the smallest label: {one.mean:.4f}, "
+        f"mean over {one.n} tasks" + ("" if one.low is None else f" ({one.low:.3f} … {one.high:.3f})")
+        for labels, one in ceiling.within.items()
+        if one.mean is not None
+    )
+    return ReportTable(title, columns, rows, signature, notes)
 
 
 def comparison_table(data: Data, name: str, *, level: float, signature: str) -> ReportTable:

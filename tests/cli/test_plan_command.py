@@ -92,6 +92,10 @@ def test_raters_have_a_table_of_their_own_in_every_format(goldless, tmp_path):
     assert "0.500" in rich.out
     markdown = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "markdown")
     assert "| tone | mean over pairs | 0.500 |" in markdown.out
+    grouped = goldless(
+        "score", folder, "--metric", "tvd-mi[labels]", "--rater-group", "x=people", "--format", "markdown"
+    )
+    assert "| tone | people (1) | 0.500 |" in grouped.out
     csv = goldless("score", folder, "--metric", "tvd-mi[labels]", "--format", "csv")
     assert csv.out.splitlines()[0].startswith("metric,criterion,rater,value,null,p,partners,low,high,signature")
     data = json.loads(goldless("score", folder, "--metric", "tvd-mi[labels]", "--json").out)

@@ -295,7 +295,8 @@ class RaterTable:
         title = f"{self.metric} (total variation; chance: mean after shuffling each rater's labels)"
         rows = tuple({**asdict(row), "excess": row.excess} for row in self.rows)
         grouped = any(row.low is not None for row in self.rows)
-        columns = (*RATER_COLUMNS, *[Column("low high", "interval", "interval", "", 3)] * grouped)
+        interval = [Column("low high", "interval", "interval", "", 3)] * grouped
+        columns = (*RATER_COLUMNS[:-1], replace(RATER_COLUMNS[-1], wide=grouped), *interval)
         return ReportTable(title, columns, rows, self.signature)
 
     def to_markdown(self) -> str:

@@ -24,6 +24,7 @@ NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
     "mi": ("mi", "mi+control"),
     "gem-s": ("gem-s[abstract]",),
+    "review": ("review[5-level]",),
     "judge": ("judge[words]",),
     "judge-first": ("judge-first[words]",),
     "tvd-mi": ("tvd-mi", "tvd-mi[given]", "tvd-mi[about]"),
@@ -67,6 +68,11 @@ def share_a_word(request) -> str:
     found = re.findall(r"^(#{12,})\n(.*?)\n\1$", request.messages[1].content, flags=re.DOTALL | re.MULTILINE)
     first, second = (set(words(text)) - {"the", "a"} for _, text in found)
     return "Yes" if first & second else "No"
+
+
+def rating(request) -> str:
+    said = " ".join(message.content for message in request.messages)
+    return str(1 + len(words(said)) % 5)
 
 
 class LetterCounts:
@@ -134,6 +140,8 @@ def evaluated(tmp_path: Path, metric: str, texts: Texts = TEXTS, secret: str | N
     if needs.verdicts:
         critic = ScriptedModel(answers=refusing(secret, share_a_word), name="critic")
         asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}  # so, too
+    if needs.judgements:
+        asked["reviewers"] = {"judge": ScriptedModel(answers=refusing(secret, rating), name="judge")}
     return goldless.evaluate(folder, metrics=metric, resamples=100, journal=folder / ".journal", **asked, **options)
 
 
@@ -204,7 +212,8 @@ def test_what_a_model_refuses_to_answer_is_missing_and_never_zero(tmp_path, metr
     for row in result.leaderboard().rows:
         scored = [score for (_, agent), score in found.items() if agent == row.agent and score is not None]
         assert row.n == len(scored)
-        assert row.missing > 0
+        # reviewers rate cy by itself, all others compare it with the two
+        assert row.missing > 0 or (row.agent == "cy" and find_metric(metric).needs.judgements)
         assert row.score == pytest.approx(sum(scored) / len(scored))
 
 

@@ -70,6 +70,12 @@ def test_friends_that_others_predict_too_are_a_link_but_no_block():
     assert graph.blocks == ()
 
 
+def test_the_only_agents_that_answer_are_no_block_beside_agents_that_say_nothing():
+    agents = ("a", "b", "c", "x", "y", "z")
+    graph = peer_graph(pairs(lambda one, other: 14.0 if {one, other} <= set("abc") else 0.0, agents), agents)
+    assert graph.blocks == ()
+
+
 def test_three_agents_are_too_few():
     assert peer_graph(pairs(lambda *_: 1.0, "abc"), tuple("abc")) is None
 

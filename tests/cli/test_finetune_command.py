@@ -33,7 +33,7 @@ def test_one_task_is_too_few(goldless, study_file, tmp_path):
     study = study_file({"t": {"ann": "x", "bob": "y", "cy": "z"}})
     ended = goldless("finetune", study, "--out", tmp_path / "out", "--base", "hf:x", "--raw")
     assert ended.code == 2
-    assert "at least 2 are needed" in ended.err
+    assert "at least 2 tasks must have" in ended.err
 
 
 @pytest.fixture

@@ -72,13 +72,13 @@ def test_the_command_writes_a_site_and_says_where_to_begin(goldless, tmp_path):
     written_run(tmp_path / "runs" / "one", [("m", f"t{i}", "ann", 1.0) for i in range(3)])
     ended = goldless("view", tmp_path / "runs", "--bundle", tmp_path / "out", "--tasks", 2)
     assert ended.code == 0
-    assert "1 tasks of one are not in the site; --tasks takes more" in ended.err
-    assert f"begin with {tmp_path / 'out' / 'index.html'}" in ended.err.replace("\n", "")
+    assert "1 tasks of one are not in the site (--tasks)" in ended.err
+    assert f"open {tmp_path / 'out' / 'index.html'}" in ended.err.replace("\n", "")
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("nowhere",), "no such folder"), ((".", "--port", "70000"), "a port is a number from 0 to 65535, not 70000")],
+    [(("nowhere",), "no such folder"), ((".", "--port", "70000"), "--port must be between 0 and 65535, got 70000")],
 )
 def test_a_wrong_command_is_told_what_to_do(goldless, tmp_path, monkeypatch, arguments, said):
     monkeypatch.chdir(tmp_path)

@@ -127,6 +127,16 @@ def _levels(means: FloatArray) -> FloatArray:
     return level[:, None] + level[None, :]
 
 
+def _agree(group: tuple[int, ...], means: FloatArray, errors: FloatArray, within: float) -> bool:
+    """Whether two agents outside the group predict each other: otherwise the group may be the only ones that answer."""
+    rest = [place for place in range(len(means)) if place not in group]
+    return any(
+        means[i, j] > max(CLEAR * errors[i, j], OUTSIDE * within)
+        for i, j in combinations(rest, 2)
+        if not np.isnan(means[i, j])
+    )
+
+
 def _blocks(means: FloatArray, errors: FloatArray, agents: Sequence[str]) -> tuple[Block, ...]:
     """The largest groups of at most half of the agents that predict themselves and no one else."""
     size = len(agents)
@@ -145,7 +155,7 @@ def _blocks(means: FloatArray, errors: FloatArray, agents: Sequence[str]) -> tup
         own = ~np.eye(len(group), dtype=bool)
         within, across = float(means[inside][own].mean()), float(means[outside].mean())
         error = float(np.sqrt((errors[inside][own] ** 2).mean() + (errors[outside] ** 2).mean()))
-        if within - across > CLEAR * error and across <= OUTSIDE * within:
+        if within - across > CLEAR * error and across <= OUTSIDE * within and _agree(group, means, errors, within):
             taken |= set(group)
             found.append(Block(tuple(agents[place] for place in group), within, across))
     return tuple(sorted(found, key=lambda block: -block.inside))

@@ -239,6 +239,8 @@ def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArra
     table: FloatArray = np.full((*values.shape, len(peers)), np.nan)
     table[task, agent, place] = rows["score"].fill_null(np.nan).to_numpy()
     whole = (_share_used(found, study) == 1) & ~np.isnan(values)
+    if np.isnan(table[whole]).all(axis=1).any():
+        return None
     if not np.allclose(np.nanmean(table[whole], axis=1) if whole.any() else (), values[whole]):
         return None
     table[:, peers, np.arange(len(peers))] = np.nan

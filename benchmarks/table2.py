@@ -1,11 +1,11 @@
 """The GEM paper's Table 2, of our own: metrics under degradations and manipulations of recorded reviews.
 
-    python benchmarks/table2.py [--papers 64] [--out FOLDER]
+    python benchmarks/table2.py [--papers 64] [--scorer embedded] [--metrics NAMES] [--out FOLDER]
 
 Reads the recorded ICLR 2023 reviews (folder iclr23_reviews in GOLDLESS_RECORDED or ../shared/data), takes human2 as the
-candidate and human1 as the reference, both cut to about 250 tokens, and crash-tests GEM-raw, GEM-S given the abstract,
-BARTScore, ROUGE-L, BLEU, BERTScore and length under every perturbation that needs no model. The scorer is the embedded
-model. Replies are journalled: an interrupted run goes on where it stopped, and a second one takes seconds.
+candidate and human1 as the reference, both cut to about 250 tokens, and crash-tests GEM-raw and GEM-S given the
+abstract, with and without task control, BARTScore, ROUGE-L, BLEU, BERTScore and length under perturbations that need no
+model. The scorer is the embedded model by default. Replies are journalled: an interrupted run resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ CHARACTERS = 1_000
 """About 250 tokens."""
 METRICS = (
     "gem-raw",
+    "gem-raw+control",
     "gem-s[abstract]",
+    "gem-s[abstract]+control",
     "bartscore",
     "bartscore-precision",
     "bartscore-recall",
@@ -43,6 +45,7 @@ PERTURBATIONS = (
     "deletion",
     "shuffled-task",
     "null[peer-review]",
+    "collusion",
     "elongation[peer-review]",
     "repetition",
     "verdict-injection",
@@ -51,6 +54,7 @@ PERTURBATIONS = (
     "format",
     "padding",
     "pattern",
+    "style-of-all",
 )
 
 
@@ -79,6 +83,8 @@ def main() -> None:
     """Print the table."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--papers", type=int, default=64)
+    arguments.add_argument("--scorer", default="embedded")
+    arguments.add_argument("--metrics", default=",".join(METRICS))
     arguments.add_argument("--out", type=Path)
     given = arguments.parse_args()
     beside = Path(__file__).resolve().parents[2] / "shared" / "data"
@@ -91,7 +97,7 @@ def main() -> None:
         if progress.done == progress.total or progress.done % 10 < 2:
             print(f"{progress.stage} {progress.done} of {progress.total}", file=sys.stderr, flush=True)
 
-    options = Options(metrics=METRICS, templates=("peer-review",), progress=tell)
+    options = Options(metrics=given.metrics.split(","), scorer=given.scorer, templates=("peer-review",), progress=tell)
     crash = CrashOptions(perturbations=PERTURBATIONS, agents=("human2",), references=("human1",))
 
     async def run() -> None:

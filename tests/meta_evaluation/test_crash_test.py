@@ -60,7 +60,8 @@ def effect(value, low, high):
         ("fall", (-0.3, 0.1), "not shown"),
         ("fall", (-0.1, 0.1), "fail"),
         ("fall", (0.1, 0.9), "fail"),
-        ("not rise", (0.01, 0.05), "fail"),
+        ("not rise", (0.01, 0.05), "pass"),
+        ("not rise", (0.01, 0.4), "fail"),
         ("not rise", (-0.1, 0.1), "pass"),
         ("not rise", (-0.9, -0.1), "pass"),
         ("not rise", (-0.1, 0.4), "not shown"),
@@ -248,7 +249,10 @@ def test_a_metric_that_scores_nothing_is_named(tmp_path, monkeypatch):
 
 
 def test_a_rephrasing_writer_stands_in_the_signature():
-    writer = ScriptedModel(name="poet", answers=lambda r: f"Indeed: {r.messages[-1].content}")
+    writer = ScriptedModel(
+        name="poet",
+        answers=lambda r: f"Indeed, to put all of this in other and many more words: {r.messages[-1].content}",
+    )
     test = run(["length"], ["rephrase"], writer=writer, study=answers(range(5, 45)))
     assert "writer:" in test.signatures["length"]
     assert "poet" in test.signatures["length"]

@@ -58,7 +58,7 @@ def test_by_default_all_that_need_no_model_are_made_of_all_agents(goldless, stud
 
 def test_the_written_study_can_be_scored(goldless, study, tmp_path, toy_scorer):
     goldless("perturb", study, "--out", tmp_path / "new", "--agents", "ann", "--perturbation", "null")
-    result = library.evaluate(tmp_path / "new", scorer=toy_scorer(), peers=["bob"], resamples=100)
+    result = library.evaluate(tmp_path / "new", metrics="gem-raw", scorer=toy_scorer(), peers=["bob"], resamples=100)
     assert {row.agent for row in result.leaderboard().rows} >= {"ann", "ann~null"}
 
 

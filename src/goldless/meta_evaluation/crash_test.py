@@ -438,8 +438,8 @@ def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tupl
     """Whether an effect is what a sound metric shows, and why.
 
     A degradation passes if the whole interval is below 0, and fails if the metric is shown not to fall by more than the
-    margin. A manipulation fails if the whole interval is above 0, and passes if the metric is shown not to rise by more
-    than the margin. Otherwise the interval is too wide to decide.
+    margin. A manipulation passes if the metric is shown not to rise by more than the margin, and otherwise fails if the
+    whole interval is above 0. Otherwise the interval is too wide to decide.
     """
     if smd.value is None or smd.low is None or smd.high is None:
         return "not shown", smd.note or "no interval"
@@ -448,7 +448,6 @@ def rate(must: Must, smd: EffectSize, *, margin: float = DEFAULT_MARGIN) -> tupl
         if falls or not stays:
             return ("pass", "falls") if falls else ("not shown", "interval too wide")
         return "fail", "rises" if smd.low > 0 else f"does not fall by {margin:g}"
-    rises, stays = smd.low > 0, smd.high <= max(margin, 0)
-    if rises or not stays:
-        return ("fail", "rises") if rises else ("not shown", "interval too wide")
-    return "pass", "falls" if smd.high < 0 else f"does not rise by {margin:g}"
+    if smd.high <= max(margin, 0):
+        return "pass", "falls" if smd.high < 0 else f"does not rise by {margin:g}"
+    return ("fail", "rises") if smd.low > 0 else ("not shown", "interval too wide")

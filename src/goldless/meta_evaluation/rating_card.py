@@ -131,8 +131,8 @@ READING = (
     "deviation of the differences. p: one-sided, that the metric does what it must; of the same distribution as the "
     "interval. n: pairs, or responses if the metric scores no pairs. same: responses that the perturbation "
     "did not change; they are not part of the effect. A degradation passes if the whole interval is below 0, and "
-    "otherwise fails if it is above -{margin:g}. A manipulation fails if the whole interval is above 0, and otherwise "
-    "passes if it is below {margin:g}. Anything else is not shown."
+    "otherwise fails if it is above -{margin:g}. A manipulation passes if it is below {margin:g}, and otherwise fails "
+    "if it is above 0. Anything else is not shown."
 )
 EFFECTS = {"smd": "smd", "paired": "paired_d"}
 """Fields of a result that are effects, with their column names."""

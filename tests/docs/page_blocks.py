@@ -23,7 +23,7 @@ ANYTHING = "[…]"
 NUMBER = re.compile(r"-?\d[\d,]*(?:\.\d+)?")
 DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
-PROGRESS = re.compile(r"^(?:[^\n]+: \d+ of \d+, [\d.]+/s[^\n]*|preparing for \d+ seconds)\n", re.MULTILINE)
+PROGRESS = re.compile(r"^(?:[^\n:]+: [\d,]+ of [\d,]+(?:, [^\n]*)?|preparing for \d+ seconds)\n", re.MULTILINE)
 """What a command says every half minute, on a slow machine more often than on a fast one."""
 SECONDS = 240
 

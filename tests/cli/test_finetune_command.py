@@ -59,7 +59,10 @@ def test_a_study_becomes_an_adapter_and_a_table(goldless, study_file, tmp_path):
     assert result == json.loads((tmp_path / "out" / "finetune.json").read_text(encoding="utf-8"))
     # three tasks of three agents: one held out, 9 examples from each of the others
     assert (result["counts"]["examples"], len(result["held_out_tasks"])) == (18, 1)
-    assert "no task has a synopsis 'abstract': trained without one, for gem-raw but not for gem-s" in ended.err
+    assert (
+        "no task has a synopsis 'abstract', so the adapter is trained without one, for gem-raw but not for gem-s"
+        in ended.err
+    )
     assert f"--scorer hf:{tmp_path / 'base'}+{tmp_path / 'out'}" in ended.err
     assert result["canaries"]["adapter"]["copied_nats"] > result["canaries"]["adapter"]["shuffled_nats"]
     table = goldless(*command, "--epochs", 1)
@@ -83,7 +86,7 @@ def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(gol
     refused = goldless(*command)
     assert refused.code != 0
     assert "does not read its context" in refused.err
-    assert "give --untested-base" in refused.err
+    assert "use --untested-base" in refused.err
     assert "server" not in refused.err
     assert not (tmp_path / "out").exists()
     ended = goldless(*command, "--untested-base", "--learning-rate", 1e-9)
@@ -111,7 +114,7 @@ def test_an_adapter_tells_of_another_template_and_of_tasks_it_was_trained_on(gol
     assert (same.code, other.code) == (0, 0)
     assert other.err.count("note: ") == 1
     assert "trained with the template general, but is used with plain here" in other.err
-    assert "Give --template general." in other.err
+    assert "--template general" in other.err
     record = json.loads((tmp_path / "out" / "adapter" / "goldless_adapter.json").read_text(encoding="utf-8"))
     # three responses to each of two tasks, which have no prompt
     assert len(record["trained_on"]) == 6

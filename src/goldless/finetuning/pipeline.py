@@ -171,7 +171,7 @@ async def _base_canaries(model: OpenModel, journal: Journal) -> CanaryReport:
     try:
         return await check_scorer(model.model, journal)
     except CanaryError as error:
-        raise CanaryError(f"{error} To train on it anyway, use --untested-base") from error
+        raise CanaryError(f"{error}. To train on it anyway, use --untested-base") from error
 
 
 async def _adapter_canaries(base: CanaryReport | None, model: OpenModel, journal: Journal) -> Canaries:

@@ -91,7 +91,7 @@ def test_a_base_that_canaries_refuse_is_trained_only_where_that_is_asked_for(gol
     assert not (tmp_path / "out").exists()
     ended = goldless(*command, "--untested-base", "--learning-rate", 1e-9)
     assert ended.code == 0, ended.err
-    assert "The base was not tested by canaries." in ended.out
+    assert "The base was not tested with canaries." in ended.out
     assert "goldless score will refuse this adapter" in ended.err
     assert "score with it" not in ended.err
 

@@ -25,6 +25,8 @@ DOCUMENTED_PORT = "18641"
 """What pages name as their server's port; a free one of as many digits is taken instead."""
 PROGRESS = re.compile(r"^(?:[^\n:]+: [\d,]+ of [\d,]+(?:, [^\n]*)?|preparing for \d+ seconds)\n", re.MULTILINE)
 """What a command says every half minute, on a slow machine more often than on a fast one."""
+GAP = re.compile(" {2,}")
+RULE = re.compile(r"^( ?─)─+$")
 SECONDS = 240
 
 
@@ -136,9 +138,11 @@ def problem_of(ran: list[tuple[Step, Outcome]], *, tolerance: float = 0.0) -> st
 
 
 def agrees(claimed: str, printed: str, *, tolerance: float = 0.0) -> bool:
-    """Whether a text is what was claimed; blank lines and spaces at the ends of lines do not count.
+    """Whether a text is what was claimed.
 
-    With a tolerance, numbers may be off by this share of themselves.
+    Blank lines, spaces at the ends of lines, and how wide gaps and rules are do not count: a column is as wide as what
+    stands in it, and a time is "3 s" on one machine and "12 s" on another. With a tolerance, numbers may be off by this
+    share of themselves.
     """
     numbers: list[float] = []
     pattern = "".join(_line_pattern(line, numbers if tolerance else None) for line in _lines(claimed))
@@ -150,7 +154,7 @@ def agrees(claimed: str, printed: str, *, tolerance: float = 0.0) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    return [line.rstrip() for line in text.splitlines() if line.strip()]
+    return [GAP.sub(" ", RULE.sub(r"\1", line.rstrip())) for line in text.splitlines() if line.strip()]
 
 
 def _line_pattern(line: str, numbers: list[float] | None) -> str:
@@ -167,8 +171,6 @@ def _line_pattern(line: str, numbers: list[float] | None) -> str:
         elif numbers is not None and NUMBER.fullmatch(part):
             numbers.append(_number(part))
             pattern += f"({NUMBER.pattern})"
-        elif numbers is not None:  # a number of other width moves what stands beside it
-            pattern += re.sub(r"(?:\\ )+", r"\\ +", re.escape(part)) if part.strip() else r"\ +" if part else ""
         else:
             pattern += re.escape(part)
     return pattern + "\n"

@@ -98,6 +98,12 @@ def test_the_ellipsis_in_brackets_stands_for_part_of_a_line_or_for_any_lines():
     assert not agrees("a\nz", "a\nb\nz\n")
 
 
+def test_a_column_may_be_wider_where_a_time_was_longer():
+    page = " calls    time\n ─────────────\n  300k    […]\n"
+    assert agrees(page, " calls   time\n ────────────\n  300k  1.6 h\n")
+    assert not agrees(page, " calls\n ─────\n  300k\n")
+
+
 def test_numbers_may_differ_by_the_tolerance_and_by_no_more():
     assert agrees("1 atlas 22.66 x", "1 atlas   22.70 x\n", tolerance=0.02)
     assert not agrees("1 atlas 22.66 x", "1 atlas 24.00 x\n", tolerance=0.02)

@@ -15,7 +15,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.models import ArgumentInfo
 
+from goldless.cli.console import say
 from goldless.cli.output import Format, Output
+from goldless.cli.settings_file import Keys, Settings, settings
+from goldless.cli.usage_errors import UsageError, must_be
 from goldless.runs.option_forms import declared, defaults, flag_names, taken
 from goldless.runs.options import Options
 
@@ -35,7 +38,42 @@ OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose")
 
 
 class Command(TyperCommand):
-    """A verb; its help shows no types for arguments and for ``--help``."""
+    """A verb: options that are not given are as the project's settings say; its help shows no types for arguments."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """The parsed command line."""
+        set_for_verb = self.settings(() if parent is None else (*parent.command_path.split()[1:], str(info_name)))
+        extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
+        words = [word.partition("=")[0] for word in args]
+        try:
+            return super().make_context(info_name, args, parent, **extra)
+        except UsageError as error:
+            wrong: Any = error
+            option = getattr(wrong, "param", None)
+            if option is None or option.name not in set_for_verb or set(option.opts) & set(words):
+                raise
+            value, keys = set_for_verb[option.name]
+            said = f"{keys[-1]} must be {must_be(wrong.message)}, got {value!r}"
+            raise settings().problem(keys, said) from None
+
+    def settings(self, verb: Keys) -> Mapping[str, tuple[Any, Keys]]:
+        """What the project's file sets for this verb."""
+        if (found := settings()).path is None:
+            return {}
+        found.check()
+        return found.for_verb(verb, [one for one in self.params if one.param_type_name == "option"])
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the verb, with models by their full names; what settings were used is told."""
+        if (found := settings()).path is not None:
+            used = [name for name in ctx.default_map or () if ctx.get_parameter_source(name).name == "DEFAULT_MAP"]
+            if used:
+                flags = {one.name: one.opts[0].lstrip("-") for one in self.params}
+                say(f"settings from {found.path.name}: {', '.join(flags[name] for name in used)}", style="dim")
+            for one in self.params:
+                if "MODEL" in (one.metavar or ""):
+                    ctx.params[one.name] = _full_names(ctx.params[one.name], found, keep_names=one.name == "reviewers")
+        return super().invoke(ctx)
 
     def get_help_option(self, ctx: Any) -> Any:
         """The option that shows the help."""
@@ -55,6 +93,12 @@ class Group(TyperGroup):
     def get_help_option(self, ctx: Any) -> Any:
         """The option that shows the help."""
         return _untyped(super().get_help_option(ctx))
+
+
+def _full_names(value: Any, found: Settings, *, keep_names: bool) -> Any:
+    if isinstance(value, list | tuple):
+        return [_full_names(one, found, keep_names=keep_names) for one in value]
+    return found.named_models(value, keep_names=keep_names) if isinstance(value, str) else value
 
 
 def _untyped(option: Any) -> Any:

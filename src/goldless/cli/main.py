@@ -55,6 +55,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "models": "List the ways to name a model, or fetch the embedded one.",
         "finetune": "Train an adapter that makes a scorer predict responses better.",
         "plugins": "List what installed packages add.",
+        "config": "Show the project's settings and where each comes from.",
         "cache": "Show or clear the journal and downloaded models.",
         "completion": "Print a completion script for bash, zsh or fish.",
     },

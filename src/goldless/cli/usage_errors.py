@@ -40,11 +40,11 @@ def _said(error: Any, verbs: Collection[str]) -> str:
         return f"{missing[1].split(' / ')[0]} is missing"
     if value := re.match(r"Invalid value for '(.*?)'(?: \(.*?\))?: (.*)", text, re.DOTALL):
         name = value[1].split(" / ")[0]
-        return f"{name} must be {_must_be(value[2])}{_given(name)}"
+        return f"{name} must be {must_be(value[2])}{_given(name)}"
     return text[0].lower() + text[1:] if text else "this command line is not understood"
 
 
-def _must_be(text: str) -> str:
+def must_be(text: str) -> str:
     """What a value must be, from any of the ways in which typer says that it is not."""
     if words := re.search(r"is not one of (.*)", text):
         return f"one of {words[1]}".replace("'", "")

@@ -62,6 +62,14 @@ def test_agents_that_answer_the_task_are_told_from_one_that_does_not():
     assert result.models["critic"].name == "critic"
 
 
+def test_the_objective_critic_is_in_the_document_and_not_said_before_the_table():
+    """Of six ordered pairs, ann with bob and bob with ann have 1: 2 / 6, and 2 / 9 with the three zeros."""
+    said = []
+    found = as_json(evaluate(say=said.append))["metrics"]["tvd-mi"]
+    assert found["summary"] == pytest.approx({"mean_over_pairs": 2 / 6, "objective_critic": 2 / 9})
+    assert not [line for line in said if "objective" in line]
+
+
 def test_each_matched_pair_is_held_against_four_shuffles_or_as_many_as_asked():
     asked = {m: evaluate(shuffles=m).asked for m in (1, 2, None)}
     # 6 ordered pairs of agents on 5 tasks, each with 1 matched and m shuffled questions

@@ -71,6 +71,7 @@ def _markdown(boards: Sequence[Leaderboard | RaterTable]) -> str:
 def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evaluation, *, details: bool) -> None:
     from goldless.reports.leaderboard import Leaderboard
 
+    summaries = {name: outcome.summary for name, outcome in evaluation.outcomes.items()}
     for board in boards:
         out().print(board.to_rich())
         for line in board.notes if isinstance(board, Leaderboard) else ():
@@ -78,6 +79,8 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
         if isinstance(board, Leaderboard) and (said := verdict(board)):
             out().print(said, markup=False)
         if details:
+            for name, value in summaries.get(board.metric, {}).items():
+                out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
             out().print(board.signature, markup=False, soft_wrap=True, style="dim")
         out().print()
     for outcome in evaluation.outcomes.values():

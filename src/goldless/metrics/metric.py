@@ -99,6 +99,8 @@ class Scores:
     """Problems that a custom metric reported, with the number of responses each."""
     by_peer: pl.DataFrame | None = None
     """Columns of ``PAIRS``: the scores with each peer that responses' scores are means of; None: the pairs."""
+    summary: Mapping[str, float] = field(default_factory=dict)
+    """Numbers about the study as a whole, by name; for the JSON document, the report and ``-v``."""
     raters: Any = None
     """For a metric that scores raters instead of agents: the results by criterion."""
 
@@ -241,6 +243,7 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
         ("pairs", pl.DataFrame),
         ("settings", Mapping),
         ("problems", Mapping),
+        ("summary", Mapping),
     ):
         if not isinstance(getattr(found, what), kind):
             raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(getattr(found, what)).__name__}")

@@ -56,14 +56,9 @@ class CriticMetric:
             "direction": self.direction,
             "peers": given.peers_shown(pairs),
         }
-        if (means := objective_critic(pairs)) is not None:
-            given.say(
-                f"{self.name}: mean over ordered pairs of agents {means[0]:.4f}; {means[1]:.4f} with a zero for "
-                "each agent with itself, the objective critic of the TVD-MI paper"
-            )
         responses = response_scores(pairs, direction=self.direction, compared=given.compared)
         by_peer = peer_scores(pairs, direction=self.direction, compared=given.compared)
-        return Scores(responses, pairs, settings=settings, by_peer=by_peer)
+        return Scores(responses, pairs, settings=settings, by_peer=by_peer, summary=objective_critic(pairs))
 
 
 def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -95,17 +90,17 @@ def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def objective_critic(pairs: pl.DataFrame) -> tuple[float, float] | None:
+def objective_critic(pairs: pl.DataFrame) -> dict[str, float]:
     """Mean over ordered pairs of agents of their mean contrast over tasks, and the same with a zero diagonal.
 
-    The latter is the TVD-MI paper's (table 1: .191). None: no contrast is known.
+    The latter is the TVD-MI paper's (table 1: .191). Empty if no contrast is known.
     """
     means = pairs.drop_nulls("score").group_by("agent", "peer").agg(pl.col("score").mean())
     if not len(means):
-        return None
+        return {}
     agents = len(set(means["agent"].cast(pl.String)) | set(means["peer"].cast(pl.String)))
     mean = float(means["score"].mean())  # type: ignore[arg-type]
-    return mean, mean * len(means) / (len(means) + agents)
+    return {"mean_over_pairs": mean, "objective_critic": mean * len(means) / (len(means) + agents)}
 
 
 def recorded_pairs(recorded: pl.DataFrame) -> pl.DataFrame:

@@ -47,6 +47,8 @@ class MetricOutcome:
     """Which agents predict which; None: too few agents, or the metric does not score pairs."""
     problems: Mapping[str, int] = field(default_factory=dict)
     """Messages of a custom metric about responses it could not score, with counts."""
+    summary: Mapping[str, float] = field(default_factory=dict)
+    """Numbers about the study as a whole, by name."""
 
 
 @dataclass(frozen=True, slots=True)

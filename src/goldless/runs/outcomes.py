@@ -109,6 +109,7 @@ def metric_outcome(found: MetricScores, study: Study, options: Options) -> Metri
         pairs=found.pairs,
         responses=found.responses,
         problems=found.problems,
+        summary=found.scores.summary,
         leaderboard=_leaderboard(found, study, options, values, spread=_spread(by_name, agents)),
         by_wording=by_name,
         influence=tuple(most_influential(values, list(study.tasks), agents, INFLUENTIAL)),

@@ -226,6 +226,7 @@ def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> d
         **asdict(outcome.leaderboard),
         **({} if outcome.groups is None else {**asdict(outcome.groups), "groups": groups}),
         "notes": [*outcome.leaderboard.notes, *(outcome.groups.notes if outcome.groups is not None else ())],
+        **({"summary": dict(outcome.summary)} if outcome.summary else {}),
         "by_wording": {name: dict(scores) for name, scores in outcome.by_wording.items()},
         "influence": [asdict(row) for row in outcome.influence],
         "peer_graph": None if outcome.peer_graph is None else asdict(outcome.peer_graph),

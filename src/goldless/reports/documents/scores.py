@@ -142,6 +142,8 @@ class RankedMetric(Bounded):
     n_tasks: Count = 0
     groups: Text | None = None
     notes: Texts = ()
+    summary: dict[Text, Number] = EMPTY
+    """Numbers about the study as a whole, by name."""
     by_wording: dict[Text, dict[Text, Number]] = EMPTY
     influence: tuple[TaskInfluence, ...] = ()
     matrix: PairMeans = PairMeans()

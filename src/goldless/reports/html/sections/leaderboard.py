@@ -55,7 +55,7 @@ def leaderboard_section(run: RunResults) -> Iterator[Block]:
     """The leaderboards; None if no metric ranks agents."""
     for metric, board in run.boards.items():
         yield _figure(metric, board)
-        yield from remarks(board.notes)
+        yield from remarks((*board.notes, *_summary(board)))
         yield from _wordings(board)
         yield from _groups(board)
 
@@ -119,6 +119,11 @@ def _table(metric: str, board: RankedMetric, decimals: int) -> Table:
 
 def _ends(name: str, heading: str, decimals: int) -> Column:
     return Column(f"{name}_low {name}_high", heading, "interval", "-", decimals)
+
+
+def _summary(board: RankedMetric) -> Iterator[str]:
+    for name, value in board.summary.items():
+        yield f"{name.replace('_', ' ').capitalize()}: {numeral(value, 4)}"
 
 
 def _wordings(board: RankedMetric) -> Iterator[Block]:

@@ -51,6 +51,33 @@ def test_a_call_error_carries_the_failure():
     assert str(error) == "timeout: late"
 
 
-def test_the_nearest_word_is_a_hint_and_a_far_one_is_none():
-    assert nearest("tsak", ["task", "agent"]) == ". Did you mean 'task'?"
-    assert nearest("qqqq", ["task", "agent"]) == ""
+@pytest.mark.parametrize(
+    ("word", "known", "meant"),
+    [
+        ("tsak", ["task", "agent"], "task"),
+        ("Task", ["task", "agent"], "task"),
+        ("gem", ["gem-raw", "length"], "gem-raw"),
+        ("pair", ["pairwise", "5-level"], "pairwise"),
+        ("bub", ["ann", "bob"], "bob"),
+        ("oder", ["order", "other"], "order"),
+        ("agent", ["model_id", "agent_name"], "agent_name"),
+    ],
+)
+def test_a_slip_or_a_beginning_gets_a_hint(word, known, meant):
+    assert nearest(word, known) == f". Did you mean {meant!r}?"
+
+
+@pytest.mark.parametrize(
+    ("word", "known"),
+    [
+        ("qqqq", ["task", "agent"]),
+        ("", ["task"]),
+        # columns of other tools' files: a wrong hint is worse than none
+        ("agent", ["target", "doc_id", "resps"]),
+        ("text", ["target", "context", "answer_id", "prompt", "winner"]),
+        ("task", ["answer_id", "model_a"]),
+        ("solid", ["valid"]),
+    ],
+)
+def test_a_word_that_is_merely_similar_gets_none(word, known):
+    assert nearest(word, known) == ""

@@ -107,8 +107,17 @@ class CallError(ModelError):
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """A hint such as ``. Did you mean 'task'?``, or an empty string if no known word is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
-    return f". Did you mean {close[0]!r}?" if close else ""
+    close = difflib.get_close_matches(word, list(known), n=5, cutoff=0.5)
+    best = next((one for one in close if _alike(word, one)), None)
+    return "" if best is None else f". Did you mean {best!r}?"
+
+
+def _alike(word: str, other: str) -> bool:
+    """Whether one begins with the other, or is a likely slip: the first letter is seldom the wrong one."""
+    if word.startswith(other) or other.startswith(word):
+        return True
+    same_start = word[:1].casefold() == other[:1].casefold()
+    return difflib.SequenceMatcher(None, other, word).ratio() >= (0.65 if same_start else 0.75)
 
 
 def kind_and_place(error: BaseException) -> str:

@@ -28,6 +28,13 @@ class Task:
         text = self.synopses.get(name) or columns.get(name)
         return text if isinstance(text, str) and text.strip() else None
 
+    @property
+    def synopsis_names(self) -> tuple[str, ...]:
+        """The names of all texts that ``synopsis`` finds."""
+        return tuple(
+            name for name in dict.fromkeys((*self.synopses, "prompt", "reference", *self.extra)) if self.synopsis(name)
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Agent:

@@ -131,7 +131,7 @@ def rich_study(tmp_path):
     folder = tmp_path / "rich"
     folder.mkdir()
     tables = {
-        "tasks": [{"task": "t1", "synopsis_abstract": "quex"}],
+        "tasks": [{"task": "t1", "prompt": "Find quex.", "notes": "quex", "year": 3, "synopsis_abstract": "quex"}],
         "responses": [{"task": "t1", "agent": a, "text": t} for a, t in TEXTS["t1"].items()],
         "rewrites": [
             {"rewriter": "r", "task": "t1", "agent": "ann", "text": "rask"},
@@ -152,6 +152,15 @@ async def test_what_the_synopsis_tells_is_no_gain(explain, rich_study, toy_score
     assert sum("[Synopsis of the task]\n\nquex" in call.context for call in scorer.calls) == 4
 
 
+@pytest.mark.parametrize(("name", "shown"), [("prompt", "Find quex."), ("notes", "quex")])
+async def test_any_text_column_that_gem_s_takes_can_be_given(explain, rich_study, toy_scorer, name, shown):
+    scorer = toy_scorer(tokens=words)
+    found = await explain(of=rich_study, synopsis=name, scorer=scorer)
+    assert found.total_nats == pytest.approx(3 * LN4)
+    assert f"|synopsis:{name}|" in found.signature
+    assert sum(f"[Synopsis of the task]\n\n{shown}" in call.context for call in scorer.calls) == 4
+
+
 async def test_recorded_rewrites_are_explained_when_asked_for(explain, rich_study):
     found = await explain(of=rich_study, text="rewrites")
     assert (found.agent_text, found.peer_text) == ("rask", "rask lirp")
@@ -160,8 +169,12 @@ async def test_recorded_rewrites_are_explained_when_asked_for(explain, rich_stud
 
 
 async def test_a_synopsis_or_rewrite_that_is_not_there_is_named(explain, rich_study):
-    with pytest.raises(MetricError, match=r"no synopsis 'abstrct'. Did you mean 'abstract'\? It has: abstract"):
+    with pytest.raises(
+        MetricError, match=r"no synopsis 'abstrct'. Did you mean 'abstract'\? It has: abstract, prompt, notes"
+    ):
         await explain(of=rich_study, synopsis="abstrct")
+    with pytest.raises(MetricError, match=r"no synopsis 'year'. It has"):
+        await explain(of=rich_study, synopsis="year")
     with pytest.raises(MetricError, match="no rewrite of the response of cy to t1"):
         await explain(of=rich_study, peer="cy", text="rewrites")
     with pytest.raises(MetricError, match=r"no synopsis 'assw'. It has: none"):

@@ -45,7 +45,7 @@ def explain(
         str, like("templates", "Prompt wording: general, plain, peer-review, or FILE.toml.")
     ] = "general",
     synopsis: Annotated[
-        str | None, own("Synopsis of the task that is given as well, such as abstract.", flags="COLUMN")
+        str | None, own("Text of the task that is given as well: prompt, abstract, or any text column.", flags="COLUMN")
     ] = None,
     text: Annotated[
         Literal["responses", "rewrites"], own("Explain the responses, or their recorded rewrites.")

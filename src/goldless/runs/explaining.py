@@ -39,7 +39,8 @@ class ExplainOptions:
     scorer: str | Scorer = "embedded"
     template: str = "general"
     synopsis: str | None = None
-    """A synopsis to condition both terms on: ``abstract``, or its column ``synopsis_abstract``."""
+    """A text of the task to condition both terms on, as in ``gem-s[…]``: ``abstract`` for the column
+    ``synopsis_abstract``, ``prompt``, or any other text column."""
     text: TextKind = "responses"
     """``rewrites``: use the study's rewrites instead of the responses."""
     journal: Path | None = None
@@ -121,9 +122,9 @@ def _read_pair(study: Study, options: ExplainOptions) -> _Pair:
     synopsis = None
     if options.synopsis is not None:
         name = options.synopsis.removeprefix("synopsis_")
-        synopsis = task.synopses.get(name)
+        synopsis = task.synopsis(name)
         if synopsis is None:
-            has, hint = ", ".join(task.synopses) or "none", nearest(name, task.synopses) or "."
+            has, hint = ", ".join(task.synopsis_names) or "none", nearest(name, task.synopsis_names) or "."
             raise MetricError(f"task {task.task} has no synopsis {name!r}{hint} It has: {has}")
     return _Pair(texts[options.agent], texts[options.peer], rewriter, synopsis, template)
 

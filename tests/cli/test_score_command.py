@@ -266,3 +266,18 @@ def test_after_the_table_it_says_what_to_run_next_and_a_plan_counts_the_same_cal
     assert " leads under gem-raw, " in ended.out
     (together,) = plan["together"]
     assert f": {together['calls']} calls now (" in ended.err
+
+
+# --- the same folder again -----------------------------------------------------------------------------------------
+
+
+def test_a_second_run_into_a_folder_says_what_it_replaces_and_another_study_is_refused(goldless, study_file, tmp_path):
+    run = ("--out", tmp_path / "run")
+    assert goldless("score", study_file(), "--metric", "length,rouge-l", *run).code == 0
+    again = goldless("score", study_file(), "--metric", "length,rouge-l", *run)
+    assert "replaced" not in again.err
+    fewer = goldless("score", study_file(), "--metric", "length", *run)
+    assert "run: replaced the earlier results of rouge-l" in " ".join(fewer.err.split())
+    other = goldless("score", "sample", "--metric", "length", *run)
+    assert other.code == 2
+    assert "has results of another study" in other.err

@@ -26,11 +26,14 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
       goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama
     """
     from goldless.runs.pipeline import evaluate_study
-    from goldless.runs.store import save_run
+    from goldless.runs.store import metrics_in, save_run
 
     evaluation = output.run(evaluate_study, study, options, replaces_evidence=True)
     if output.folder is not None:
+        gone = metrics_in(output.folder) - set(evaluation.outcomes)
         save_run(evaluation, output.folder)
+        if gone:
+            say(f"{output.folder}: replaced the earlier results of {', '.join(sorted(gone))}", style="yellow")
     print_leaderboards(evaluation, output)
     tell_evaluation(evaluation, output)
     if output.shown_as == "rich":

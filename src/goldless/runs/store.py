@@ -181,6 +181,14 @@ def noted_fingerprint(folder: Path) -> str | None:
     return None if found is None else str(found)
 
 
+def metrics_in(folder: Path) -> set[str]:
+    """The metrics whose leaderboards are in a run folder."""
+    try:
+        return set(json.loads((folder / "leaderboard.json").read_text(encoding="utf-8"))["metrics"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
+
+
 def _made_by(folder: Path) -> dict[str, Any]:
     """The record of a run folder; empty if it is not one."""
     try:

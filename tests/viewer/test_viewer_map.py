@@ -6,16 +6,20 @@ import math
 
 import anyio
 import pytest
+from viewer_runs import scored_run, word_scorer
 
 from goldless.errors import UserError
+from goldless.records import CallFailure
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.store import save_run
 from goldless.studies import read_study, sample_study
 from goldless.viewer.library import Library
+from goldless.viewer.links import Links
 from goldless.viewer.pair_map import MapMaker, gain_shade, stored_map, strip, surprise_shade
-from goldless.viewer.task_pages import _map, _ways, find_place
+from goldless.viewer.pair_pages import _map, _ways, pair_control, pair_page
+from goldless.viewer.task_pages import find_place
 
 PEER = "One thing. Two things."
 PIECES = ("One", " thing", ".", " Two", " things.", "")
@@ -80,3 +84,55 @@ def test_a_template_that_a_run_names_is_never_opened_as_a_file(tmp_path, monkeyp
     assert not maker.offers(row)
     with pytest.raises(UserError, match="a built-in template"):
         maker.make(tmp_path, row)
+
+
+# --- task control --------------------------------------------------------------------------------------------------
+
+
+def controlled_run(tmp_path, metrics, **options):
+    texts = {
+        f"t{i}": {"ann": f"{word} quax vort", "bob": f"quax vort {word}", "cy": "quax vort"}
+        for i, word in enumerate(("zarn", "bluk", "mipo"))
+    }
+    scored_run(tmp_path / "run", texts, tmp_path / "j.sqlite", metrics=metrics, **options)
+    return find_place(Library(tmp_path / "run", journal=tmp_path / "j.sqlite"), "run", 0)
+
+
+def test_control_rows_behind_a_pair_are_shown_with_their_difference(tmp_path):
+    """A known word has -1 nat, another -3: on its own task ann tells bob's three words, +6, on others two, +4."""
+    place = controlled_run(tmp_path, "gem-raw+control", control_tasks=2)
+    (way,) = _ways(place, "ann", "bob")
+    found = pair_control(place, way)
+    assert (found.matched.given_nats, found.matched.alone_nats, found.matched.gain_nats) == (-3.0, -9.0, 6.0)
+    assert {term.task: term.gain_nats for term in found.others} == {"t1": 4.0, "t2": 4.0}
+    assert (found.mean_nats, found.difference_nats) == (4.0, 2.0)
+    page = pair_page(place.library, Links(), "run", (0, 0, 1), {})
+    assert "this task less that mean" in page
+    assert "mean over 2 other tasks" in page
+
+
+@pytest.mark.parametrize("metric", ["gem-raw+control", "gem-s[prompt]+control", "gem-s[gist]+control"])
+def test_the_difference_shown_is_the_controlled_score_of_the_pair(tmp_path, metric):
+    place = controlled_run(tmp_path, metric)
+    scores = place.index.tables.of_task("pair_scores", place.name)
+    for agent, peer, score in scores.select("agent", "peer", "score").iter_rows():
+        (way,) = _ways(place, agent, peer)
+        assert pair_control(place, way).difference_nats == pytest.approx(score)
+
+
+def test_a_term_that_failed_is_missing_and_left_out_of_the_mean(tmp_path):
+    failed = word_scorer(lambda _context, target: CallFailure("timeout", "late") if "mipo" in target else None)
+    place = controlled_run(tmp_path, "gem-raw+control", scorer=failed, control_tasks=2)
+    (way,) = _ways(place, "ann", "bob")
+    found = pair_control(place, way)
+    assert {term.task: (term.gain_nats, term.failure) for term in found.others} == {
+        "t1": (4.0, None),
+        "t2": (None, "timeout"),
+    }
+    assert found.difference_nats == 2.0
+
+
+def test_a_run_without_control_has_no_control_rows(tmp_path):
+    place = controlled_run(tmp_path, "gem-raw")
+    (way,) = _ways(place, "ann", "bob")
+    assert pair_control(place, way) is None

@@ -11,9 +11,10 @@ from pathlib import Path
 from goldless.errors import UserError
 from goldless.viewer.library import Library
 from goldless.viewer.links import BundleLinks, folder_names, page_file
+from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
 from goldless.viewer.server import STATIC, static_file
-from goldless.viewer.task_pages import pair_page, response_page, task_page
+from goldless.viewer.task_pages import response_page, task_page
 
 DEFAULT_TASKS = 50
 

@@ -16,9 +16,10 @@ from goldless.http_serving import listening_application, serve_until_told
 from goldless.viewer.comparison import compare_page
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
+from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.rendering import render
 from goldless.viewer.run_pages import failures_page, progress_list, progress_of, run_list, run_page, tasks_page
-from goldless.viewer.task_pages import pair_page, response_page, task_page
+from goldless.viewer.task_pages import response_page, task_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"

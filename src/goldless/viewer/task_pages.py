@@ -1,4 +1,4 @@
-"""Pages about one task: its responses side by side, the evidence on one response, and the information map of two."""
+"""Pages about one task: its responses side by side, and the evidence on one response."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from typing import Any
 
 import polars as pl
 
-from goldless.errors import GoldlessError, UserError
 from goldless.records import Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.reports.html.labels import decimals_for
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
-from goldless.viewer.pair_map import GAIN_LIMITS, SENTENCE_LIMITS, PairMap, StripToken, stored_map, strip
+from goldless.viewer.pair_map import StripToken, strip
 from goldless.viewer.prompts import (
     Prompt,
     ReviewWording,
@@ -316,79 +315,3 @@ def _rewrites(about: Subject) -> Iterator[EvidenceRow]:
         template = about.leaderboard.template(row.get("template"), "the run folder")
         asked = rewrite_prompt(row, template, about.texts.get(about.agent), words=words)
         yield _with_turns(about, row, asked, row.get("rewriter"))
-
-
-# --- two responses ---------------------------------------------------------------------------------------------------
-
-
-def pair_page(library: Library, links: Links, run: str, numbers: tuple[int, int, int], given: Mapping[str, str]) -> str:
-    """The information map, by numbers of task, candidate and peer: what one response reveals about the other."""
-    number, candidate, peer = numbers
-    place = find_place(library, run, number)
-    names = place.agent(candidate), place.agent(peer)
-    if candidate == peer:
-        raise PageNotFoundError("an information map needs two different agents, got the same one twice")
-    ways = _ways(place, *names)
-    chosen = page_number(given.get("way")) - 1
-    way = ways[min(chosen, len(ways) - 1)] if ways else None
-    found, problem = None, ""
-    texts = place.index.tables.responses(place.name)
-    if way is not None:
-        texts = dict(scored_texts(place, way["given"], texts))
-        try:
-            found = _map(place, way, texts, whole=bool(given.get("whole")))
-        except GoldlessError as error:
-            problem = str(error)
-    return render(
-        "pair.html",
-        links,
-        run=place.run.summary(),
-        place=place,
-        candidate=names[0],
-        candidate_number=candidate,
-        peer=names[1],
-        peer_number=peer,
-        texts=texts,
-        ways=ways,
-        way=way,
-        chosen=chosen,
-        found=found,
-        problem=problem,
-        limits={"token": GAIN_LIMITS, "sentence": SENTENCE_LIMITS},
-        offers=way is not None and links.live and library.maps.offers(way["given"]),
-        whole=bool(given.get("whole")),
-    )
-
-
-def _ways(place: RunTask, candidate: str, peer: str) -> list[dict[str, Any]]:
-    """The ways in which the peer's response was scored given the candidate's."""
-    frame = place.index.tables.of_task("logprobs", place.name)
-    if not len(frame):
-        return []
-    rows = frame.filter(pl.col("target") == peer).to_dicts()
-
-    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        return tuple(row.get(name) for name in ("scorer", "template", "rewriter", "synopsis"))
-
-    marginals = {key(row): row for row in rows if row.get("given") is None}
-    return [
-        {"given": row, "marginal": marginals.get(key(row)), "name": ", ".join(str(x) for x in key(row) if x)}
-        for row in rows
-        if row.get("given") == candidate
-    ]
-
-
-def _map(place: RunTask, way: Mapping[str, Any], texts: Mapping[str, str], *, whole: bool) -> PairMap | None:
-    row, marginal = way["given"], way["marginal"]
-    if whole:
-        return place.library.maps.make(place.run.path, row)
-    if marginal is None:
-        raise UserError(
-            "log p of the peer's response alone is not in this run, so the candidate's contribution is unknown"
-        )
-    values = place.index.tables.per_token([row["row"], marginal["row"]])
-    candidate, peer = texts.get(row["given"]), texts.get(row["target"])
-    if len(values) < 2 or candidate is None or peer is None:
-        raise UserError("the per-token log-probabilities or the texts are not in this run")
-    pieces = place.library.tokenizers.pieces(str(row["scorer"]), peer)
-    return stored_map(candidate, peer, values[row["row"]], values[marginal["row"]], pieces)

@@ -68,6 +68,11 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+PROVIDER_VARIABLES = re.compile(
+    r"(OPENAI|ANTHROPIC|GEMINI|GOOGLE|AZURE|AWS|MISTRAL|TOGETHER|OPENROUTER|OLLAMA|LMSTUDIO|VLLM|SGLANG|GOLDLESS_HTTP)_"
+)
+
+
 @pytest.fixture(autouse=True)
 def _own_home(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch: pytest.MonkeyPatch) -> None:
     """No test touches the user's journal; only those marked ``embedded`` see the models kept on this machine."""
@@ -76,9 +81,8 @@ def _own_home(request: pytest.FixtureRequest, tmp_path_factory, monkeypatch: pyt
         SHARED_MODELS.mkdir(parents=True, exist_ok=True)
         (home / "models").symlink_to(SHARED_MODELS)
     monkeypatch.setenv("GOLDLESS_HOME", str(home))
-    for name in [name for name in os.environ if name.startswith("OPENAI_")]:
+    for name in filter(PROVIDER_VARIABLES.match, list(os.environ)):
         monkeypatch.delenv(name)
-    monkeypatch.delenv("GOLDLESS_HTTP_API_KEY", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.catalogue import forms, open_model
+from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
+from goldless.models.catalogue import forms, open_model, specification_of, unopened_identity
 from goldless.models.gguf.model import GgufModel
 from goldless.models.http_api import HttpModel
 from goldless.models.interface import ChatModel, Scorer
@@ -31,7 +31,7 @@ def test_every_model_is_a_scorer_and_a_chat_model(spec):
 
 
 @pytest.mark.parametrize(
-    "spec", ["", "gpt-4o", "embeded", "ollama:llama3", "hf:", "gguf:", "embedded:", ":x", "ftp://x"]
+    "spec", ["", "gpt-4o", "embeded", "olama:llama3", "hf:", "gguf:", "embedded:", ":x", "ftp://x"]
 )
 def test_an_unknown_form_is_an_error_that_lists_every_known_one(spec):
     with pytest.raises(ModelSpecError) as caught:
@@ -53,6 +53,61 @@ def test_a_form_without_a_name_behind_it_is_said_to_lack_one(spec):
     assert "Did you mean" not in str(caught.value)
 
 
-def test_a_model_that_needs_a_key_says_which_variable_to_set():
-    with pytest.raises(PrerequisiteError, match="export OPENAI_API_KEY"):
-        open_model("openai:gpt-4o")
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("gpt-4o", "'openai:gpt-4o'"),
+        ("claude-sonnet-4-5", "'anthropic:claude-sonnet-4-5'"),
+        ("gemini-2.5-pro", "'google:gemini-2.5-pro'"),
+        ("mistral-large-latest", "'mistral:mistral-large-latest'"),
+        ("us.anthropic.claude-sonnet-4-20250514-v1:0", "'bedrock:us.anthropic.claude-sonnet-4-20250514-v1:0'"),
+        ("meta-llama/X", "'hf:meta-llama/X', 'together:meta-llama/X' or 'openrouter:meta-llama/X'"),
+        ("weights.gguf", "'gguf:weights.gguf'"),
+    ],
+)
+def test_a_name_without_a_prefix_gets_the_providers_that_may_have_it(spec, meant):
+    with pytest.raises(ModelSpecError) as caught:
+        open_model(spec)
+    assert f"Did you mean {meant}?" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("spec", "variable"),
+    [
+        ("openai:gpt-4o", "OPENAI_API_KEY"),
+        ("anthropic:claude-sonnet-4-5", "ANTHROPIC_API_KEY"),
+        ("google:gemini-2.5-pro", "GEMINI_API_KEY"),
+        ("azure:judge", "AZURE_OPENAI_API_KEY"),
+        ("bedrock:amazon.nova-lite-v1:0", "AWS_BEARER_TOKEN_BEDROCK"),
+        ("mistral:mistral-small-latest", "MISTRAL_API_KEY"),
+        ("together:m", "TOGETHER_API_KEY"),
+        ("openrouter:m", "OPENROUTER_API_KEY"),
+    ],
+)
+def test_a_model_that_needs_a_key_says_which_variable_to_set(spec, variable):
+    with pytest.raises(PrerequisiteError, match=variable):
+        open_model(spec)
+
+
+@pytest.mark.parametrize(
+    "spec", ["openai:m", "anthropic:m", "google:m", "azure:m", "bedrock:m", "mistral:m", "openrouter:m", "ollama:m"]
+)
+def test_a_provider_that_cannot_score_is_refused_as_a_scorer_before_a_key_is_asked_for(spec):
+    with pytest.raises(CapabilityError, match="cannot be a scorer"):
+        open_model(spec, use="scoring")
+
+
+def test_how_a_model_is_to_think_is_part_of_who_it_is(monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    spec = "openai:o3?effort=low&thinking=2048"
+    identity = open_model(spec).identity
+    assert (identity.name, identity.settings) == ("o3", {"effort": "low", "thinking": "2048"})
+    assert unopened_identity(spec) == identity
+    assert specification_of(identity) == spec
+
+
+@pytest.mark.parametrize("options", ["", "efort=low", "thinking=many", "effort=2", "thinking=-1"])
+def test_an_option_that_no_model_has_is_refused_with_those_there_are(options, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
+    with pytest.raises(ModelSpecError, match="must be"):
+        open_model(f"openai:o3?{options}")

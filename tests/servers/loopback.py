@@ -283,7 +283,14 @@ def chat_reply(text: str | None, *, finish: str = "stop", logprobs: list[Json] |
         "logprobs": None if logprobs is None else {"content": logprobs},
         "finish_reason": finish,
     }
-    return {"id": "x", "object": "chat.completion", "choices": [choice], "usage": _CHAT_USAGE}
+    return {
+        "id": "x",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "toy",
+        "choices": [choice],
+        "usage": _CHAT_USAGE,
+    }
 
 
 _CHAT_USAGE = {"prompt_tokens": 11, "completion_tokens": 4, "total_tokens": 15}

@@ -29,7 +29,7 @@ import orjson
 from goldless.errors import UserError
 from goldless.files import write_whole
 from goldless.models.http_api.calls import RetryPolicy
-from goldless.models.http_api.client import retry_after_seconds
+from goldless.models.http_api.limits import seconds_until
 
 Say = Callable[[str], None]
 LogIn = Callable[[], Mapping[str, str]]
@@ -261,7 +261,7 @@ class PoliteSession:
         except errors.RequestException as error:
             raise UserError(f"{_shown(address)}: invalid request: {error}") from error
         if response.status_code in BUSY:
-            stated = retry_after_seconds(response.headers.get("Retry-After"))
+            stated = seconds_until(response.headers.get("Retry-After"))
             after = _until_reset(response.content) if stated is None else stated
             # What answers a login may repeat the password.
             said = self._message(response.content)[1] if method == "GET" else ""

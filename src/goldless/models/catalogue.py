@@ -1,4 +1,4 @@
-"""From model specifications to models: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``openai:MODEL``, an address.
+"""From model specifications to models: ``embedded``, ``gguf:PATH``, ``hf:NAME``, ``anthropic:MODEL``, an address.
 
 This is the only list of providers. Their modules are imported when a model is opened: a local run loads no HTTP
 client, and a run with servers loads no engine.
@@ -19,6 +19,10 @@ from goldless.models.scripted import ScriptedModel
 from goldless.plugins import Catalogue
 
 DIALECTS = ("sglang", "vllm", "completions-echo")
+THINKING = ("effort", "thinking")
+"""Options of models on servers that are in their identity."""
+HUB_NAME = r"[\w.-]+/[\w.-]+(:\w+)?$"
+"""``owner/model``, as the hub and the providers that serve its models write it."""
 
 
 def _late(place: str) -> Callable[..., Any]:
@@ -31,15 +35,31 @@ def _late(place: str) -> Callable[..., Any]:
     return call
 
 
-def _servers(what: str, *forms: Form, scheme: str = "", **facts: Any) -> Provider:
-    """A provider of models on servers, using any of the dialects; an address includes its scheme."""
-    opened, named = _late(f"http_api:{what}_model"), _late(f"http_api:{what}_identity")
+def _address(*forms: Form, scheme: str) -> Provider:
+    """Models on servers that are named by their address, in any of the dialects; an address includes its scheme."""
+    opened, named = _late("http_api:http_model"), _late("http_api:http_identity")
     return Provider(
         forms=forms,
         make=lambda rest, use, _: opened(f"{scheme}{rest}", use=use, dialects=DIALECTS),
         local=False,
         dialects=DIALECTS,
         unopened=lambda rest: named(f"{scheme}{rest}"),
+    )
+
+
+def _service(
+    prefix: str, purpose: str, *, model: str = "MODEL", names: str = "", dialects: tuple[str, ...] = (), **facts: Any
+) -> Provider:
+    """A provider of ``http_api.services``."""
+    opened, named = _late("http_api:service_model"), _late("http_api:service_identity")
+    return Provider(
+        forms=(Form(f"{prefix}:{model}", purpose),),
+        make=lambda rest, use, _: opened(prefix, rest, use=use),
+        local=False,
+        dialects=dialects,
+        unopened=lambda rest: named(prefix, rest),
+        names=names,
+        reopened_by_name=True,
         **facts,
     )
 
@@ -75,20 +95,61 @@ OURS = {
         ),
         make=lambda rest, _use, _say: _late("local_weights:open_hf")(rest),
         local=True,
+        names=HUB_NAME,
         reopened_by_name=True,
     ),
-    "openai": _servers(
+    "openai": _service(
         "openai",
-        Form("openai:MODEL", "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself"),
+        "OpenAI or OPENAI_BASE_URL, with OPENAI_API_KEY; chat only at OpenAI itself",
+        names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
+        dialects=DIALECTS,
         price_id="openai",
-        reopened_by_name=True,
     ),
-    "http": _servers(
-        "http",
-        Form("http://HOST:PORT/v1#MODEL", "an OpenAI-compatible server: vLLM, SGLang, Ollama, …"),
-        scheme="http:",
+    "anthropic": _service(
+        "anthropic", "Anthropic, with ANTHROPIC_API_KEY; chat only", names="claude-", price_id="anthropic"
     ),
-    "https": _servers("http", scheme="https:"),
+    "google": _service(
+        "google",
+        "Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
+        names="gemini-|gemma-|models/gem",
+        price_id="google",
+    ),
+    "azure": _service(
+        "azure",
+        "Azure OpenAI at AZURE_OPENAI_ENDPOINT, with AZURE_OPENAI_API_KEY; chat only",
+        model="DEPLOYMENT",
+        price_id="azure",
+    ),
+    "bedrock": _service(
+        "bedrock",
+        "Bedrock in AWS_REGION, with AWS_BEARER_TOKEN_BEDROCK or AWS_ACCESS_KEY_ID; chat only",
+        names=r"((us|eu|apac|global)\.)?(anthropic|amazon|meta|mistral|cohere|deepseek|qwen|openai)\.[\w.:-]+$",
+        price_id="aws",
+    ),
+    "mistral": _service(
+        "mistral",
+        "Mistral, with MISTRAL_API_KEY; chat only",
+        names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
+        price_id="mistral",
+    ),
+    "together": _service(
+        "together",
+        "Together, with TOGETHER_API_KEY",
+        names=HUB_NAME,
+        dialects=("completions-echo",),
+        price_id="together",
+    ),
+    "openrouter": _service(
+        "openrouter", "OpenRouter, with OPENROUTER_API_KEY; chat only", names=HUB_NAME, price_id="openrouter"
+    ),
+    "ollama": _service("ollama", "Ollama on this machine or at OLLAMA_BASE_URL; chat only"),
+    "lmstudio": _service("lmstudio", "LM Studio on this machine or at LMSTUDIO_BASE_URL; chat only"),
+    "vllm": _service("vllm", "vLLM on this machine or at VLLM_BASE_URL", dialects=DIALECTS),
+    "sglang": _service("sglang", "SGLang on this machine or at SGLANG_BASE_URL", dialects=DIALECTS),
+    "http": _address(
+        Form("http://HOST:PORT/v1#MODEL", "any server with OpenAI's API: vLLM, SGLang, llama.cpp, …"), scheme="http:"
+    ),
+    "https": _address(scheme="https:"),
     "scripted": Provider(
         forms=(Form("scripted:FILE", "replies and log-probabilities from a JSON-lines file"),),
         make=lambda rest, _use, _say: ScriptedModel.from_file(rest),
@@ -158,15 +219,15 @@ def _unknown(spec: str) -> ModelSpecError:
 
 def _meant(spec: str) -> str:
     """A hint for a model whose prefix was left out."""
-    if spec.endswith(".gguf"):
-        meant = f"gguf:{spec}"
-    elif re.match(r"(gpt-|chatgpt-|o[1-9]\b|text-davinci)", spec):
-        meant = f"openai:{spec}"
-    elif re.fullmatch(r"[\w.-]+/[\w.-]+", spec) or Path(spec, "config.json").is_file():
-        meant = f"hf:{spec}"
-    else:
+    if not spec.strip():
         return ""
-    return f". Did you mean {meant!r}?"
+    local = ["gguf"] * spec.endswith(".gguf") or ["hf"] * Path(spec, "config.json").is_file()
+    providers = PROVIDERS.all().items()
+    found = local or [prefix for prefix, one in providers if one.names and re.match(one.names, spec)]
+    if not found:
+        return ""
+    *others, last = (repr(f"{prefix}:{spec}") for prefix in found)
+    return f". Did you mean {', '.join(others)}{' or ' * bool(others)}{last}?"
 
 
 # --- by what models say of themselves ----------------------------------------------------------------------------
@@ -189,4 +250,7 @@ def specification_of(identity: ModelIdentity) -> str | None:
     provider = PROVIDERS.get(identity.provider)
     if provider is None or not provider.reopened_by_name:
         return None
-    return identity.provider if provider.bare else f"{identity.provider}:{identity.name}"
+    if provider.bare:
+        return identity.provider
+    options = "&".join(f"{name}={identity.settings[name]}" for name in THINKING if name in identity.settings)
+    return f"{identity.provider}:{identity.name}{'?' * bool(options)}{options}"

@@ -270,6 +270,15 @@ class MeasuringModel(Protocol):
         """
 
 
+@runtime_checkable
+class ThinkingModel(Protocol):
+    """A chat model that may be charged for more than the reply. Optional for chat models."""
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
+
+
 # --- both ------------------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from goldless.models.interface import (
     Scorer,
     ScoreReply,
     ScoreRequest,
+    ThinkingModel,
     TokenLogprobs,
     Usage,
     WrappedModel,
@@ -175,7 +176,8 @@ class JournalledChat(_Journalled):
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
         # a token has at least one byte of text; some more go to the marks around each message
         most = sum(len(message.content.encode()) + 16 for message in request.messages)
-        while (aside := self.ledger.set_aside(Usage(most, request.max_tokens))) is None:
+        written = request.max_tokens + (self._model.thinking_tokens if isinstance(self._model, ThinkingModel) else 0)
+        while (aside := self.ledger.set_aside(Usage(most, written))) is None:
             if not await self.ledger.settled():
                 return OVER_BUDGET
         self._journal.begin([key])

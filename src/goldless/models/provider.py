@@ -58,6 +58,8 @@ class Provider:
     """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
     UserError if it is invalid. None: only an opened model knows.
     """
+    names: str = ""
+    """A regular expression for names that are probably its models, for a hint where the prefix was left out."""
     reopened_by_name: bool = False
     """Whether the name in an identity is enough to open the same model, and safe to take from a file: an address is
     not, because the key in the environment would be sent there.

@@ -148,6 +148,8 @@ def _open(played: Sequence[Part], options: Options) -> Any:
     given, uses = played[0].given, {part.use for part in played}
     if not isinstance(given, str):
         return given
+    if len(uses) > 1 and "scoring" in uses:
+        open_model(given, use="scoring", say=options.say)  # refused where no key or connection makes it a scorer
     return open_model(given, use=uses.pop() if len(uses) == 1 else "both", say=options.say)
 
 

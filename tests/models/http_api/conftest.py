@@ -22,12 +22,6 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-@pytest.fixture(autouse=True)
-def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "GOLDLESS_HTTP_API_KEY"):
-        monkeypatch.delenv(name, raising=False)
-
-
 @pytest.fixture
 def serve() -> Iterator[Callable[..., LoopbackServer]]:
     """Starts a server of the given behaviour, and stops it at the end."""

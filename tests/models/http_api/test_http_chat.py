@@ -7,6 +7,7 @@ import math
 import pytest
 from loopback import chat_reply, rejection
 
+from goldless.models.http_api.formats import ROOM_FOR_THINKING
 from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
 from goldless.records import CallFailure
 
@@ -81,8 +82,8 @@ async def test_max_tokens_is_renamed_when_rejected_by_name_and_the_new_name_is_k
     bodies = server.bodies("/v1/chat/completions")
     assert [("max_tokens" in body, body.get("max_completion_tokens")) for body in bodies] == [
         (True, None),
-        (False, 50),
-        (False, 50),
+        (False, 50 + ROOM_FOR_THINKING),
+        (False, 50 + ROOM_FOR_THINKING),
     ]
 
 

@@ -6,7 +6,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from goldless.models.http_api.client import ApiKey, retry_after_seconds, status_failure
+from goldless.models.http_api.client import ApiKey, status_failure
+from goldless.models.http_api.limits import exhausted_wait, requested_wait, seconds_until
 
 NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
 
@@ -19,13 +20,66 @@ NOW = datetime(2026, 11, 15, 12, 0, 0, tzinfo=UTC)
         ("Sun, 15 Nov 2026 12:00:30 GMT", 30.0),
         ("Sun, 15 Nov 2026 11:59:00 GMT", 0.0),
         ("-3", 0.0),
+        ("6m0s", 360.0),
+        ("1h2m3.5s", 3723.5),
+        ("12ms", 0.012),
+        ("2026-11-15T12:01:00Z", 60.0),
+        (str(int(NOW.timestamp()) + 5), 5.0),
+        (str(int(NOW.timestamp() + 5) * 1000), 5.0),
         ("soon", None),
         ("", None),
         (None, None),
     ],
 )
-def test_retry_after_is_read_as_seconds_or_as_a_date(value, seconds):
-    assert retry_after_seconds(value, now=NOW) == seconds
+def test_a_wait_is_read_as_seconds_a_duration_a_time_stamp_or_a_date(value, seconds):
+    assert seconds_until(value, now=NOW) == (pytest.approx(seconds) if seconds else seconds)
+
+
+@pytest.mark.parametrize(
+    ("headers", "error", "seconds"),
+    [
+        ({"Retry-After-Ms": "250", "Retry-After": "1"}, None, 0.25),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "1m0s"}, None, 60.0),
+        ({"x-ratelimit-remaining-requests": "5", "x-ratelimit-reset-requests": "1m0s"}, None, None),
+        (
+            {
+                "anthropic-ratelimit-output-tokens-remaining": "0",
+                "anthropic-ratelimit-output-tokens-reset": "2026-11-15T12:00:20Z",
+            },
+            None,
+            20.0,
+        ),
+        # as the Gemini API words it: google.rpc.RetryInfo
+        ({}, {"details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "36s"}]}, 36.0),
+        (
+            {},
+            {"metadata": {"headers": {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "1794744007000"}}},
+            7.0,
+        ),
+        ({}, {"details": "none"}, None),
+        ({}, "busy", None),
+    ],
+)
+def test_each_providers_own_way_to_request_a_wait_is_read(headers, error, seconds):
+    assert requested_wait(headers, error, now=NOW) == (None if seconds is None else pytest.approx(seconds))
+
+
+def test_a_limit_of_which_something_is_left_requests_no_pause():
+    assert exhausted_wait({"x-ratelimit-remaining-tokens": "12", "x-ratelimit-reset-tokens": "9ms"}) is None
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "bad_key"),
+    [
+        (401, b"", True),
+        (403, b"", True),
+        (400, b'{"error": {"message": "API key not valid. Please pass a valid API key.", "code": 400}}', True),
+        (400, b'{"error": {"message": "API key expired. Please renew the API key."}}', True),
+        (400, b'{"error": {"message": "temperature must be positive"}}', False),
+    ],
+)
+def test_a_key_that_is_not_accepted_is_recognised_whatever_the_status(status, body, bad_key):
+    assert status_failure(status, body, {}, url="http://127.0.0.1", key=ApiKey()).bad_key is bad_key
 
 
 @pytest.mark.parametrize(
@@ -39,6 +93,8 @@ def test_retry_after_is_read_as_seconds_or_as_a_date(value, seconds):
         (504, b"", "server_error", True),
         (529, b"", "server_error", True),
         (501, b"", "server_error", False),
+        (408, b'{"message": "The request took too long to process."}', "server_error", True),
+        (400, b'{"error": {"message": "filtered", "code": "content_filter"}}', "refused", False),
         (400, b'{"error": {"message": "bad"}}', "rejected", False),
         (401, b"", "rejected", False),
         (403, b"", "rejected", False),

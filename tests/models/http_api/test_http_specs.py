@@ -8,7 +8,7 @@ import socket
 import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.http_api import HttpModel, http_model, openai_model
+from goldless.models.http_api import HttpModel, http_model, service_model
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer
 from goldless.records import CallFailure
 
@@ -25,12 +25,12 @@ def test_an_http_model_is_both_scorer_and_chat_model():
 
 def test_openai_without_a_key_names_the_variable():
     with pytest.raises(PrerequisiteError, match="OPENAI_API_KEY"):
-        openai_model("gpt-5")
+        service_model("openai", "gpt-5")
 
 
 def test_openai_goes_to_its_own_address_by_default(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
-    model = openai_model("gpt-5")
+    model = service_model("openai", "gpt-5")
     assert "https://api.openai.com/v1" in repr(model)
     assert model.identity.as_dict() == {
         "provider": "openai",
@@ -65,7 +65,7 @@ def test_an_address_without_a_path_gets_v1():
 def test_a_key_with_a_line_break_is_refused(monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret\nX-Other: value")
     with pytest.raises(PrerequisiteError, match="line break") as caught:
-        openai_model("gpt-5")
+        service_model("openai", "gpt-5")
     assert "sk-secret" not in str(caught.value)
 
 
@@ -73,7 +73,7 @@ async def test_openai_uses_base_url_and_key_from_the_environment(serve, monkeypa
     server = serve(key="sk-secret-value")
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret-value")
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    model = openai_model("toy", use="chat")
+    model = service_model("openai", "toy", use="chat")
     await model.prepare()
     reply = await model.chat(ASK)
     await model.aclose()

@@ -1,12 +1,19 @@
-"""Models behind HTTP servers: OpenAI, and other servers with its API (vLLM, SGLang, Ollama, OpenRouter, …).
+"""Models behind HTTP servers: providers by name, and any server with OpenAI's API (vLLM, SGLang, llama.cpp, …).
 
-specs.py        HttpModel from ``openai:MODEL`` and ``http://host:port/v1#MODEL``
+specs.py        HttpModel from ``openai:MODEL``, ``anthropic:MODEL``, … and ``http://host:port/v1#MODEL``
+services.py     providers by name: addresses, key variables, wire formats
+addresses.py    addresses and keys as users give them
 model.py        HttpModel: both Protocols of ``interface`` over one server
-chat.py         chat completions: requests, replies, and which of the given answers was chosen
+formats.py      wire formats of chat calls; OpenAI's
+anthropic.py    … Anthropic's
+gemini.py       … Google's
+converse.py     … Bedrock's, with the signature of its requests
+chat.py         what a model wrote, and which of the given answers it chose
 probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
 tokenizing.py   the server's own tokenizer
 calls.py        the number of calls in flight, retries and waits
+limits.py       the waits that a server requests
 client.py       one HTTP session, and its errors as one type
 """
 
@@ -16,7 +23,7 @@ from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.client import Timeouts
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.probing import Finding
-from goldless.models.http_api.specs import http_identity, http_model, openai_identity, openai_model
+from goldless.models.http_api.specs import http_identity, http_model, service_identity, service_model
 
 __all__ = [
     "Finding",
@@ -25,6 +32,6 @@ __all__ = [
     "Timeouts",
     "http_identity",
     "http_model",
-    "openai_identity",
-    "openai_model",
+    "service_identity",
+    "service_model",
 ]

@@ -30,6 +30,8 @@ GROWTH = 1.05
 FALL = 0.8
 DEFAULT_START = 20
 DEFAULT_MAXIMUM = 1024
+LONGEST_PAUSE_SECONDS = 60.0
+"""For a limit that a good reply says is used up; after it, the server's own answer decides."""
 
 
 class Pace:
@@ -205,7 +207,7 @@ class Calls:
         """One attempt in its own slot; the slot is released while a retry waits."""
         epoch = await self._limiter.acquire()
         try:
-            data = await self._client.send(*request)
+            data, pause = await self._client.send(*request)
         except AttemptError as failure:
             if failure.overloaded:
                 self._limiter.pace.overloaded(epoch)
@@ -214,6 +216,9 @@ class Calls:
             raise
         else:
             self._limiter.clean(epoch)
+            if pause:
+                # the server says that nothing is left: the next call would be rejected
+                self._limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))
             return data
         finally:
             self._limiter.release()

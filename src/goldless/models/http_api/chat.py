@@ -1,4 +1,4 @@
-"""Chat completions: requests with the parameters this server accepts, and the meaning of its replies.
+"""Replies: what a model wrote, and which of the given answers it chose.
 
 *The choice* is the written answer if the text contains exactly one of the answers as a whole word, case as given;
 a longer answer hides a shorter one inside it ("very good" is not "good").
@@ -21,127 +21,47 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.http_api.dialects import usage_of
-from goldless.models.http_api.tokenizing import first_choice
-from goldless.models.interface import ChatReply, ChatRequest
+from goldless.models.http_api.client import part_of
+from goldless.models.interface import ChatReply, ChatRequest, Usage
+from goldless.records import CallFailure
 
-if TYPE_CHECKING:
-    from goldless.models.http_api.calls import Answer
-
-MOST_ALTERNATIVES = 20
-"""Maximum alternatives in the OpenAI format."""
-_FEWER_ALTERNATIVES = {MOST_ALTERNATIVES: 5, 5: 0}
 _NEGLIGIBLE = 0.01
 _LEAST_MASS = 0.05
 _SPACE = " \t\r\n\u2581\u0120"  # the last two stand for a leading space in raw vocabularies
 
 
 @dataclass(frozen=True, slots=True)
-class Wording:
-    """Which optional parameters a server accepts, learnt from its rejections."""
+class Written:
+    """What a model wrote, in whatever format it was received."""
 
-    limit: Literal["max_tokens", "max_completion_tokens"] = "max_tokens"
-    temperature: bool = True
-    seed: bool = True
-    alternatives: int = MOST_ALTERNATIVES
-    """``top_logprobs`` to request; 0: the server returns no log-probabilities of what it writes."""
-
-    def after(self, failure: AttemptError) -> Wording | None:
-        """Other parameters to try after this rejection, or None if the parameters are not the cause."""
-        if failure.status not in {400, 422} or failure.kind == "too_long":
-            return None  # a request that is too long is refused with words about max_tokens, whatever it is called
-        if self.limit == "max_tokens" and failure.names("max_tokens"):
-            return replace(self, limit="max_completion_tokens")
-        if self.alternatives and (failure.names("top_logprobs") or failure.names("logprobs")):
-            return replace(self, alternatives=_FEWER_ALTERNATIVES.get(self.alternatives, 0))
-        if self.temperature and failure.names("temperature"):
-            return replace(self, temperature=False)
-        if self.seed and failure.names("seed"):
-            return replace(self, seed=False)
-        return None
-
-    def settings(self) -> dict[str, str]:
-        """Settings for the identity, because they change what the model writes."""
-        left_out = {} if self.temperature else {"temperature": "server default"}
-        return left_out if self.seed else {**left_out, "seed": "not taken"}
-
-
-def payload(request: ChatRequest, *, model: str, wording: Wording) -> dict[str, Any]:
-    """The body of ``/v1/chat/completions``."""
-    body: dict[str, Any] = {
-        "model": model,
-        "messages": request.messages,
-        wording.limit: _token_limit(request, wording),
-    }
-    if wording.temperature:
-        body["temperature"] = request.temperature
-    if request.seed is not None and wording.seed:
-        body["seed"] = request.seed
-    if wording.alternatives and (request.choices or request.logprobs):
-        body["logprobs"] = True
-        if request.choices:
-            body["top_logprobs"] = wording.alternatives
-    return body
-
-
-def read_reply(answer: Answer, request: ChatRequest) -> ChatReply:
-    """What the model wrote. Raises AttemptError for a refusal or a reply that cannot be used."""
-    choice = first_choice(answer.data)
-    message = choice.get("message")
-    if not isinstance(message, dict):
-        raise bad_reply("the reply's first choice has no message")
-    finish = choice.get("finish_reason")
-    text = message.get("content")
-    if message.get("refusal"):
-        raise AttemptError("refused", f"the model refused: {str(message['refusal'])[:200]}")
-    if finish == "content_filter":
-        raise AttemptError("refused", "the server's content filter stopped the reply")
-    if finish == "error":
-        raise AttemptError("server_error", "the model behind the server failed while writing")
-    if not isinstance(text, str):
-        if finish != "length":
-            raise bad_reply("the reply has no text")
-        text = ""  # everything allowed went into reasoning that is not shown
-    reply = ChatReply(
-        text=text,
-        finish="length" if finish == "length" else "stop",
-        usage=usage_of(answer.data.get("usage")),
-        retries=answer.retries,
-    )
-    if request.logprobs or request.choices:
-        return _with_logprobs(reply, written_steps(choice), request)
-    return reply
-
-
-def written_steps(choice: dict[str, Any]) -> tuple[Step, ...]:
+    text: str
+    """Without its thinking."""
+    finish: Literal["stop", "length"]
+    usage: Usage
+    steps: tuple[Step, ...] = ()
     """The written tokens with their alternatives; empty if the server returned no log-probabilities."""
-    content = part_of(choice, "logprobs", "content")
-    return steps_of(content) if isinstance(content, list) else ()
+    thinking_characters: int = 0
+    """Characters of thinking before the text, which are among the steps."""
 
 
-def _with_logprobs(reply: ChatReply, steps: tuple[Step, ...], request: ChatRequest) -> ChatReply:
-    """Add written tokens and the choice, if requested and available."""
+def reply_of(written: Written, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply:
+    """The reply, with written tokens and the choice, if requested and available."""
+    reply = ChatReply(text=written.text, finish=written.finish, usage=written.usage, retries=retries)
+    steps = written.steps
     if request.logprobs and steps:
         reply = replace(reply, token_logprobs=tuple((step.token, step.logprob) for step in steps))
     if not request.choices:
         return reply
-    written = written_answer(reply.text, request.choices)
-    logprobs = answer_logprobs(steps, request.choices, begin=written[1] if written else 0)
-    if written is not None:
-        return replace(reply, text=written[0], finish="choice", choice_logprobs=logprobs)
+    answer = written_answer(reply.text, request.choices)
+    begin = written.thinking_characters + (answer[1] if answer else 0)
+    logprobs = answer_logprobs(steps, request.choices, begin=begin)
+    if answer is not None:
+        return replace(reply, text=answer[0], finish="choice", choice_logprobs=logprobs)
     if logprobs is not None:
         return replace(reply, text=max(logprobs, key=logprobs.__getitem__), finish="choice", choice_logprobs=logprobs)
     return reply
-
-
-def _token_limit(request: ChatRequest, wording: Wording) -> int:
-    if not request.choices or wording.limit == "max_completion_tokens":
-        # Models that want the second name think before they write, and the thinking counts.
-        return request.max_tokens
-    return min(request.max_tokens, max(map(len, request.choices)) + 8)
 
 
 # --- which answer was chosen -------------------------------------------------------------------------------------

@@ -6,8 +6,6 @@ import re
 import urllib.request
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from ipaddress import ip_address
 from typing import Any
 
@@ -15,9 +13,10 @@ import aiohttp
 import orjson
 from yarl import URL
 
+from goldless.models.http_api.limits import exhausted_wait, requested_wait
 from goldless.records import CallFailure, FailureKind
 
-_RETRYABLE_STATUSES = frozenset({429, 500, 502, 503, 504, 529})
+_RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
 _TOO_LONG_STATUSES = frozenset({400, 422, 500})
 """TGI responds with 422; llama.cpp sometimes with 500."""
@@ -30,6 +29,12 @@ _TOO_LONG = re.compile(
     re.IGNORECASE,
 )
 """How servers word it: OpenAI, vLLM, SGLang, Anthropic, Bedrock, llama.cpp, Gemini, TGI."""
+_BAD_KEY = re.compile(
+    r"api key (?:not valid|not found|expired)|API_KEY_INVALID|please pass a valid api key", re.IGNORECASE
+)
+"""How Gemini rejects a key, with status 400."""
+_FILTERED = frozenset({"content_filter", "content_policy_violation"})
+"""Error codes of Azure and OpenAI for a prompt that their filter blocks."""
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
 
@@ -46,10 +51,13 @@ class Timeouts:
 class Client:
     """Sends single requests; knows nothing of retries or concurrency."""
 
-    def __init__(self, base_url: str, key: ApiKey, *, timeouts: Timeouts) -> None:
+    def __init__(
+        self, base_url: str, key: ApiKey, *, timeouts: Timeouts, headers: Mapping[str, str] | None = None
+    ) -> None:
         """``base_url`` usually ends in ``/v1``; native routes of a server are beside it."""
-        self.base_url = base_url.rstrip("/")
+        self.base_url, _, self._query = base_url.rstrip("/").partition("?")
         self.key = key
+        self._headers = dict(headers or {})
         self._root = self.base_url.removesuffix("/v1")
         self._timeouts = timeouts
         self._proxy = proxy_for(URL(self.base_url))
@@ -61,7 +69,10 @@ class Client:
         known = self._addresses.get(route)
         if known is None:
             base = f"{self.base_url}{route[3:]}" if route.startswith("/v1/") else f"{self._root}{route}"
-            known = self._addresses[route] = URL(base)
+            joint = "&" if "?" in base else "?"
+            # encoded: a model's name may have characters that the library would write in another way
+            known = URL(f"{base}{joint}{self._query}" if self._query else base, encoded=True)
+            self._addresses[route] = known
         return known
 
     async def aclose(self) -> None:
@@ -70,20 +81,30 @@ class Client:
         if session is not None:
             await session.close()
 
-    async def send(self, method: str, route: str, body: bytes | None = None) -> Any:
-        """The decoded reply, to a JSON body if there is one. Raises AttemptError."""
+    async def send(self, method: str, route: str, body: bytes | None = None) -> tuple[Any, float | None]:
+        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError."""
+        content, headers, url = await self.transfer(method, route, body)
+        return self._decoded(content, headers, url), exhausted_wait(headers)
+
+    async def transfer(
+        self, method: str, route: str, body: bytes | None = None, content_type: str = ""
+    ) -> tuple[bytes, Mapping[str, str], URL]:
+        """The reply as it is, to JSON or another type of content. Raises AttemptError."""
         session = self._session or self._open()
         url = self.address(route)
+        own = {"Content-Type": content_type} if content_type else self.key.signed(method, url, body or b"")
         try:
-            async with session.request(method, url, data=body, allow_redirects=False, proxy=self._proxy) as response:
+            async with session.request(
+                method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
+            ) as response:
                 status, headers = response.status, response.headers
                 content = await response.read()
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The library's exceptions carry the request headers, the key among them: the chain ends here.
             raise transport_failure(error, url=str(url), key=self.key) from None
-        if status != 200:
+        if not 200 <= status < 300:
             raise status_failure(status, content, headers, url=str(url), key=self.key)
-        return self._decoded(content, headers, url)
+        return content, headers, url
 
     def _decoded(self, content: bytes, headers: Mapping[str, str], url: URL) -> Any:
         try:
@@ -104,7 +125,12 @@ class Client:
             timeout=aiohttp.ClientTimeout(
                 total=self._timeouts.total_seconds, sock_connect=self._timeouts.connect_seconds
             ),
-            headers={"Content-Type": "application/json", "User-Agent": "goldless", **self.key.headers()},
+            headers={
+                "Content-Type": "application/json",
+                "User-Agent": "goldless",
+                **self._headers,
+                **self.key.headers(),
+            },
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session
@@ -137,10 +163,12 @@ def is_loopback(host: str) -> bool:
 class ApiKey:
     """A key that cannot be printed by accident."""
 
-    __slots__ = ("_value",)
+    __slots__ = ("_header", "_value")
 
-    def __init__(self, value: str = "") -> None:
+    def __init__(self, value: str = "", header: str = "Authorization: Bearer ") -> None:
+        """``header``: how the server wants it, up to where the key is put."""
         self._value = value
+        self._header = header
 
     def __repr__(self) -> str:
         """Whether there is a key, never the key."""
@@ -152,7 +180,12 @@ class ApiKey:
 
     def headers(self) -> dict[str, str]:
         """The only place where the key is used."""
-        return {"Authorization": f"Bearer {self._value}"} if self._value else {}
+        name, _, before = self._header.partition(": ")
+        return {name: f"{before}{self._value}"} if self._value else {}
+
+    def signed(self, method: str, url: URL, body: bytes) -> dict[str, str] | None:  # noqa: ARG002 - for keys that sign
+        """Headers of one request, for a key that signs each; None: the key is sent as it is."""
+        return None
 
     def redact(self, text: str) -> str:
         """The text without the key, and without anything that looks like credentials."""
@@ -180,6 +213,8 @@ class AttemptError(Exception):
     """Too many calls at once: reduce the concurrency."""
     retry_after_seconds: float | None = None
     attempts: int = 1
+    bad_key: bool = False
+    """The key is missing, wrong or expired, or does not allow this."""
 
     def __str__(self) -> str:
         """What went wrong."""
@@ -196,7 +231,7 @@ class AttemptError(Exception):
 
     def names(self, parameter: str) -> bool:
         """Whether the server rejects this parameter by name."""
-        return self.param == parameter or re.search(rf"\b{parameter}\b", self.message) is not None
+        return self.param == parameter or re.search(rf"\b{parameter}\b", self.message, re.IGNORECASE) is not None
 
 
 def part_of(reply: Any, *place: str) -> Any:
@@ -213,7 +248,7 @@ def bad_reply(message: str) -> AttemptError:
 
 def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url: str, key: ApiKey) -> AttemptError:
     """The failure for an HTTP status other than 200."""
-    said, param, code = _error_text(body)
+    said, param, code, error = _error_text(body)
     if 300 <= status < 400:
         # Following would send texts, and perhaps a key, to an address nobody named.
         said = f"it redirects to {headers.get('Location', 'another address')}. Use that address instead"
@@ -223,8 +258,10 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         kind = "too_long"
     elif status == 429:
         kind = "rate_limited"
-    elif status >= 500:
+    elif status >= 500 or status == 408:
         kind = "server_error"
+    elif code in _FILTERED:
+        kind = "refused"
     return AttemptError(
         kind,
         _shortened(message),
@@ -233,7 +270,8 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         # An account without credit also answers 429; waiting does not fill it.
         retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
         overloaded=status in _OVERLOAD_STATUSES,
-        retry_after_seconds=retry_after_seconds(headers.get("Retry-After")),
+        retry_after_seconds=requested_wait(headers, error),
+        bad_key=status in {401, 403} or (status == 400 and _BAD_KEY.search(said) is not None),
     )
 
 
@@ -253,35 +291,18 @@ def invalid_json(body: bytes, *, url: str, key: ApiKey) -> AttemptError:
     return AttemptError("bad_reply", f"{url} returned invalid JSON ({len(body)} bytes: {start!r})", retryable=True)
 
 
-def retry_after_seconds(value: str | None, *, now: datetime | None = None) -> float | None:
-    """Seconds to wait according to a Retry-After header (a number or an HTTP date); None if it is unusable."""
-    if not value:
-        return None
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        then = parsedate_to_datetime(value)
-    except ValueError:
-        return None
-    if then.tzinfo is None:
-        then = then.replace(tzinfo=UTC)
-    return max(0.0, (then - (now or datetime.now(UTC))).total_seconds())
-
-
-def _error_text(body: bytes) -> tuple[str, str, str]:
-    """Message, parameter and code from the common error formats, or the body as it is."""
+def _error_text(body: bytes) -> tuple[str, str, str, Any]:
+    """Message, parameter and code from the common error formats, or the body as it is; and the error itself."""
     try:
         data: Any = orjson.loads(body)
     except orjson.JSONDecodeError:
-        return body.decode(errors="replace").strip(), "", ""
+        return body.decode(errors="replace").strip(), "", "", None
     error = data.get("error", data) if isinstance(data, dict) else data
     if not isinstance(error, dict):
-        return str(error), "", ""
+        return str(error), "", "", error
     said = error.get("message") or error.get("detail") or error
     text = said if isinstance(said, str) else orjson.dumps(said).decode()
-    return text, str(error.get("param") or ""), str(error.get("code") or "")
+    return text, str(error.get("param") or ""), str(error.get("code") or ""), error
 
 
 def _shortened(message: str) -> str:

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TypedDict, Unpack
+from typing import Any, TypedDict, Unpack
 
 import anyio
 
-from goldless.errors import CallError, CapabilityError, ModelSpecError, PrerequisiteError, nearest
+from goldless.errors import (
+    CallError,
+    CapabilityError,
+    ModelSpecError,
+    PrerequisiteError,
+    kind_and_place,
+    nearest,
+)
 from goldless.models.http_api.calls import DEFAULT_MAXIMUM, DEFAULT_START, Answer, Calls, Limiter, Pace, RetryPolicy
-from goldless.models.http_api.chat import Wording, payload, read_reply, written_steps
-from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts
+from goldless.models.http_api.chat import Written, reply_of
+from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts, bad_reply
 from goldless.models.http_api.dialects import WORDINGS, Dialect
+from goldless.models.http_api.formats import ChatFormat, OpenAiFormat, Wording
 from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models
-from goldless.models.http_api.tokenizing import ServerTokenizer, first_choice
+from goldless.models.http_api.tokenizing import ServerTokenizer
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -55,7 +63,7 @@ class HttpOptions(TypedDict, total=False):
 
 
 class HttpModel:
-    """One model on one OpenAI-compatible server.
+    """One model on one server.
 
     ``prepare`` connects and probes what the model is needed for (``use``): chat by one short question, scoring by
     trying each dialect on a few words. ``capabilities`` then says what was found; what was not probed
@@ -73,30 +81,35 @@ class HttpModel:
         name: str = "",
         key: ApiKey | None = None,
         key_variable: str = "GOLDLESS_HTTP_API_KEY",
-        public_address: bool = False,
+        settings: Mapping[str, str] | None = None,
+        chat_format: ChatFormat | None = None,
+        wording: Wording | None = None,
         **options: Unpack[HttpOptions],
     ) -> None:
         """Nothing is sent yet.
 
-        ``name``: empty takes the server's only model. ``public_address``: the provider's own, which says nothing
-        about the model.
+        ``name``: empty takes the server's only model. ``settings``: what the address says about the model.
+        ``chat_format``: OpenAI's if not given; ``wording``: the format's own if not given.
         """
         self._provider = provider
         self._name = name
         self._key_variable = key_variable
-        self._public_address = public_address
+        self._settings = dict(settings or {})
         self._use = options.get("use", "both")
         self._dialects = options.get("dialects", tuple(WORDINGS))
-        self._client = Client(base_url, key or ApiKey(), timeouts=options.get("timeouts") or Timeouts())
+        self._format = chat_format or OpenAiFormat()
+        timeouts = options.get("timeouts") or Timeouts()
+        self._client = Client(base_url, key or ApiKey(), timeouts=timeouts, headers=self._format.headers)
         fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
         self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
         policy = options.get("retry") or RetryPolicy()
         self._calls = Calls(self._client, self._limiter, policy)
         self._hasty_calls = Calls(self._client, self._limiter, policy.hasty())
         self._lock = anyio.Lock()
-        self._wording = Wording()
+        self._wording = wording or self._format.wording
         self._listing: Listing | None = None
         self._dialect: Dialect | None = None
+        self._rejection: AttemptError | None = None
         self._scoring_probed = False
         self._counts_tokens = True
         self._revision = ""
@@ -112,8 +125,9 @@ class HttpModel:
     @property
     def identity(self) -> ModelIdentity:
         """The name, what the server reports about itself, and the dialect if scoring was probed."""
-        settings = {} if self._public_address else {"server": self._client.base_url}
-        settings |= self._wording.settings()
+        settings = dict(self._settings)
+        usual = self._format.wording.settings()  # what no model of this format takes says nothing about this one
+        settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
             settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
         return ModelIdentity(self._provider, self._name, self._revision, settings=settings)
@@ -123,6 +137,11 @@ class HttpModel:
         """Maximum tokens of context and target together; one is reserved for a token that a server insists on."""
         longest = self._listing.context_tokens(self._name) if self._listing else None
         return None if longest is None else longest - 1
+
+    @property
+    def thinking_tokens(self) -> int:
+        """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
+        return self._wording.thinking_tokens
 
     async def prepare(self) -> None:
         """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
@@ -197,7 +216,9 @@ class HttpModel:
         try:
             return await dialect.score(self._calls, request)
         except AttemptError as failure:
-            return failure.record()
+            return self._record(failure)
+        except Exception as error:  # noqa: BLE001 - whatever a reply does to its reader is a failure of that call only
+            return _unreadable(error).record()
 
     # --- chat --------------------------------------------------------------------------------------------------
 
@@ -211,9 +232,25 @@ class HttpModel:
         if not self._name:
             await self._connect()
         try:
-            return read_reply(await self._ask(request), request)
+            answer = await self._ask(request)
+            return reply_of(self._read(answer.data), request, answer.retries)
         except AttemptError as failure:
-            return failure.record()
+            return self._record(failure)
+        except Exception as error:  # noqa: BLE001 - whatever a reply does to its reader is a failure of that call only
+            return _unreadable(error).record()
+
+    def _read(self, data: Any) -> Written:
+        """What a reply says. Raises AttemptError, whatever is wrong with it."""
+        try:
+            return self._format.read(data)
+        except AttemptError:
+            raise
+        except Exception as error:  # noqa: BLE001 - as above
+            raise _unreadable(error) from None
+
+    def _record(self, failure: AttemptError) -> CallFailure:
+        record = failure.record()
+        return replace(record, message=f"{record.message}. Check {self._key_variable}") if failure.bad_key else record
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).
@@ -236,7 +273,7 @@ class HttpModel:
         while True:
             try:
                 answer = await self._calls.post(
-                    "/v1/chat/completions", payload(request, model=self._name, wording=wording)
+                    self._format.route(self._name), self._format.body(request, model=self._name, wording=wording)
                 )
             except AttemptError as failure:
                 other = wording.after(failure)
@@ -254,7 +291,9 @@ class HttpModel:
         async with self._lock:
             if self._listing is not None:
                 return
-            listing = await list_models(self._hasty_calls, url=self._client.base_url, key_variable=self._key_variable)
+            listing = await list_models(
+                self._hasty_calls, self._format, url=self._client.base_url, key_variable=self._key_variable
+            )
             if not self._name:
                 self._name = listing.only_model(self._client.base_url)
             self._revision = listing.revision(self._name)
@@ -266,15 +305,18 @@ class HttpModel:
                 return
             tokens = choice = False
             try:
-                steps = written_steps(first_choice((await self._ask(_CHAT_PROBE)).data))
+                written = self._read((await self._ask(_CHAT_PROBE)).data)
             except AttemptError as failure:
                 self._require_key(failure)
+                self._rejection = failure
                 # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
                 works = not failure.is_answer or "limit was reached" in failure.message
                 answer = failure.message
             else:
-                works, tokens = True, bool(steps)
-                choice = any(len(step.alternatives) > 1 for step in steps)
+                works, tokens = True, bool(written.steps)
+                choice = any(len(step.alternatives) > 1 for step in written.steps)
+                if not written.text.strip() and written.finish == "length":
+                    self._wording = replace(self._wording, seen_thinking=True)
                 answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
             self.findings += (Finding("chat", works=works, answer=answer),)
             self.capabilities = replace(self.capabilities, chat=works, choice=choice, token_logprobs=tokens)
@@ -308,20 +350,28 @@ class HttpModel:
         )
 
     def _require_key(self, failure: AttemptError) -> None:
-        if failure.status in {401, 403}:
+        if failure.bad_key:
             raise PrerequisiteError(f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}")
 
     def _require_known_model(self) -> None:
-        """Raise if the name is not listed and the server also rejects it."""
+        """Raise if the name is not listed, or nothing is, and the server also rejects it."""
         names = self._listing.names if self._listing else ()
         works = self.capabilities.chat or self.capabilities.scoring
-        if works or not names or self._name in names:
+        if works or self._name in names:
+            return
+        if not names:
+            if self._format.listing is None and self._rejection is not None:
+                raise ModelSpecError(f"{self._provider}:{self._name} cannot be used: {self._rejection.message}")
             return
         answers = "; ".join(finding.answer for finding in self.findings[:1])
         raise ModelSpecError(
             f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
             f"It has: {', '.join(names[:20])}"
         )
+
+
+def _unreadable(error: Exception) -> AttemptError:
+    return bad_reply(f"the reply cannot be read ({kind_and_place(error)})")
 
 
 def _context_order(request: ScoreRequest) -> tuple[bool, tuple[int, ...] | str]:

@@ -19,6 +19,7 @@ from goldless.models.interface import Message
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
     from goldless.models.http_api.dialects import Dialect
+    from goldless.models.http_api.formats import ChatFormat
 
 _MESSAGES = (Message("user", "Which words follow?"),)
 _TARGET = "One two three four."
@@ -67,27 +68,28 @@ class Listing:
         return root if isinstance(root, str) and root != name else ""
 
 
-async def list_models(calls: Calls, *, url: str, key_variable: str) -> Listing:
-    """The list; empty if the server has no such route.
+async def list_models(calls: Calls, chat_format: ChatFormat, *, url: str, key_variable: str) -> Listing:
+    """The list; empty if the server has none.
 
     Raises PrerequisiteError if no server responds or the key is rejected.
     """
+    if chat_format.listing is None:
+        return Listing({})
     try:
-        data = (await calls.get("/v1/models")).data
+        data = (await calls.get(chat_format.listing)).data
     except AttemptError as failure:
         if failure.kind in {"connection", "timeout"}:
             raise PrerequisiteError(
                 f"no server responds at {url} ({failure.message}).\nStart it, or check the host and the port"
             ) from None
-        if failure.status in {401, 403}:
+        if failure.bad_key:
             raise PrerequisiteError(
                 f"{failure.message}\nSet {key_variable} to a key that this server accepts"
             ) from None
         if failure.kind in {"rate_limited", "server_error"}:
             raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later") from None
         return Listing({})
-    rows = part_of(data, "data") or ()
-    return Listing({row["id"]: row for row in rows if isinstance(part_of(row, "id"), str)})
+    return Listing(chat_format.entries(data))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,57 +1,60 @@
-"""Models from specifications: ``openai:MODEL`` and ``http://host:port/v1#MODEL``."""
+"""Models from specifications: ``openai:MODEL`` and other providers by name, and ``http://host:port/v1#MODEL``.
+
+After a model's name, ``?effort=LEVEL`` sets how much it thinks before it writes, and ``?thinking=TOKENS`` how many
+tokens of that are allowed beyond those of the reply; joined by ``&``.
+"""
 
 from __future__ import annotations
 
-import os
-from typing import Unpack
+from dataclasses import replace
+from typing import Any, Unpack
+from urllib.parse import parse_qsl
 
-from yarl import URL
-
-from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
+from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.models.http_api.addresses import HTTP_KEY_VARIABLE, checked_url, key_in
 from goldless.models.http_api.client import ApiKey
+from goldless.models.http_api.formats import OpenAiFormat
 from goldless.models.http_api.model import HttpModel, HttpOptions
+from goldless.models.http_api.services import SERVICES
 from goldless.models.interface import ModelIdentity
 
-OPENAI = "openai"
-OPENAI_URL = "https://api.openai.com/v1"
-OPENAI_KEY_VARIABLE = "OPENAI_API_KEY"
-OPENAI_URL_VARIABLE = "OPENAI_BASE_URL"
 HTTP = "http"
-HTTP_KEY_VARIABLE = "GOLDLESS_HTTP_API_KEY"
+MOST_THINKING = 1_000_000
 
 
-def openai_model(name: str, **options: Unpack[HttpOptions]) -> HttpModel:
-    """The model of that name at OpenAI, or at OPENAI_BASE_URL.
+def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
+    """The model of a provider that has a name.
 
-    Raises PrerequisiteError if OPENAI_API_KEY is not set, and CapabilityError for scoring at OpenAI itself.
+    Raises CapabilityError for scoring where the provider has none, then PrerequisiteError if its key is not set.
     """
-    own_address = os.environ.get(OPENAI_URL_VARIABLE, "").strip()
-    if options.get("use") == "scoring" and own_address in {"", OPENAI_URL}:
-        raise CapabilityError(
-            f"openai:{name} cannot be a scorer: OpenAI gives no log-probabilities of a given text. Try embedded, "
-            "hf:NAME, or a vLLM server as http://HOST:PORT/v1#MODEL; openai: models can be critics and reviewers"
-        )
-    key = _key(OPENAI_KEY_VARIABLE)
-    if not key:
-        raise PrerequisiteError(
-            f"openai:{name} needs a key, and {OPENAI_KEY_VARIABLE} is not set.\n"
-            f"Set it: export {OPENAI_KEY_VARIABLE}=…  (a server without keys: http://host:port/v1#{name})"
-        )
-    url = _checked_url(own_address or OPENAI_URL, said=OPENAI_URL_VARIABLE)
+    found = SERVICES[service]
+    name, thinking = split_options(spec)
+    if options.get("use") == "scoring":
+        found.refuse_scoring(name)
+    key, url = found.key(name), found.address(name)
+    options["dialects"] = found.scoring_dialects()
     return HttpModel(
-        provider=OPENAI,
+        provider=service,
         base_url=url,
         name=name,
         key=key,
-        key_variable=OPENAI_KEY_VARIABLE,
-        public_address=url == OPENAI_URL,
+        key_variable=" or ".join(found.key_variables),
+        settings=found.settings(url),
+        chat_format=found.format,
+        wording=replace(found.format.wording, **thinking),
         **options,
     )
 
 
-def openai_identity(name: str) -> ModelIdentity:
-    """The identity of the model of that name at OpenAI, as far as the name gives it; needs no key."""
-    return ModelIdentity(OPENAI, name)
+def service_identity(service: str, spec: str) -> ModelIdentity:
+    """The identity of a provider's model, as far as its name gives it; needs no key."""
+    found = SERVICES[service]
+    name, thinking = split_options(spec)
+    try:
+        settings = found.settings(found.address(name))
+    except PrerequisiteError:
+        settings = {}  # it is not yet known where the model is
+    return ModelIdentity(service, name, settings=settings | {option: str(value) for option, value in thinking.items()})
 
 
 def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
@@ -59,50 +62,47 @@ def http_model(url_spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
 
     The key, if the server requires one, is GOLDLESS_HTTP_API_KEY: a key for OpenAI is never sent to another host.
     """
-    address, _, name = url_spec.partition("#")
+    address, _, rest = url_spec.partition("#")
+    name, thinking = split_options(rest)
+    url = checked_url(address, said="the model")
+    chat_format = OpenAiFormat()
     return HttpModel(
         provider=HTTP,
-        base_url=_checked_url(address, said="the model"),
+        base_url=url,
         name=name,
-        key=_key(HTTP_KEY_VARIABLE),
+        key=ApiKey(key_in(HTTP_KEY_VARIABLE)),
         key_variable=HTTP_KEY_VARIABLE,
+        settings={"server": url},
+        chat_format=chat_format,
+        wording=replace(chat_format.wording, **thinking),
         **options,
     )
 
 
 def http_identity(url_spec: str) -> ModelIdentity:
     """The identity of the model at an address, as far as the address gives it; nothing is sent."""
-    address, _, name = url_spec.partition("#")
-    server = _checked_url(address, said="the model")
-    return ModelIdentity(HTTP, name or address.partition(":")[2], settings={"server": server})
+    address, _, rest = url_spec.partition("#")
+    name, thinking = split_options(rest)
+    server = checked_url(address, said="the model")
+    settings = {"server": server, **{option: str(value) for option, value in thinking.items()}}
+    return ModelIdentity(HTTP, name or address.partition(":")[2], settings=settings)
 
 
-def _key(variable: str) -> ApiKey:
-    """The key in the environment, or none. Raises PrerequisiteError for one that is not valid in a header."""
-    value = os.environ.get(variable, "").strip()
-    if value and not (value.isascii() and value.isprintable()):
-        raise PrerequisiteError(
-            f"{variable} has characters that a key cannot contain, such as a line break. Set it again"
-        )
-    return ApiKey(value)
-
-
-def _checked_url(address: str, *, said: str) -> str:
-    """The address without a trailing slash, with ``/v1`` if it has no path. Raises ModelSpecError."""
-    try:
-        url = URL(address)
-        host, _ = url.host, url.port
-    except ValueError:
+def split_options(spec: str) -> tuple[str, dict[str, Any]]:
+    """A model's name, and how it is to think. Raises ModelSpecError."""
+    name, mark, rest = spec.partition("?")
+    given = dict(parse_qsl(rest, keep_blank_values=True))
+    if mark and (not given or not set(given) <= {"effort", "thinking"}):
         raise ModelSpecError(
-            f"{said}: not an address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
-        ) from None
-    if url.scheme not in {"http", "https"} or not host:
-        raise ModelSpecError(
-            f"{said}: not an http address: {address.rsplit('@', maxsplit=1)[-1]!r}. Write http://host:port/v1#MODEL"
+            f"the options of {name} must be effort=LEVEL or thinking=TOKENS, joined by &, got {rest!r}"
         )
-    if url.user is not None or url.password is not None or url.query_string:
-        # An address is shown in tables and stored; what stands here is most often a secret.
-        raise ModelSpecError(
-            f"{said}: the address must not contain a user, password or query. Set the key in {HTTP_KEY_VARIABLE}"
-        )
-    return str(url).rstrip("/") if url.path.strip("/") else f"{url.origin()}/v1"
+    found: dict[str, Any] = {}
+    if "effort" in given:
+        if not given["effort"].isalpha():
+            raise ModelSpecError(f"effort must be a level such as low, medium or high, got {given['effort']!r}")
+        found["effort"] = given["effort"].lower()
+    if "thinking" in given:
+        if not given["thinking"].isdecimal() or int(given["thinking"]) > MOST_THINKING:
+            raise ModelSpecError(f"thinking must be a number of tokens such as 4096, got {given['thinking']!r}")
+        found["thinking"] = int(given["thinking"])
+    return name, found

@@ -1,0 +1,88 @@
+"""Waits that a server requests: ``Retry-After``, its own rate-limit headers, or an entry in the body of an error."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+_LIMITS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),
+)
+"""What is left and when it is full again: OpenAI, Azure and gateways like them; Anthropic; OpenRouter and Together."""
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)s)?(?:(\d+(?:\.\d+)?)ms)?")
+"""``6m0s``, ``12ms``, ``36s``."""
+_UNITS = (3600.0, 60.0, 1.0, 0.001)
+_EPOCH_SECONDS, _EPOCH_MILLISECONDS = 1e8, 1e11
+"""A larger number is a moment, not a duration."""
+
+
+def requested_wait(headers: Mapping[str, str], error: Any = None, *, now: datetime | None = None) -> float | None:
+    """Seconds to wait after a failed call; None if the server does not say."""
+    for header, unit in (("Retry-After-Ms", 0.001), ("Retry-After", 1.0)):
+        value = seconds_until(headers.get(header), now=now)
+        if value is not None:
+            return value * unit
+    return _wait_in(error, now) or exhausted_wait(headers, now=now)
+
+
+def exhausted_wait(headers: Mapping[str, str], *, now: datetime | None = None) -> float | None:
+    """Seconds until a limit of which nothing is left is full again; None if something is left of each."""
+    waits = [
+        seconds_until(headers.get(reset), now=now)
+        for remaining, reset in _LIMITS
+        if (left := headers.get(remaining)) is not None and left.strip() in {"0", "0.0"}
+    ]
+    return max((wait for wait in waits if wait is not None), default=None)
+
+
+def seconds_until(value: str | None, *, now: datetime | None = None) -> float | None:
+    """Seconds from a number, a duration, a time stamp or an HTTP date; None if it is none of them."""
+    if not value:
+        return None
+    value, now = value.strip(), now or datetime.now(UTC)
+    try:
+        number = float(value)
+    except ValueError:
+        pass
+    else:
+        if number < _EPOCH_SECONDS:
+            return max(0.0, number)
+        number = number / 1000 if number > _EPOCH_MILLISECONDS else number
+        return max(0.0, number - now.timestamp())
+    if value and (match := _DURATION.fullmatch(value)):
+        return sum(float(part or 0) * unit for part, unit in zip(match.groups(), _UNITS, strict=True))
+    then = _moment(value)
+    return None if then is None else max(0.0, (then - now).total_seconds())
+
+
+def _moment(value: str) -> datetime | None:
+    for parse in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            then = parse(value)
+        except ValueError:
+            continue
+        return then if then.tzinfo else then.replace(tzinfo=UTC)
+    return None
+
+
+def _wait_in(error: Any, now: datetime | None) -> float | None:
+    """The wait in an error object: Google's ``RetryInfo``, or the headers that OpenRouter passes on."""
+    if not isinstance(error, dict):
+        return None
+    for detail in error.get("details") or ():
+        if isinstance(detail, dict) and isinstance(detail.get("retryDelay"), str):
+            return seconds_until(detail["retryDelay"], now=now)
+    metadata = error.get("metadata")
+    passed_on = metadata.get("headers") if isinstance(metadata, dict) else None
+    if not isinstance(passed_on, dict):
+        return None
+    return exhausted_wait({str(name).lower(): str(value) for name, value in passed_on.items()}, now=now)

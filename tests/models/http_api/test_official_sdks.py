@@ -1,0 +1,96 @@
+"""The imitation of each provider is right: its official SDK talks to it and reads the same text and usage as we do.
+
+Each test is skipped where the SDK is not installed.
+"""
+
+from __future__ import annotations
+
+import pytest
+from loopback import Behaviour
+from providers import KEY, TEXT, ProviderServer
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture
+def server():
+    with ProviderServer(Behaviour()) as running:
+        yield running
+
+
+def test_anthropics_sdk(server):
+    sdk = pytest.importorskip("anthropic")
+    client = sdk.Anthropic(api_key=KEY, base_url=server.root, max_retries=0)
+    message = client.messages.create(
+        model="claude-toy-1",
+        max_tokens=50,
+        system="Be brief.",
+        messages=[{"role": "user", "content": "Hello?"}],
+        output_config={"effort": "low"},
+    )
+    usage = message.usage
+    assert (message.content[0].text, message.stop_reason) == (TEXT, "end_turn")
+    assert (usage.input_tokens + usage.cache_read_input_tokens, usage.output_tokens) == (11, 4)
+    assert [model.id for model in client.models.list()] == ["claude-toy-1"]
+    with pytest.raises(sdk.AuthenticationError):
+        sdk.Anthropic(api_key="other", base_url=server.root, max_retries=0).models.list()
+
+
+def test_googles_sdk(server):
+    genai = pytest.importorskip("google.genai")
+    client = genai.Client(api_key=KEY, http_options={"base_url": server.root, "api_version": "v1beta"})
+    config = {
+        "max_output_tokens": 50,
+        "temperature": 0.3,
+        "seed": 7,
+        "system_instruction": "Be brief.",
+        "thinking_config": genai.types.ThinkingConfig(thinking_budget=0),
+    }
+    reply = client.models.generate_content(model="gemini-toy", contents="Hello?", config=config)
+    counts = reply.usage_metadata
+    assert reply.text == TEXT
+    assert (counts.prompt_token_count, counts.candidates_token_count + counts.thoughts_token_count) == (11, 4)
+    asked = server.asked[-1][1]
+    assert set(asked["generationConfig"]) == {"maxOutputTokens", "temperature", "seed", "thinkingConfig"}
+    assert asked["systemInstruction"]["parts"] == [{"text": "Be brief."}]
+
+
+def test_amazons_sdk(server):
+    boto3 = pytest.importorskip("boto3")
+    client = boto3.client(
+        "bedrock-runtime",
+        endpoint_url=server.root,
+        region_name="us-east-1",
+        aws_access_key_id="AKTOY",
+        aws_secret_access_key="secret",
+    )
+    reply = client.converse(
+        modelId="toy.nova-v1:0",
+        messages=[{"role": "user", "content": [{"text": "Hello?"}]}],
+        system=[{"text": "Be brief."}],
+        inferenceConfig={"maxTokens": 50, "temperature": 0.3},
+        outputConfig={"effort": "low"},
+    )
+    assert reply["output"]["message"]["content"] == [{"text": TEXT}]
+    assert (reply["usage"]["inputTokens"], reply["usage"]["outputTokens"]) == (11, 4)
+
+
+def test_openais_sdk_with_azure(server):
+    sdk = pytest.importorskip("openai")
+    client = sdk.AzureOpenAI(azure_endpoint=server.root, api_key=KEY, api_version="2024-10-21", max_retries=0)
+    reply = client.chat.completions.create(model="toy", messages=[{"role": "user", "content": "Hello?"}])
+    assert (reply.choices[0].message.content, reply.usage.prompt_tokens) == (TEXT, 11)
+    newer = sdk.OpenAI(base_url=f"{server.root}/openai/v1", api_key=KEY, max_retries=0)
+    reply = newer.chat.completions.create(model="toy", messages=[{"role": "user", "content": "Hello?"}])
+    assert reply.choices[0].message.content == TEXT
+
+
+def test_mistrals_sdk(server):
+    module = pytest.importorskip("mistralai")
+    client_type = getattr(module, "Mistral", None) or pytest.importorskip("mistralai.client").Mistral
+    client = client_type(api_key=KEY, server_url=server.root)
+    reply = client.chat.complete(
+        model="toy", messages=[{"role": "user", "content": "Hello?"}], max_tokens=50, random_seed=7
+    )
+    assert (reply.choices[0].message.content, reply.usage.prompt_tokens) == (TEXT, 11)
+    assert server.asked[-1][1]["random_seed"] == 7

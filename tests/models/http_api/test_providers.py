@@ -1,0 +1,355 @@
+"""Providers by name: what each is asked on the wire, and what its replies mean."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+import pytest
+from loopback import Behaviour, chat_reply
+from providers import BLOCKED, KEY, ProviderServer, anthropic_reply, converse_reply, gemini_reply
+from yarl import URL
+
+from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.models.catalogue import open_model
+from goldless.models.http_api.converse import AwsKey
+from goldless.models.http_api.formats import ROOM_FOR_THINKING
+from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
+from goldless.models.usage import price_of
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+ASK = ChatRequest((Message("system", "Be brief."), Message("user", "Hello?")), max_tokens=50, temperature=0.3, seed=7)
+SPECS = {
+    "anthropic": "anthropic:claude-toy-1",
+    "google": "google:gemini-toy",
+    "bedrock": "bedrock:toy.nova-v1:0",
+    "azure": "azure:toy",
+    "openai": "openai:toy",
+    "mistral": "mistral:toy",
+    "together": "together:toy",
+    "openrouter": "openrouter:toy",
+    "ollama": "ollama:toy",
+    "lmstudio": "lmstudio:toy",
+    "vllm": "vllm:toy",
+    "sglang": "sglang:toy",
+}
+KEYS = ("ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_BEARER_TOKEN_BEDROCK", "OPENAI_API_KEY")
+KEYS += ("MISTRAL_API_KEY", "TOGETHER_API_KEY", "OPENROUTER_API_KEY")
+
+
+@pytest.fixture
+def server(monkeypatch):
+    with ProviderServer(Behaviour()) as running:
+        for key in KEYS:
+            monkeypatch.setenv(key, KEY)
+        for name in ("ANTHROPIC_BASE_URL", "GOOGLE_GEMINI_BASE_URL", "AZURE_OPENAI_ENDPOINT"):
+            monkeypatch.setenv(name, running.root)
+        monkeypatch.setenv("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", running.root)
+        for name in ("OPENAI", "MISTRAL", "TOGETHER", "OPENROUTER", "OLLAMA", "LMSTUDIO", "VLLM", "SGLANG"):
+            monkeypatch.setenv(f"{name}_BASE_URL", running.url)
+        yield running
+
+
+async def reply_of(spec: str, request: ChatRequest = ASK) -> ChatReply | CallFailure:
+    model = open_model(spec, use="chat")
+    try:
+        return await model.chat(request)
+    finally:
+        await model.aclose()
+
+
+def last_body(server):
+    return server.asked[-1][1]
+
+
+@pytest.mark.parametrize("provider", SPECS)
+async def test_every_provider_gives_text_and_usage(server, provider):
+    model = open_model(SPECS[provider], use="chat")
+    await model.prepare()
+    reply = await model.chat(ASK)
+    await model.aclose()
+    assert (reply.text, reply.finish, reply.usage) == ("A fine reply.", "stop", Usage(11, 4))
+    assert model.capabilities.chat
+    assert not model.capabilities.scoring
+
+
+async def test_anthropic_is_asked_with_the_system_text_apart_and_without_a_seed(server):
+    await reply_of(SPECS["anthropic"])
+    assert last_body(server) == {
+        "model": "claude-toy-1",
+        "max_tokens": 50,
+        "messages": [{"role": "user", "content": "Hello?"}],
+        "system": "Be brief.",
+        "temperature": 0.3,
+    }
+
+
+async def test_gemini_is_asked_with_parts_and_room_for_thinking(server):
+    await reply_of(SPECS["google"])
+    assert last_body(server) == {
+        "contents": [{"role": "user", "parts": [{"text": "Hello?"}]}],
+        "generationConfig": {"maxOutputTokens": 50 + ROOM_FOR_THINKING, "temperature": 0.3, "seed": 7},
+        "systemInstruction": {"parts": [{"text": "Be brief."}]},
+    }
+
+
+async def test_bedrock_is_asked_by_converse(server):
+    await reply_of(SPECS["bedrock"])
+    assert last_body(server) == {
+        "messages": [{"role": "user", "content": [{"text": "Hello?"}]}],
+        "inferenceConfig": {"maxTokens": 50, "temperature": 0.3},
+        "system": [{"text": "Be brief."}],
+    }
+
+
+async def test_mistral_has_another_name_for_the_seed(server):
+    await reply_of(SPECS["mistral"])
+    assert (last_body(server)["random_seed"], "seed" in last_body(server)) == (7, False)
+
+
+async def test_azure_with_a_dated_api_is_asked_at_the_deployment(server, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_VERSION", "2024-10-21")
+    assert (await reply_of("azure:toy")).text == "A fine reply."
+
+
+@pytest.mark.parametrize(
+    ("spec", "where", "asked"),
+    [
+        ("openai:toy?effort=low", (), {"reasoning_effort": "low", "max_tokens": 50 + ROOM_FOR_THINKING}),
+        ("openrouter:toy?effort=high", (), {"reasoning": {"effort": "high"}}),
+        ("anthropic:claude-toy-1?effort=low", (), {"output_config": {"effort": "low"}}),
+        (
+            "anthropic:claude-toy-1?thinking=2048",
+            (),
+            {"thinking": {"type": "enabled", "budget_tokens": 2048}, "max_tokens": 2098},
+        ),
+        (
+            "google:gemini-toy?thinking=0",
+            ("generationConfig",),
+            {"thinkingConfig": {"thinkingBudget": 0}, "maxOutputTokens": 50},
+        ),
+        (
+            "google:gemini-toy?effort=low",
+            ("generationConfig",),
+            {"thinkingConfig": {"thinkingLevel": "low"}, "maxOutputTokens": 50 + ROOM_FOR_THINKING},
+        ),
+        ("bedrock:toy.nova-v1:0?effort=low", (), {"outputConfig": {"effort": "low"}}),
+        ("bedrock:toy.nova-v1:0?thinking=1024", ("inferenceConfig",), {"maxTokens": 1074}),
+    ],
+)
+async def test_how_much_a_model_thinks_is_said_in_the_providers_words(server, spec, where, asked):
+    assert (await reply_of(spec)).text == "A fine reply."
+    body = last_body(server)
+    for key in where:
+        body = body[key]
+    assert {key: body[key] for key in asked} == asked
+
+
+THOUGHTS = {
+    "anthropic": anthropic_reply(
+        [{"type": "thinking", "thinking": "Two?", "signature": "x"}, {"type": "text", "text": "one"}]
+    ),
+    "google": gemini_reply([{"text": "Two?", "thought": True}, {"text": "one"}]),
+    "bedrock": converse_reply([{"reasoningContent": {"reasoningText": {"text": "Two?"}}}, {"text": "one"}]),
+    "azure": chat_reply("one", reasoning_content="Two?"),
+    "mistral": chat_reply(
+        [{"type": "thinking", "thinking": [{"type": "text", "text": "Two?"}]}, {"type": "text", "text": "one"}]
+    ),
+    "together": chat_reply("<think>Two?\n</think>\n\none"),
+    "ollama": chat_reply("<think>It says </think> two. Two?</think>one"),
+}
+
+
+@pytest.mark.parametrize("provider", THOUGHTS)
+async def test_thinking_is_kept_out_of_what_is_read(server, provider):
+    server.said = server.behaviour.chat = lambda _: THOUGHTS[provider]
+    reply = await reply_of(SPECS[provider], ChatRequest(ASK.messages, choices=("one", "two")))
+    assert (reply.text, reply.finish) == ("one", "choice")
+
+
+CUT = {
+    "anthropic": anthropic_reply([{"type": "thinking", "thinking": "Hm", "signature": "x"}], stop="max_tokens"),
+    "google": gemini_reply([], finish="MAX_TOKENS"),
+    "bedrock": converse_reply([{"reasoningContent": {"reasoningText": {"text": "Hm"}}}], stop="max_tokens"),
+    "together": chat_reply("<think>Hm", finish="length"),
+    "mistral": chat_reply("", finish="model_length"),
+}
+
+
+@pytest.mark.parametrize("provider", CUT)
+async def test_a_reply_that_is_all_thinking_is_an_empty_text_cut_at_its_limit(server, provider):
+    server.said = server.behaviour.chat = lambda _: CUT[provider]
+    reply = await reply_of(SPECS[provider])
+    assert (reply.text, reply.finish) == ("", "length")
+
+
+async def test_a_model_that_thinks_gets_room_for_it_once_the_probe_has_seen_it(server):
+    server.said = lambda _: CUT["bedrock"]
+    model = open_model(SPECS["bedrock"], use="chat")
+    assert model.thinking_tokens == 0
+    await model.prepare()
+    await model.aclose()
+    assert model.thinking_tokens == ROOM_FOR_THINKING
+
+
+REFUSED = {
+    "anthropic": anthropic_reply([], stop="refusal", stop_details={"type": "refusal", "category": "bio"}),
+    "google": {"promptFeedback": {"blockReason": "SAFETY"}, "usageMetadata": {"promptTokenCount": 11}},
+    "bedrock": converse_reply([{"text": "Sorry"}], stop="guardrail_intervened"),
+    "azure": chat_reply(None, finish="content_filter"),
+}
+
+
+@pytest.mark.parametrize("provider", REFUSED)
+async def test_a_refusal_is_told_apart_from_a_failure(server, provider):
+    server.said = lambda _: REFUSED[provider]
+    assert (await reply_of(SPECS[provider])).kind == "refused"
+
+
+@pytest.mark.parametrize("reason", ["SAFETY", "RECITATION", "PROHIBITED_CONTENT", "BLOCKLIST", "SPII"])
+async def test_a_reply_that_gemini_blocks_is_a_refusal(server, reason):
+    server.said = lambda _: gemini_reply([], finish=reason)
+    assert (await reply_of(SPECS["google"])).kind == "refused"
+
+
+async def test_a_prompt_that_azures_filter_blocks_is_a_refusal(server):
+    failure = await reply_of(SPECS["azure"], ChatRequest((Message("user", BLOCKED),)))
+    assert failure.kind == "refused"
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "google", "bedrock", "azure", "openai"])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {},
+        [],
+        {"type": "message", "content": 3, "candidates": 3, "output": 3, "choices": 3},
+        {
+            "type": "message",
+            "content": [{"type": "text", "text": "x"}],
+            "usage": {"input_tokens": "many", "prompt_tokens": "many", "inputTokens": "many"},
+            "usageMetadata": {"promptTokenCount": "many"},
+            "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
+            "output": {"message": {"content": [{"text": "x"}]}},
+            "choices": [{"message": {"content": "x"}}],
+        },
+    ],
+)
+async def test_whatever_a_reply_does_to_its_reader_is_a_bad_reply_of_that_call(server, provider, reply):
+    server.said = server.behaviour.chat = lambda _: reply
+    failure = await reply_of(SPECS[provider])
+    assert isinstance(failure, CallFailure)
+    assert failure.kind == "bad_reply"
+
+
+async def test_gemini_gives_probabilities_of_a_choice_where_its_model_does(server):
+    listed = [
+        {"token": "one", "tokenId": 1, "logProbability": math.log(0.6)},
+        {"token": "two", "tokenId": 2, "logProbability": math.log(0.2)},
+    ]
+    result = {"chosenCandidates": listed[:1], "topCandidates": [{"candidates": listed}]}
+    server.said = lambda _: gemini_reply([{"text": "one"}], logprobsResult=result)
+    reply = await reply_of(SPECS["google"], ChatRequest(ASK.messages, choices=("one", "two")))
+    assert {answer: math.exp(value) for answer, value in reply.choice_logprobs.items()} == pytest.approx(
+        {"one": 0.75, "two": 0.25}
+    )
+    assert last_body(server)["generationConfig"]["logprobs"] == 20
+
+
+@pytest.mark.parametrize(
+    ("provider", "variable"),
+    [
+        ("anthropic", "ANTHROPIC_API_KEY"),
+        ("google", "GEMINI_API_KEY"),
+        ("azure", "AZURE_OPENAI_API_KEY"),
+        ("bedrock", "AWS_BEARER_TOKEN_BEDROCK"),
+    ],
+)
+async def test_a_wrong_key_names_its_variable_and_is_not_shown(server, monkeypatch, provider, variable):
+    monkeypatch.setenv(variable, "wrong-secret-value")
+    model = open_model(SPECS[provider], use="chat")
+    with pytest.raises(PrerequisiteError, match=variable) as caught:
+        await model.prepare()
+    later = await model.chat(ASK)
+    await model.aclose()
+    assert later.kind == "rejected"
+    assert variable in later.message
+    assert "wrong-secret-value" not in f"{caught.value} {later}"
+
+
+@pytest.mark.parametrize("spec", ["anthropic:claude-toy-2", "google:gemini-tay", "azure:tay", "bedrock:tay.nova-v1:0"])
+async def test_an_unknown_model_is_said_to_be_unknown(server, spec):
+    model = open_model(spec, use="chat")
+    with pytest.raises(ModelSpecError, match=spec.partition(":")[2]):
+        await model.prepare()
+    await model.aclose()
+
+
+async def test_a_limit_that_is_used_up_stops_the_next_calls_for_as_long_as_the_server_says(server):
+    server.headers = {"anthropic-ratelimit-requests-remaining": "0", "anthropic-ratelimit-requests-reset": "40"}
+    model = open_model(SPECS["anthropic"], use="chat")
+    await model.chat(ASK)
+    await model.aclose()
+    limiter = model._limiter
+    assert 30 < limiter._paused_until - limiter._clock() <= 40
+
+
+async def test_access_keys_sign_bedrocks_requests_and_are_never_sent(server, monkeypatch):
+    monkeypatch.delenv("AWS_BEARER_TOKEN_BEDROCK")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKTOY")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "aws-secret-value")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    assert (await reply_of(SPECS["bedrock"])).text == "A fine reply."
+    sent = server.seen_headers[-1]
+    assert "/eu-west-1/bedrock/aws4_request" in sent["authorization"]
+    assert "aws-secret-value" not in str(sent)
+
+
+def test_bedrock_needs_a_region(monkeypatch):
+    monkeypatch.setenv("AWS_BEARER_TOKEN_BEDROCK", KEY)
+    with pytest.raises(PrerequisiteError, match="AWS_REGION"):
+        open_model(SPECS["bedrock"])
+
+
+def test_a_signature_is_the_one_of_the_official_library():
+    credentials = pytest.importorskip("botocore.credentials").Credentials("AKTOY", "secret", "session")
+    auth = pytest.importorskip("botocore.auth")
+    request = pytest.importorskip("botocore.awsrequest")
+    url, body = "https://bedrock-runtime.us-east-1.amazonaws.com/model/toy.nova-v1%3A0/converse", b'{"messages": []}'
+    theirs = request.AWSRequest(method="POST", url=url, data=body)
+    auth.SigV4Auth(credentials, "bedrock", "us-east-1").add_auth(theirs)
+    then = datetime.strptime(theirs.context["timestamp"], "%Y%m%dT%H%M%SZ").replace(tzinfo=UTC)
+    ours = AwsKey("AKTOY", "secret", "us-east-1", "session").signature("POST", URL(url, encoded=True), body, then)
+    assert ours["Authorization"] == theirs.headers["Authorization"]
+
+
+def test_a_signature_is_right_without_a_token():
+    # expected value: botocore 1.44.0, SigV4Auth with the same keys, request and time
+    key = AwsKey("AKTOY", "secret", "us-east-1")
+    url = URL("https://bedrock-runtime.us-east-1.amazonaws.com/model/toy.nova-v1%3A0/converse", encoded=True)
+    headers = key.signature("POST", url, b'{"messages": []}', datetime(2026, 11, 16, 1, 2, 3, tzinfo=UTC))
+    assert headers["Authorization"].endswith(
+        "Signature=fb7ccd665d3498c32110e9005336286cd76f29c03b7d83579f47f3abda21f04e"
+    )
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "anthropic:claude-sonnet-4-5",
+        "google:gemini-2.5-flash",
+        "bedrock:anthropic.claude-3-5-sonnet-20240620-v1:0",
+        "mistral:mistral-large-latest",
+        "together:meta-llama/Llama-3.3-70B-Instruct-Turbo",
+        "openrouter:openai/gpt-4o-mini",
+        "azure:gpt-4o",
+    ],
+)
+def test_a_providers_public_models_have_a_price(spec, monkeypatch):
+    for key in KEYS:
+        monkeypatch.setenv(key, KEY)
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    monkeypatch.setenv("AZURE_OPENAI_ENDPOINT", "https://toy.openai.azure.com")
+    assert price_of(open_model(spec).identity).input_usd > 0

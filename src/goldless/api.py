@@ -65,6 +65,7 @@ class Scoring(Arguments, total=False):
     peers: str | Sequence[str] | None
     peer_sample: int | None
     control_tasks: int
+    own_samples: bool
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None
     critic: Model

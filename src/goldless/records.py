@@ -50,6 +50,8 @@ class Agent:
     """Model family, for self-preference."""
     cutoff_date: str | None = None
     """Knowledge cut-off: YYYY-MM-DD, YYYY-MM or YYYY."""
+    sample_of: str | None = None
+    """The agent that this one is a sample of, where an agent has several responses to a task."""
 
 
 @dataclass(frozen=True, slots=True)

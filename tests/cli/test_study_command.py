@@ -74,6 +74,7 @@ def test_show_json_is_one_object_and_nothing_else(run, study):
     assert shown["responses"] == {"asked": 4, "answered": 3, "missing": 1}
     assert shown["agents"][0] == {
         "agent": "[bold]a",
+        "sample_of": None,
         "group": None,
         "responses": 2,
         "missing": 0,

@@ -48,6 +48,7 @@ class Output:
         options: Any,
         *,
         replaces_evidence: bool = False,
+        averages_samples: bool = False,
         **more: Any,
     ) -> Result:
         """The result of the work on a study, with a bar for every stage on standard error.
@@ -60,6 +61,8 @@ class Output:
         from goldless.studies import as_study
 
         source = as_study(study)
+        if source.samples and not averages_samples:
+            say("warning: several samples of an agent count as several agents here; goldless score averages them")
         with ExitStack() as stack:
             tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
             if self.folder is not None:

@@ -38,7 +38,7 @@ def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
     """
     from goldless.runs.estimate import plan_study
 
-    planned = output.run(plan_study, study, options)
+    planned = output.run(plan_study, study, options, averages_samples=True)
     models = {row.part: row.model for row in planned.together}
     nobody = () if planned.together else ("No model is called: everything is computed from the study.",)
     output.print_tables(

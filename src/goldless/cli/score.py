@@ -28,7 +28,7 @@ def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     from goldless.runs.pipeline import evaluate_study
     from goldless.runs.store import metrics_in, save_run
 
-    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True)
+    evaluation = output.run(evaluate_study, study, options, replaces_evidence=True, averages_samples=True)
     if output.folder is not None:
         gone = metrics_in(output.folder) - set(evaluation.outcomes)
         save_run(evaluation, output.folder)
@@ -130,9 +130,9 @@ def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
     agents = [row.agent for row in evaluation.outcomes[metrics[0]].leaderboard.rows]
     task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)
     if evaluation.logprobs.height and task is not None and len(agents) > 1:
-        words = " ".join(
-            f"--{key} {quote(word)}" for key, word in (("task", task), ("agent", agents[0]), ("peer", agents[1]))
-        )
+        first = {of: sample for sample, of in reversed(list(evaluation.source.samples.items()))}
+        chosen = {"task": task, "agent": first.get(agents[0], agents[0]), "peer": first.get(agents[1], agents[1])}
+        words = " ".join(f"--{key} {quote(word)}" for key, word in chosen.items())
         say(f"      goldless explain {name} {words}  # which sentences make the score?")
     if output.folder is not None:
         say(f"      goldless view {quote(str(output.folder))}  # every response and reply behind the numbers")

@@ -80,6 +80,7 @@ def _summary(study: Study) -> dict[str, Any]:
     agents = [
         {
             "agent": agent.agent,
+            "sample_of": agent.sample_of,
             "group": agent.group,
             "responses": answered[agent.agent],
             "missing": len(study.tasks) - answered[agent.agent],
@@ -110,13 +111,18 @@ def _summary(study: Study) -> dict[str, Any]:
     }
 
 
+def _agents_and_samples(agents: list[dict[str, Any]]) -> str:
+    bases = {agent["sample_of"] or agent["agent"] for agent in agents}
+    return f"{len(bases):,}" + (f", {len(agents):,} samples of them" if len(bases) < len(agents) else "")
+
+
 def _overview(summary: dict[str, Any]) -> ReportTable:
     responses, labels = summary["responses"], summary["labels"]
     recorded = ", ".join(f"{name} ({rows:,} rows)" for name, rows in summary["recorded"].items())
     mean = summary["mean_characters"]
     lines = {
         "tasks": f"{summary['tasks']:,}",
-        "agents": f"{len(summary['agents']):,}",
+        "agents": _agents_and_samples(summary["agents"]),
         "responses": ", ".join(f"{count:,} {what}" for what, count in responses.items()),
         "mean characters": None if mean is None else f"{mean:,.0f}",
         "labels": f"{labels['ratings']:,} ratings, {labels['preferences']:,} preferences",

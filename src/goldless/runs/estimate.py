@@ -93,7 +93,7 @@ async def plan_study(study: Study, options: Options) -> Plan:
     try:
         async with AsyncExitStack() as stack:
             models = {part.name: await _known_model(part.given, options, stack) for part in work.parts()}
-            estimate = _Estimate(options, models, journal)
+            estimate = _Estimate(work.options, models, journal)
             rows: list[PlannedCalls] = []
             for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
                 with warnings.catch_warnings():

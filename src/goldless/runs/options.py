@@ -146,6 +146,12 @@ class Options:
     control_tasks: int = whole(1).option(
         2, METRICS, "--control-tasks N", "Number of other tasks per response for metrics with +control."
     )
+    own_samples: bool = FLAG.option(
+        False,
+        METRICS,
+        "--own-samples",
+        "Where agents have several samples per task: an agent's other samples count as its peers too.",
+    )
     on_too_long: OnTooLong = one_of("error", "skip").option(
         "error",
         METRICS,

@@ -57,6 +57,7 @@ from goldless.runs.review_outcome import qualified, review_result, without_famil
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
+from goldless.runs.samples import averaged
 from goldless.signature import table_hash
 from goldless.studies import Study
 from goldless.templates import TEMPLATES, find_template
@@ -100,17 +101,22 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
     """Collect missing evidence, compute the metrics and rank the agents."""
     options = with_default_metrics(study, options)
     plan = plan_run(study, options, check_options(options))
-    seen = text_findings(study)
+    agents = study.one_sample_each()
+    seen = text_findings(agents)
     for finding in seen:
         options.say(f"warning: {finding.message}")
     scored = await _scored(plan)
     collected, found = scored.collected, scored.scores
-    outcomes = {name: metric_outcome(one, study, options) for name, one in found.items() if one.scores.raters is None}
+    outcomes = {
+        name: metric_outcome(replace(one, scores=averaged(one.scores, study.samples)), agents, options)
+        for name, one in found.items()
+        if one.scores.raters is None
+    }
     raters = [rater_outcome(one) for one in found.values() if one.scores.raters is not None]
     return Evaluation(
         source=study,
         outcomes=outcomes,
-        findings=(*seen, *audit_scores(study, outcomes)),
+        findings=(*seen, *audit_scores(agents, outcomes)),
         raters=raters[0] if raters else None,
         evidence=collected.evidence,
         models={name: model.identity for name, model in collected.models.items()},

@@ -30,6 +30,7 @@ from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
 from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
 from goldless.runs.reviewers import named_reviewers, review_parts
+from goldless.runs.samples import samples_apart
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 
@@ -120,6 +121,8 @@ def with_default_metrics(study: Study, options: Options) -> Options:
 def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = None) -> RunPlan:
     """Plan a run. Raises if the study does not have what a metric needs; None: the metrics of the options."""
     metrics = options.chosen_metrics() if metrics is None else metrics
+    agents = study.one_sample_each()
+    options = samples_apart(study, options)
     asks = not options.recorded and any(metric.needs.compares for metric in metrics)
     if asks:
         _check_peers(study)
@@ -131,8 +134,8 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
         if metric.needs.labels:
             check_labels(study)
     if options.compare_groups is not None:
-        group_members(study, options.compare_groups)
-    if options.baseline is not None and options.baseline not in (names := [agent.agent for agent in study.agents]):
+        group_members(agents, options.compare_groups)
+    if options.baseline is not None and options.baseline not in (names := [agent.agent for agent in agents.agents]):
         advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
         raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
     _warn_of_unused(options, metrics)

@@ -169,11 +169,19 @@ def _read_tables(sources: Mapping[str, Source], recorded: Mapping[str, Recorded]
     if "tasks" not in sources:
         for record in response_table.task_records():
             task_table.keep(record)
-    return StudyContent(
+    content = StudyContent(
         tasks=tuple(tasks),
         task_columns=task_table.finish(),
-        agents=agents.records(),
+        agents=agents.records(response_table.samples),
         response_columns=responses,
         label_columns=label_table.finish() if "labels" in sources else None,
         recorded=recorded,
     )
+    return _without_names_of_samples(content, set(response_table.samples.values()))
+
+
+def _without_names_of_samples(content: StudyContent, sampled: set[str]) -> StudyContent:
+    """The content without agents that a table lists but that answered only in samples."""
+    answered = set(np.unique(content.response_columns.key & 0xFFFFFFFF).tolist())
+    kept = [a.agent for number, a in enumerate(content.agents) if a.agent not in sampled or number in answered]
+    return content if len(kept) == len(content.agents) else Study("", None, content).subset(agents=kept).content

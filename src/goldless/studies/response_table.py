@@ -16,6 +16,8 @@ from goldless.studies.tables import Chunk, Source
 from goldless.studies.task_table import is_task_column, task_record
 
 REQUIRED = ("task", "agent", "text")
+SAMPLE = "sample"
+"""The column that numbers the responses of one agent to one task."""
 Cells = tuple[list[str], ...]
 """Tasks, agents and texts of some rows."""
 
@@ -84,6 +86,9 @@ class ResponseTable:
         self._length = array("q")
         self._line = array("q")
         self._given: dict[int, dict[str, _Given]] = {}
+        self.samples: dict[str, str] = {}
+        """The agent of each sample, by the sample's name."""
+        self._single: set[str] = set()
 
     def read(self, source: Source, problems: Problems) -> bool:
         """Read the rows; whether every row was read, so that labels can be checked against the responses.
@@ -99,6 +104,8 @@ class ResponseTable:
         self.agents.report_strangers("agent", source.file, problems)
         if not check.rows and not check.broken:
             check.add("no rows. Leave out the responses table if there are none yet")
+        for name in sorted(self._single & self.samples.keys()):
+            check.add(f"a sample of {self.samples[name]!r} must not have the name of another agent, {name!r}")
         self._report_duplicates(check)
         if not check.broken:
             here = source.file or "the responses"
@@ -122,9 +129,12 @@ class ResponseTable:
     def _choose(self, names: Sequence[str]) -> list[str]:
         if not set(REQUIRED) <= set(names):
             return list(names)  # the message that one is missing names them all
-        return [name for name in names if name in REQUIRED or (is_task_column(name) and not self.tasks.listed_in)]
+        kept = (*REQUIRED, SAMPLE)
+        return [name for name in names if name in kept or (is_task_column(name) and not self.tasks.listed_in)]
 
     def _add(self, chunk: Chunk, check: Checking) -> None:
+        if any(SAMPLE in row for row in chunk.rows):
+            chunk = self._apart(chunk, check)
         cells = _regular(chunk.rows)
         if cells is None or not self._known(cells):
             chunk = self._sifted(chunk, check)
@@ -143,6 +153,24 @@ class ResponseTable:
         self._line.extend(chunk.lines)
         if not self.tasks.listed_in and max(map(len, chunk.rows)) > len(REQUIRED):
             self._note_tasks(chunk, numbers, check)
+
+    def _apart(self, chunk: Chunk, check: Checking) -> Chunk:
+        """The rows with each sample as an agent of its own, ``AGENT#SAMPLE``."""
+        rows = []
+        for line, row in zip(chunk.lines, chunk.rows, strict=True):
+            sample, agent = check.optional_name(row, SAMPLE, line), row.get("agent")
+            if sample is not None and isinstance(agent, str | int):
+                name = f"{agent}#{sample}"
+                if not self.agents.listed_in or str(agent) in self.agents:
+                    self.samples[name] = str(agent)
+                    self.agents.setdefault(name, len(self.agents))
+                    agent = name
+            elif isinstance(agent, str) and agent.strip():
+                self._single.add(agent)
+                if not self.agents.listed_in:
+                    self.agents.setdefault(agent, len(self.agents))  # in the order of the rows
+            rows.append(row if agent is None else {**row, "agent": agent})
+        return Chunk(chunk.lines, rows)
 
     def _known(self, cells: Cells) -> bool:
         """Whether every task and agent in the rows is listed in its table."""
@@ -201,7 +229,7 @@ class ResponseTable:
             check.duplicate(message, self._line[row])
 
 
-SAMPLES = "For several samples per task, number the tasks, such as 't1#1' and 't1#2'"
+SAMPLES = "For several samples per task, add a column sample that numbers them"
 
 
 class _Given(NamedTuple):

@@ -196,6 +196,37 @@ class Study:
         )
         return Study(self.name, self.path, chosen, part_of_whole=True)
 
+    @cached_property
+    def samples(self) -> Mapping[str, str]:
+        """The agent of each sample, by the sample's name; empty where every agent has one response to a task."""
+        return {agent.agent: agent.sample_of for agent in self.agents if agent.sample_of is not None}
+
+    def one_sample_each(self) -> Study:
+        """The study with the first sample of each agent, under the agent's name; without evidence and labels."""
+        if not self.samples:
+            return self
+        named: dict[str, Agent] = {}
+        for agent in self.agents:
+            named.setdefault(agent.sample_of or agent.agent, agent)
+        numbers = {agent: number for number, agent in enumerate(named)}
+        content = self.content
+        key = content.response_columns.key
+        new = np.array([numbers[agent.sample_of or agent.agent] for agent in self.agents])[key & 0xFFFFFFFF]
+        moved = pair_keys(key >> 32, new)
+        order = np.argsort(moved, kind="stable")
+        moved, first = np.unique(moved[order], return_index=True)
+        columns = content.response_columns
+        offset, length = (column[order][first] for column in (columns.offset, columns.length))
+        chosen = StudyContent(
+            tasks=content.tasks,
+            task_columns=content.task_columns,
+            agents=tuple(replace(agent, agent=name, sample_of=None) for name, agent in named.items()),
+            response_columns=replace(columns, key=moved, offset=offset, length=length),
+            label_columns=None,
+            recorded={},
+        )
+        return Study(self.name, self.path, chosen)
+
     def with_agents(self, known: Mapping[str, Agent]) -> Study:
         """The same study with these records of the agents they name; other agents are unchanged.
 

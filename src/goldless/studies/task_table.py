@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from array import array
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any, TypeVar
 
@@ -147,9 +147,12 @@ class AgentTable:
         self.names = Names(listed_in)
         self.names.update({agent: number for number, agent in enumerate(self._listed)})
 
-    def records(self) -> tuple[Agent, ...]:
-        """All agents, in order."""
-        return tuple(self._listed.get(name) or Agent(name) for name in self.names)
+    def records(self, samples: Mapping[str, str] | None = None) -> tuple[Agent, ...]:
+        """All agents, in order; ``samples``: which of them is a sample of which agent."""
+        return tuple(self._listed.get(name) or self._sample(name, (samples or {}).get(name)) for name in self.names)
+
+    def _sample(self, name: str, of: str | None) -> Agent:
+        return replace(self._listed.get(of or "", Agent(name)), agent=name, sample_of=of)
 
 
 def read_agents(source: Source, problems: Problems) -> AgentTable:
@@ -169,7 +172,7 @@ def checked_agent(row: Row, line: int, check: Checking) -> tuple[str | None, Age
     cutoff = _cutoff_date(row, line, check)
     if parameters is not None and parameters <= 0:
         check.add(f"parameters must be a positive number such as 7e9, got {parameters:g}", line)
-    return name, Agent(name or "", group, parameters, family, cutoff)
+    return name, Agent(name or "", group, parameters, family, cutoff, check.optional_name(row, "sample_of", line))
 
 
 def _cutoff_date(row: Row, line: int, check: Checking) -> str | None:

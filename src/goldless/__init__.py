@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from goldless._version import __version__
 
 if TYPE_CHECKING:
-    from goldless.api import agree, bias, consistency, cost, crash_test, evaluate, explain, plan, review
+    from goldless.api import agree, bias, consistency, cost, crash_test, evaluate, explain, export, plan, review
     from goldless.errors import (
         BudgetError,
         CallError,
@@ -79,6 +79,7 @@ __all__ = [
     "crash_test",
     "evaluate",
     "explain",
+    "export",
     "open_model",
     "plan",
     "read_study",
@@ -92,7 +93,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "goldless.api": "agree bias consistency cost crash_test evaluate explain plan review",
+    "goldless.api": "agree bias consistency cost crash_test evaluate explain export plan review",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError",
     "goldless.meta_evaluation.agreement": "Agreement",

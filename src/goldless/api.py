@@ -7,10 +7,12 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import anyio
 
+from goldless.exporting.catalogue import export as export_to
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
 from goldless.meta_evaluation.bias import BiasReport, find_bias
@@ -30,6 +32,7 @@ from goldless.runs.option_forms import from_arguments, several
 from goldless.runs.options import REVIEWING, SCORING, Options, Progress
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
+from goldless.runs.store import save_review, save_run
 from goldless.studies import as_study
 
 RATING = (*SCORING, "reviewers")
@@ -259,6 +262,20 @@ def explain(
         journal=None if journal is None else Path(journal),
     )
     return _run(explain_pair, study, options)
+
+
+def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> Path:
+    """Write scores or a study in another tool's format and return the path: the formats of ``goldless export``.
+
+    ``source``: a run folder, a study, or the result of ``evaluate`` or ``review``. ``options`` are those of the format,
+    such as ``metric``, ``margin``, ``dataset``, ``task_id`` and ``logs``.
+    """
+    if not isinstance(source, Evaluation | Review):
+        return export_to(source, path, exporter=exporter, **options)
+    with TemporaryDirectory(prefix="goldless-") as folder:
+        save = save_run if isinstance(source, Evaluation) else save_review
+        save(source, Path(folder) / "run")  # type: ignore[arg-type]  # each saves its own kind
+        return export_to(Path(folder) / "run", path, exporter=exporter, **options)
 
 
 def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any) -> Result:

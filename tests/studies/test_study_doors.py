@@ -11,10 +11,10 @@ import pytest
 
 from goldless import plugins as plugins_module
 from goldless.errors import StudyError, UserError
+from goldless.exporting.catalogue import EXPORTERS, export
 from goldless.records import Response, Task
-from goldless.studies import export, import_study, read_study
+from goldless.studies import import_study, read_study
 from goldless.studies.importers import IMPORTERS
-from goldless.studies.writing import EXPORTERS
 
 TOY = "#toy\nt1|?|What is red?\nt1|a|blood\nt1|b|a rose\nt2|?|What is blue?\nt2|a|the sea\nt2|b|a violet\n"
 
@@ -171,7 +171,7 @@ def test_what_no_exporter_writes_is_an_error_that_lists_them(installed, toy, tmp
     installed(["importer"])
     with pytest.raises(UserError, match=r"no exporter writes a Study to out\.xlsx\. Exporters: jsonl \(a folder\)"):
         export(read_study(toy), tmp_path / "out.xlsx")
-    with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, parquet, got 'cvs'. Did you mean 'csv'"):
+    with pytest.raises(UserError, match=r"exporter must be one of jsonl, csv, .*, got 'cvs'. Did you mean 'csv'"):
         export(read_study(toy), tmp_path / "out", exporter="cvs")
     with pytest.raises(UserError, match="does not write a dict"):
         export({}, tmp_path / "out", exporter="csv")

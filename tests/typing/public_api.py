@@ -20,6 +20,8 @@ def studies(folder: Path, frame: pl.DataFrame) -> goldless.Study:
     study = goldless.read_study(assert_type(goldless.sample_study(), Path))
     goldless.write_study(study, folder)
     goldless.write_study("study", folder)  # type: ignore[arg-type]
+    assert_type(goldless.export(study, folder / "tables", exporter="csv"), Path)
+    goldless.export(study, folder)  # type: ignore[call-arg]
     return study
 
 

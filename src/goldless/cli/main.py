@@ -47,6 +47,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "perturb": "Write a study with perturbed copies of its responses.",
     },
     "Share": {
+        "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
         "view": "Browse runs, down to the prompt and reply behind each number.",
         "gre": "Run GRE-bench: which model writes the most informative paper reviews?",
     },

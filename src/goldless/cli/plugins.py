@@ -20,7 +20,7 @@ CATALOGUES = {
     "goldless.models": "goldless.models.catalogue",
     "goldless.perturbations": "goldless.meta_evaluation.perturbations.catalogue",
     "goldless.importers": "goldless.studies.importers",
-    "goldless.exporters": "goldless.studies.writing",
+    "goldless.exporters": "goldless.exporting.catalogue",
 }
 """The module whose catalogue says whether a group's plugins have the right shape and a name that is free."""
 

@@ -11,12 +11,11 @@ from goldless.studies.reading import (
     study_from_records,
 )
 from goldless.studies.study import Study
-from goldless.studies.writing import export, write_study
+from goldless.studies.writing import write_study
 
 __all__ = [
     "Study",
     "as_study",
-    "export",
     "import_study",
     "read_study",
     "sample_study",

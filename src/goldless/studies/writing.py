@@ -1,8 +1,4 @@
-"""Writing a study, completely or not at all; and exporters, built-in and from packages.
-
-[project.entry-points."goldless.exporters"]
-toy = "my_package:toy"
-"""
+"""Writing a study, completely or not at all; and what an exporter is."""
 
 from __future__ import annotations
 
@@ -18,8 +14,7 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goldless.errors import UserError, nearest
-from goldless.plugins import Catalogue
+from goldless.errors import UserError
 from goldless.studies.checking import as_text
 from goldless.studies.content import MADE
 from goldless.studies.study import Study
@@ -43,7 +38,10 @@ class Exporter(Protocol):
         """Whether it can write this object: a ``Study``, a leaderboard or another result."""
 
     def write(self, thing: Any, path: Path) -> None:
-        """Write the object to a free path; on an error, nothing may be left there."""
+        """Write the object to a free path; on an error, nothing may be left there.
+
+        Its further keyword arguments, if any, are the options that ``goldless export`` and ``goldless.export`` pass on.
+        """
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,40 +65,7 @@ class StudyFolder:
         write_study(thing, path, format=self.format)
 
 
-def _shape(value: Any) -> str | None:
-    lacking = [name for name in ("exports", "write") if not callable(getattr(value, name, None))]
-    lacking += [name for name in ("description", "suffix") if not isinstance(getattr(value, name, None), str)]
-    if lacking or isinstance(value, type):
-        got = "a class" if isinstance(value, type) else f"one without {lacking[0]}"
-        return f"an exporter must be an object with description, suffix, exports and write, got {got}"
-    return None
-
-
 _FORMATS: tuple[Format, ...] = ("jsonl", "csv", "parquet")
-EXPORTERS: Catalogue[Exporter] = Catalogue("goldless.exporters", {name: StudyFolder(name) for name in _FORMATS}, _shape)
-
-
-def export(thing: Any, path: str | os.PathLike[str], *, exporter: str | None = None) -> Path:
-    """Write a study, or a result that an exporter supports, and return its path.
-
-    Uses the exporter named, or the first that can write this object with the path's extension.
-    """
-    path = Path(path)
-    known = EXPORTERS.all()
-    if exporter is not None and exporter not in known:
-        raise UserError(f"exporter must be one of {', '.join(known)}, got {exporter!r}{nearest(exporter, known)}")
-    able = {name: one for name, one in known.items() if one.exports(thing)}
-    if exporter is None:
-        able = {name: one for name, one in able.items() if one.suffix == path.suffix.lower()}
-    elif exporter not in able:
-        raise UserError(f"the exporter {exporter!r} does not write a {type(thing).__name__}")
-    if not able:
-        endings = ", ".join(f"{name} ({one.suffix or 'a folder'})" for name, one in known.items())
-        raise UserError(f"no exporter writes a {type(thing).__name__} to {path.name}. Exporters: {endings}")
-    if path.exists() and not path.is_dir():
-        raise UserError(f"{path} already exists. Choose another path")
-    able[exporter or next(iter(able))].write(thing, path)
-    return path
 
 
 def write_study(

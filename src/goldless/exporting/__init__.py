@@ -1,0 +1,3 @@
+"""Results in other tools' formats: one module per format."""
+
+from __future__ import annotations

@@ -1,0 +1,231 @@
+"""Every Eval Ever, schema 0.3.0: one aggregate file per agent, with its responses in a file beside it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from goldless._version import __version__
+from goldless.errors import UserError
+from goldless.exporting.files import path_name, write_folder
+from goldless.exporting.scored_run import REVIEW, ScoredRun, signature_parts
+from goldless.judging.judges import JUDGES
+from goldless.metrics.catalogue import find_metric
+from goldless.reports.documents.scores import AgentScore, ModelNote, RankedMetric
+
+SCHEMA = "0.3.0"
+Relationship = Literal["first_party", "third_party", "collaborative", "other"]
+RELATIONSHIPS: tuple[Relationship, ...] = ("first_party", "third_party", "collaborative", "other")
+CONTROLS = ("length",)
+"""Metrics that are no measure of quality, exported by name alone."""
+NO_GOLD = "this metric has no gold standard: is_correct is required by the schema and means nothing here"
+
+
+class EveryEvalEver:
+    """A run in the layout of the Every Eval Ever repository."""
+
+    description = "Every Eval Ever: aggregate and instance files of schema 0.3.0"
+    suffix = ""
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a run with scores."""
+        return isinstance(thing, ScoredRun)
+
+    def write(
+        self,
+        thing: Any,
+        path: Path,
+        *,
+        metric: str | None = None,
+        organization: str = "unknown",
+        relationship: Relationship = "other",
+    ) -> None:
+        """Write ``data/STUDY/DEVELOPER/MODEL/UUID.json`` and ``UUID_samples.jsonl`` for every agent with a score."""
+        if relationship not in RELATIONSHIPS:
+            raise UserError(f"--relationship must be one of {', '.join(RELATIONSHIPS)}, got {relationship!r}")
+        source = {
+            "source_type": "evaluation_run",
+            "source_organization_name": organization,
+            "evaluator_relationship": relationship,
+        }
+        files: dict[str, Iterator[str]] = {}
+        for agent in dict.fromkeys(row.agent for board in thing.boards.values() for row in board.rows):
+            files |= _agent_files(thing, agent, metric, source)
+        write_folder(path, files)
+
+
+def _agent_files(
+    run: ScoredRun, agent: str, metric: str | None, source: Mapping[str, str]
+) -> Iterator[tuple[str, Iterator[str]]]:
+    boards = {
+        name: (board, row)
+        for name, board in run.chosen(metric).items()
+        for row in board.rows
+        if (metric is not None or name not in CONTROLS) and row.agent == agent and row.score is not None
+    }
+    if not boards:
+        return
+    developer, slash, model = agent.partition("/")
+    place = ["data", path_name(run.results.study), path_name(developer if slash else "unknown")]
+    name = _uuid(run.results.made_by.fingerprint, agent, *(board.signature for board, _ in boards.values()))
+    stem = "/".join([*place, path_name(model if slash else agent), name])
+    now = str(time.time())
+    identity = f"{run.results.study}/{agent}/{now}"
+    lines = list(_instances(run, agent, list(boards), identity))
+    data = {
+        "schema_version": SCHEMA,
+        "evaluation_id": identity,
+        **({"evaluation_timestamp": run.made_at} if run.made_at else {}),
+        "retrieved_timestamp": now,
+        "source_metadata": source,
+        "eval_library": {"name": "goldless", "version": run.results.made_by.goldless or __version__},
+        "model_info": _model(agent),
+        "evaluation_results": [_result(run, name, board, row) for name, (board, row) in boards.items()],
+    }
+    if lines:
+        data["detailed_evaluation_results"] = {
+            "format": "jsonl",
+            "file_path": f"{stem}_samples.jsonl",
+            "hash_algorithm": "sha256",
+            "checksum": hashlib.sha256("".join(lines).encode()).hexdigest(),
+            "total_rows": len(lines),
+        }
+        yield f"{stem}_samples.jsonl", iter(lines)
+    yield f"{stem}.json", iter([json.dumps(data, ensure_ascii=False, indent=2) + "\n"])
+
+
+def _uuid(*parts: str) -> str:
+    """The same identifier for the same results, of the form that the schema asks for."""
+    return str(uuid.UUID(bytes=hashlib.sha256("\0".join(parts).encode()).digest()[:16], version=4))
+
+
+def _model(name: str, **details: str) -> dict[str, Any]:
+    developer, slash, _ = name.partition("/")
+    unknown = {"deployment_type": "unknown", "model_availability": "unknown"}
+    return {
+        "name": name,
+        "id": name,
+        **({"developer": developer} if slash else {}),
+        "additional_details": {**unknown, **details},
+    }
+
+
+def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> dict[str, Any]:
+    settings = signature_parts(board.signature)
+    uncertainty: dict[str, Any] = {"num_samples": row.n}
+    if row.low is not None and row.high is not None:
+        uncertainty["confidence_interval"] = {
+            "lower": row.low,
+            "upper": row.high,
+            "confidence_level": board.level,
+            "method": settings.get("interval", "bootstrap over tasks"),
+        }
+    if (resamples := settings.get("resamples", "")).isdigit():
+        uncertainty["num_bootstrap_samples"] = int(resamples)
+    counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
+    return {
+        "evaluation_result_id": f"goldless.{name}",
+        "evaluation_name": f"{run.results.study}: {name}",
+        "source_data": {
+            "dataset_name": run.results.study,
+            "source_type": "other",
+            "additional_details": {"fingerprint": run.results.made_by.fingerprint},
+        },
+        "metric_config": _metric(run, name, board),
+        "score_details": {
+            "score": row.score,
+            "details": {key: str(value) for key, value in counts.items() if value is not None},
+            "uncertainty": uncertainty,
+        },
+    }
+
+
+def _metric(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any]:
+    low, high = _bounds(name, board)
+    judges = _judges(run, name, board)
+    return {
+        "metric_id": f"goldless.{name}",
+        "metric_name": name,
+        "metric_unit": board.unit,
+        "lower_is_better": False,
+        "score_type": "continuous",
+        "min_score": low,
+        "max_score": high,
+        **({"llm_scoring": judges} if judges else {}),
+        "additional_details": {"signature": board.signature},
+    }
+
+
+def _bounds(name: str, board: RankedMetric) -> tuple[float | str, float | str]:
+    if board.unit == "win rate":
+        return 0.0, 1.0
+    try:
+        low, high = find_metric(name).bounds  # type: ignore[attr-defined]  # a metric need not have them
+    except (AttributeError, UserError):
+        return "-Infinity", "Infinity"
+    return low, high
+
+
+def _judges(run: ScoredRun, name: str, board: RankedMetric) -> dict[str, Any] | None:
+    """The critic of TVD-MI, or the reviewers who voted; None if no model judged."""
+    review, scores = run.results.review, run.results.leaderboard
+    if name == REVIEW and review is not None:
+        judges = [
+            {"model_info": _model(row.model or row.name), "weight": row.weight}
+            for row in review.reviewers
+            if row.passed and row.weight is not None
+        ]
+        scale = JUDGES.get(review.scale)
+        prompt = review.scale if scale is None else f"{scale.opening}\n\n{scale.closing}"
+        return {"judges": judges, "input_prompt": prompt, "aggregation_method": "weighted_average"} if judges else None
+    if scores is None or "critic" not in signature_parts(board.signature) or "critic" not in scores.models:
+        return None
+    prompt = "\n\n".join(scores.prompts.values()) or signature_parts(board.signature).get("prompt", "")
+    return {"judges": [{"model_info": _described(scores.models["critic"])}], "input_prompt": prompt}
+
+
+def _described(note: ModelNote) -> dict[str, Any]:
+    return _model(note.name, provider=note.provider, revision=note.revision)
+
+
+def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) -> Iterator[str]:
+    """One line per response and metric; a missing score has no line, because the schema wants a number."""
+    scores = run.results.scores
+    if scores is None:
+        return
+    for metric, task, who, score in scores.select("metric", "task", "agent", "score").iter_rows():
+        if who != agent or score is None or metric not in metrics:
+            continue
+        asked, response = run.study.task(task), run.study.response(task, agent)
+        if response is None:
+            continue
+        prompt, reference = asked.prompt or "", [asked.reference] if asked.reference else []
+        line = {
+            "schema_version": SCHEMA,
+            "evaluation_id": identity,
+            "model_id": agent,
+            "evaluation_name": f"{run.results.study}: {metric}",
+            "evaluation_result_id": f"goldless.{metric}",
+            "sample_id": task,
+            "sample_hash": hashlib.sha256((prompt + "".join(reference)).encode()).hexdigest(),
+            "interaction_type": "single_turn",
+            "input": {"raw": prompt, "reference": reference},
+            "output": {"raw": [response.text]},
+            "answer_attribution": [
+                {
+                    "turn_idx": 0,
+                    "source": "output.raw",
+                    "extracted_value": response.text,
+                    "extraction_method": "whole response",
+                    "is_terminal": True,
+                }
+            ],
+            "evaluation": {"score": score, "is_correct": False},
+            "metadata": {"is_correct": NO_GOLD},
+        }
+        yield json.dumps(line, ensure_ascii=False) + "\n"

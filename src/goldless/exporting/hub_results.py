@@ -1,0 +1,72 @@
+"""Evaluation results of a model repository on the Hugging Face Hub: ``.eval_results/NAME.yaml``."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.exporting.files import path_name, write_folder
+from goldless.exporting.scored_run import ScoredRun
+from goldless.reports.documents.scores import AgentScore, RankedMetric
+
+
+class HubResults:
+    """One folder per agent, to be copied into the model's repository."""
+
+    description = "Hugging Face Hub: AGENT/.eval_results/NAME.yaml for each model's repository"
+    suffix = ""
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a run with scores."""
+        return isinstance(thing, ScoredRun)
+
+    def write(
+        self,
+        thing: Any,
+        path: Path,
+        *,
+        dataset: str | None = None,
+        task_id: str | None = None,
+        metric: str | None = None,
+        url: str | None = None,
+    ) -> None:
+        """Write the scores of one metric, the run's first by default, as the results of a benchmark on the Hub."""
+        if dataset is None or not re.fullmatch(r"[\w.-]+/[\w.-]+", dataset):
+            raise UserError(
+                f"hf-eval-results needs --dataset OWNER/NAME, the benchmark's dataset on the Hub, got {dataset!r}"
+            )
+        if not task_id:
+            raise UserError("hf-eval-results needs --task-id, one of the tasks in the eval.yaml of the dataset")
+        board = next(iter(thing.chosen(metric).values()))
+        date = thing.made_at[:10]
+        files = {}
+        for row in board.rows:
+            if row.score is None:
+                continue
+            file = f"{path_name(row.agent)}/.eval_results/{path_name(dataset)}.yaml"
+            if file in files:
+                raise UserError(f"two agents have names that give the folder {path_name(row.agent)!r}. Rename one")
+            files[file] = _entry(board, row, dataset=dataset, task_id=task_id, date=date, url=url)
+        write_folder(path, files)
+
+
+def _entry(
+    board: RankedMetric, row: AgentScore, *, dataset: str, task_id: str, date: str, url: str | None
+) -> Iterator[str]:
+    interval = "" if row.low is None else f" ({board.level * 100:g}% interval {row.low:.4g} to {row.high:.4g})"
+    notes = f"{board.unit}{interval}, {row.n} tasks, {row.missing} of {row.asked} missing. {board.signature}"
+    yield f"- dataset:\n    id: {_quoted(dataset)}\n    task_id: {_quoted(task_id)}\n"
+    yield f"  value: {json.dumps(row.score)}\n"
+    yield f"  date: {_quoted(date)}\n" * bool(date)
+    if url is not None:
+        yield f"  source:\n    url: {_quoted(url)}\n    name: goldless\n"
+    yield f"  notes: {_quoted(notes)}\n"
+
+
+def _quoted(text: str) -> str:
+    """A text in double quotes: what JSON escapes, YAML reads."""
+    return json.dumps(text)

@@ -1,0 +1,160 @@
+"""Preference pairs for training (DPO and relatives): prompt, chosen and rejected, one JSON object per line."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from goldless.errors import UserError
+from goldless.exporting.scored_run import REVIEW, ScoredRun
+from goldless.files import write_text
+from goldless.judging.judges import find_judge
+from goldless.metrics.judgement_table import pair_judgements, response_ratings
+from goldless.runs.review_evidence import recorded_review
+from goldless.studies import Study
+
+
+@dataclass(frozen=True, slots=True)
+class Contest:
+    """Two responses to one task; the first is better or equal."""
+
+    task: str
+    chosen: str
+    rejected: str
+    difference: float
+    scores: tuple[float, float] | None = None
+
+
+class PreferencePairs:
+    """Pairs of responses to one task whose scores, or whose judges' votes, are at least a margin apart."""
+
+    description = "preference pairs for DPO: prompt, chosen, rejected as JSON lines"
+    suffix = ".jsonl"
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a run with scores, or a study with recorded judgements."""
+        return isinstance(thing, ScoredRun) or (isinstance(thing, Study) and "judgements" in thing.recorded)
+
+    def write(
+        self,
+        thing: Any,
+        path: Path,
+        *,
+        metric: str | None = None,
+        margin: float | None = None,
+        scale: str | None = None,
+    ) -> None:
+        """Write every pair at least ``margin`` apart; from judgements, ``scale`` names theirs."""
+        if isinstance(thing, ScoredRun) and scale is None and metric != REVIEW and thing.results.scores is not None:
+            name = metric or next(iter(thing.response_scores()["metric"]))
+            found, unit, signature = _by_scores(thing.response_scores(name)), *_said(thing, name)
+        elif metric is not None and metric != REVIEW:
+            raise UserError(f"pairs from judgements have no metric, got --metric {metric!r}. Leave it out")
+        else:
+            found, unit, signature = _by_judgements(thing, scale)
+        study = thing.study if isinstance(thing, ScoredRun) else thing
+        lines = list(_lines(study, found, _checked_margin(margin, found, unit), unit, signature))
+        write_text(path, "".join(lines))
+
+
+def _said(run: ScoredRun, metric: str) -> tuple[str, str]:
+    return run.boards[metric].unit, run.boards[metric].signature
+
+
+def _by_scores(scores: pl.DataFrame) -> list[Contest]:
+    """Every two scored responses to a task."""
+    found = []
+    for (task,), rows in scores.drop_nulls("score").group_by("task", maintain_order=True):
+        for one, two in combinations(rows.select("agent", "score").iter_rows(), 2):
+            (better, high), (worse, low) = sorted((one, two), key=lambda row: -row[1])
+            found.append(Contest(str(task), better, worse, high - low, (high, low)))
+    return found
+
+
+def _by_judgements(thing: ScoredRun | Study, scale: str | None) -> tuple[list[Contest], str, str]:
+    """Every two judged responses; of a review, by those who passed its exam. Comparisons count in both orders alone."""
+    study = thing.study if isinstance(thing, ScoredRun) else thing
+    review = thing.results.review if isinstance(thing, ScoredRun) else None
+    signature, reviewers = ("", ()) if review is None else (review.signature, review.panel.reviewers)
+    scale = scale or (None if review is None else review.scale)
+    table = study.table("judgements")
+    formats = [] if table is None or "format" not in table.columns else sorted(table["format"].unique().to_list())
+    if scale is None and len(formats) != 1:
+        raise UserError(f"--scale must name the scale of the judgements. They are on: {', '.join(formats) or 'none'}")
+    chosen = find_judge(scale or formats[0])
+    evidence = recorded_review(study, scale=chosen, reviewers=reviewers, convention="default")
+    if not chosen.pairwise:
+        ratings = response_ratings(evidence.judgements)
+        with np.errstate(all="ignore"):
+            means = np.where(np.isnan(ratings.value).any(axis=0), np.nan, ratings.value.mean(axis=0))
+        rows = [(t, a, means[i, j]) for i, t in enumerate(ratings.tasks) for j, a in enumerate(ratings.agents)]
+        frame = pl.DataFrame(rows, {"task": pl.String, "agent": pl.String, "score": pl.Float64}, orient="row")
+        return _by_scores(frame.fill_nan(None)), "points", signature
+    pairs = pair_judgements(evidence.judgements)
+    value = pairs.value.mean(axis=(0, 2))  # NaN where a reviewer or an order is missing
+    found = []
+    for task, low, high, share in zip(pairs.task, pairs.low, pairs.high, value, strict=True):
+        if not np.isnan(share):
+            first, second = (low, high) if share >= 0.5 else (high, low)
+            names = pairs.agents[first], pairs.agents[second]
+            found.append(Contest(pairs.tasks[task], *names, float(abs(2 * share - 1))))
+    return found, "share of votes", signature
+
+
+def _checked_margin(margin: float | None, found: list[Contest], unit: str) -> float:
+    if not found:
+        raise UserError("no task has two responses with scores, so there are no pairs")
+    if margin is None or not margin > 0:
+        middle = median(contest.difference for contest in found)
+        raise UserError(
+            f"dpo-pairs needs --margin, the smallest difference in {unit} that makes a pair, greater than 0"
+            f"{'' if margin is None else f', got {margin:g}'}. Half of the {len(found):,} pairs differ by {middle:.3g} "
+            f"or more"
+        )
+    if not any(contest.difference >= margin for contest in found):
+        most = max(contest.difference for contest in found)
+        raise UserError(
+            f"--margin {margin:g} leaves no pair: the largest difference is {most:.3g} {unit}. Choose a smaller one"
+        )
+    return margin
+
+
+def _lines(study: Study, found: list[Contest], margin: float, unit: str, signature: str) -> Iterator[str]:
+    """The pairs; those of a task without a prompt are left out, and two equal texts are not a pair."""
+    if all(not study.task(contest.task).prompt for contest in found):
+        raise UserError(f"{study.name}: no task has a prompt, and a preference pair needs one. Add a column prompt")
+    near = [contest for contest in found if contest.difference >= margin]
+    if lacking := sum(not study.task(contest.task).prompt for contest in near):
+        warnings.warn(f"{lacking} of {len(near)} pairs are left out: their task has no prompt", stacklevel=2)
+    for contest in near:
+        prompt = study.task(contest.task).prompt
+        chosen, rejected = (study.response(contest.task, name) for name in (contest.chosen, contest.rejected))
+        if not prompt or chosen is None or rejected is None:
+            continue
+        if chosen.text == rejected.text:
+            continue
+        scores = (
+            {} if contest.scores is None else dict(zip(("chosen_score", "rejected_score"), contest.scores, strict=True))
+        )
+        row = {
+            "prompt": prompt,
+            "chosen": chosen.text,
+            "rejected": rejected.text,
+            "task": contest.task,
+            "chosen_agent": contest.chosen,
+            "rejected_agent": contest.rejected,
+            **scores,
+            "difference": contest.difference,
+            "unit": unit,
+            **({"signature": signature} if signature else {}),
+        }
+        yield json.dumps(row, ensure_ascii=False) + "\n"

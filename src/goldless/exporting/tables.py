@@ -1,0 +1,99 @@
+"""Scores as tables: CSV for a spreadsheet, Markdown for a model card."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldless.exporting.scored_run import ScoredRun
+from goldless.files import write_text, write_whole
+from goldless.reports.documents.scores import RankedMetric
+from goldless.reports.formats import code_line, markdown_cell
+from goldless.reports.report_table import Column, ReportTable
+from goldless.studies import Study
+from goldless.studies.writing import StudyFolder
+
+
+class CsvTables:
+    """A study as a folder of CSV tables; a run as one table with a row per response and a column per metric."""
+
+    description = "a study as a folder of .csv tables; a run as one table of responses and scores"
+    suffix = ""
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a study or a run with scores."""
+        return isinstance(thing, Study | ScoredRun)
+
+    def is_file(self, thing: Any) -> bool:
+        """Whether it writes one file."""
+        return isinstance(thing, ScoredRun)
+
+    def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
+        """Write the tables, or the scores of one metric or all, each with its signature."""
+        if isinstance(thing, Study):
+            StudyFolder("csv").write(thing, path)
+            return
+        write_whole(path, _wide(thing, metric).write_csv)
+
+
+def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:
+    scores = run.response_scores(metric)
+    prompts = pl.DataFrame(
+        [(task, run.study.task(task).prompt) for task in run.study.tasks],
+        {"task": pl.String, "prompt": pl.String},
+        orient="row",
+    )
+    texts = run.study.table("responses")
+    table = scores.select("task", "agent").unique(maintain_order=True).join(prompts, on="task", how="left")
+    if texts is not None:
+        names = pl.col("task", "agent", "text").cast(pl.String)
+        table = table.join(texts.select(names), on=["task", "agent"], how="left")
+    for name in scores["metric"].unique(maintain_order=True):
+        own = scores.filter(pl.col("metric") == name).select("task", "agent", pl.col("score").alias(name))
+        table = table.join(own, on=["task", "agent"], how="left")
+        table = table.with_columns(pl.lit(run.boards[name].signature).alias(f"{name} signature"))
+    return table
+
+
+class MarkdownTable:
+    """Leaderboards as GitHub-flavoured Markdown."""
+
+    description = "leaderboards as GitHub-flavoured Markdown, for a model card"
+    suffix = ".md"
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a run with scores."""
+        return isinstance(thing, ScoredRun)
+
+    def write(self, thing: Any, path: Path, *, metric: str | None = None) -> None:
+        """Write one table per metric."""
+        write_text(path, "\n".join(_card(thing, metric)))
+
+
+def _card(run: ScoredRun, metric: str | None) -> Iterator[str]:
+    study = f"{markdown_cell(run.results.study)}, {len(run.study.tasks):,} tasks"
+    for name, board in run.chosen(metric).items():
+        yield f"### {markdown_cell(name)} on {study}\n"
+        yield from _board_table(board).markdown_lines()
+        yield f"\nScores in {board.unit}; {board.level * 100:g}% intervals over tasks."
+        yield from (f"\n{markdown_cell(note)}" for note in board.notes)
+        yield f"\n<details><summary>How it was computed</summary>\n\n{code_line(board.signature)}\n\n</details>\n"
+
+
+def _board_table(board: RankedMetric) -> ReportTable:
+    several = any(row.missing for row in board.rows)
+    compared = any(row.better_than is not None for row in board.rows)
+    columns = (
+        Column("rank", "#", "count"),
+        Column("agent", "model"),
+        Column("score", "score", "number", "missing", 3),
+        Column("low high", f"{board.level * 100:g}% interval", "interval", "", 3, reason="note"),
+        Column("n", "tasks", "figure"),
+        *[Column("missing asked", "missing", "fraction")] * several,
+        *[Column("beaten", "better than")] * compared,
+    )
+    rows = tuple(row.cells(beaten=", ".join(row.better_than or ()) or "-") for row in board.rows)
+    return ReportTable("", columns, rows)

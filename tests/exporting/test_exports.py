@@ -1,0 +1,226 @@
+"""Scores in other tools' formats. Expected numbers are those in the recorded run folders, or worked out by hand."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+
+import pytest
+import yaml
+
+import goldless as library
+from goldless.exporting.catalogue import BUILT_IN, export
+from goldless.exporting.scored_run import signature_parts
+
+RUNS = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+SCORED, REVIEWED = RUNS / "score", RUNS / "review"
+BOARD = json.loads((SCORED / "leaderboard.json").read_text())["metrics"]["gem-raw"]
+LN4 = math.log(4)
+
+
+def lines(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+# --- Every Eval Ever: the fields that its schema 0.3.0 requires -------------------------------------------------------
+
+
+@pytest.fixture
+def every(tmp_path) -> Path:
+    return export(SCORED, tmp_path / "eee", exporter="eee", organization="us", relationship="third_party")
+
+
+def test_eee_has_what_the_schema_requires_with_interval_and_signature(every):
+    files = sorted(every.glob("data/sample/unknown/*/*.json"))
+    assert [file.parent.name for file in files] == ["brief", "careful", "vague"]
+    careful = json.loads(files[1].read_text())
+    required = {"schema_version", "evaluation_id", "retrieved_timestamp", "source_metadata", "model_info"}
+    assert required | {"eval_library", "evaluation_results"} <= careful.keys()
+    assert careful["schema_version"] == "0.3.0"
+    assert careful["source_metadata"]["evaluator_relationship"] == "third_party"
+    result, expected = careful["evaluation_results"][0], BOARD["rows"][0]
+    assert result["score_details"]["score"] == expected["score"]
+    interval = result["score_details"]["uncertainty"]["confidence_interval"]
+    assert (interval["lower"], interval["upper"], interval["confidence_level"]) == (
+        expected["low"],
+        expected["high"],
+        0.95,
+    )
+    config = result["metric_config"]
+    assert config["additional_details"]["signature"] == BOARD["signature"]
+    assert (config["min_score"], config["max_score"], config["lower_is_better"]) == ("-Infinity", "Infinity", False)
+
+
+def test_eee_leaves_length_out_which_is_no_measure_of_quality(every):
+    data = json.loads(next(every.glob("data/*/*/careful/*.json")).read_text())
+    assert [row["metric_config"]["metric_name"] for row in data["evaluation_results"]] == ["gem-raw", "mi", "tvd-mi"]
+
+
+def test_eee_names_the_critic_as_judge_and_no_judge_for_a_likelihood(every):
+    data = json.loads(next(every.glob("data/*/*/careful/*.json")).read_text())
+    judged = {
+        row["metric_config"]["metric_name"]: row["metric_config"].get("llm_scoring")
+        for row in data["evaluation_results"]
+    }
+    assert judged["gem-raw"] is None
+    assert judged["tvd-mi"]["judges"][0]["model_info"]["name"] == "SmolLM2-135M-Instruct"
+
+
+def test_eee_instances_link_to_the_aggregate_and_carry_the_text(every):
+    aggregate = json.loads(next(every.glob("data/*/*/careful/*.json")).read_text())
+    detail = aggregate["detailed_evaluation_results"]
+    rows = lines(every / detail["file_path"])
+    assert len(rows) == detail["total_rows"] == 12  # 4 tasks, 3 metrics
+    study = library.read_study(SCORED)
+    first = rows[0]
+    assert first["evaluation_id"] == aggregate["evaluation_id"]
+    assert first["output"]["raw"] == [study.response(first["sample_id"], "careful").text]
+    assert first["input"]["raw"] == study.task(first["sample_id"]).prompt
+    assert "no gold standard" in first["metadata"]["is_correct"]
+
+
+def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
+    made = export(REVIEWED, tmp_path / "eee", exporter="eee")
+    data = json.loads(next(made.glob("data/*/*/careful/*.json")).read_text())
+    (result,) = data["evaluation_results"]
+    judges = result["metric_config"]["llm_scoring"]["judges"]
+    assert [(judge["model_info"]["name"], judge["weight"]) for judge in judges] == [
+        ("scripted:r1", 1.0),
+        ("scripted:r2", 1.0),
+    ]
+    assert result["score_details"]["score"] == 1.0
+    assert (result["metric_config"]["min_score"], result["metric_config"]["max_score"]) == (0.0, 1.0)
+
+
+# --- tables -----------------------------------------------------------------------------------------------------------
+
+
+def test_markdown_is_a_table_with_the_numbers_of_the_board(goldless):
+    ended = goldless("export", "markdown", SCORED, "--metric", "gem-raw")
+    assert ended.code == 0
+    assert "| 1 | careful | 23.776 | 5.595 … 41.957 | 4 | - |" in ended.out
+    assert f"`{BOARD['signature']}`" in ended.out
+    assert "### mi" not in ended.out
+
+
+def test_csv_has_a_row_per_response_with_text_score_and_signature(goldless):
+    ended = goldless("export", "csv", SCORED)
+    rows = list(csv.DictReader(io.StringIO(ended.out)))
+    recorded = list(csv.DictReader(io.StringIO((SCORED / "response_scores.csv").read_text())))
+    scores = {(row["metric"], row["task"], row["agent"]): float(row["score"]) for row in recorded}
+    assert len(rows) == 12
+    for row in rows:
+        assert float(row["gem-raw"]) == scores["gem-raw", row["task"], row["agent"]]
+        assert row["mi signature"].startswith("mi|")
+        assert row["text"] == library.read_study(SCORED).response(row["task"], row["agent"]).text
+
+
+def test_hub_results_are_yaml_of_one_metric_per_model(tmp_path):
+    options = {"dataset": "us/bench", "task_id": "main", "url": "https://example.org/run"}
+    made = export(SCORED, tmp_path / "hub", exporter="hf-eval-results", **options)
+    (entry,) = yaml.safe_load((made / "careful" / ".eval_results" / "us_bench.yaml").read_text())
+    assert entry["dataset"] == {"id": "us/bench", "task_id": "main"}
+    assert entry["value"] == BOARD["rows"][0]["score"]
+    assert entry["source"] == {"url": "https://example.org/run", "name": "goldless"}
+    assert entry["notes"].endswith(BOARD["signature"])
+
+
+def test_otel_events_have_the_names_of_the_convention(tmp_path):
+    made = export(SCORED, tmp_path / "events.json", exporter="otel", metric="gem-raw")
+    (resource,) = json.loads(made.read_text())["resourceLogs"]
+    records = resource["scopeLogs"][0]["logRecords"]
+    assert {record["eventName"] for record in records} == {"gen_ai.evaluation.result"}
+    assert len(records) == 12
+    names = {attribute["key"] for attribute in records[0]["attributes"]}
+    assert {"gen_ai.evaluation.name", "gen_ai.evaluation.score.value"} <= names
+
+
+# --- preference pairs -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def three(study_file, toy_scorer, tmp_path):
+    """A scored study whose GEM is known: agents share words of ln 4 nats each."""
+    path = study_file()
+    rows = [json.loads(line) | {"prompt": "What?"} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return library.evaluate(path, metrics="gem-raw", scorer=toy_scorer(), journal=tmp_path / "journal.sqlite")
+
+
+def test_pairs_are_those_at_least_a_margin_apart_better_first(three, tmp_path):
+    made = library.export(three, tmp_path / "pairs.jsonl", exporter="dpo-pairs", margin=0.99 * LN4)
+    # shared words in t1: ann and bob 3, cy none; with two peers a score is half the sum, so ann = bob = 1.5 ln 4, cy 0
+    # in t2: ann and bob 2, so 1 ln 4, cy 0; in t3 lirp and hoft are shared by two each: 0.5, 1, 0.5: too near
+    found = {(row["task"], row["chosen_agent"], row["rejected_agent"]): row["difference"] for row in lines(made)}
+    assert found == {
+        ("t1", "ann", "cy"): pytest.approx(1.5 * LN4),
+        ("t1", "bob", "cy"): pytest.approx(1.5 * LN4),
+        ("t2", "ann", "cy"): pytest.approx(LN4),
+        ("t2", "bob", "cy"): pytest.approx(LN4),
+    }
+    first = next(row for row in lines(made) if row["chosen_agent"] == "ann")
+    assert (first["prompt"], first["chosen"], first["rejected"]) == ("What?", "zarn bluk mipo tolu", "quex")
+    assert first["signature"].startswith("gem-raw|")
+
+
+def test_pairs_of_a_review_are_those_its_judges_agree_on_in_both_orders(tmp_path):
+    made = export(REVIEWED, tmp_path / "pairs.jsonl", exporter="dpo-pairs", margin=1.0)
+    rows = lines(made)
+    # the win rates in the folder are 1, 0.5, 0; r1's consistency is 1 and r2's 11/12: one of 12 pairs is left out
+    order = ["careful", "vague", "brief"]
+    assert len(rows) == 11
+    assert all(order.index(row["chosen_agent"]) < order.index(row["rejected_agent"]) for row in rows)
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("ee", "{run}"), r"exporter must be one of jsonl, .*, got 'ee'. Did you mean 'eee'?"),
+        (("eee", "{run}"), "eee writes a folder. Name it with --out"),
+        (("eee", "{answers}", "--out", "{free}"), "eee needs a run with scores"),
+        (("eee", "{run}", "--out", "{full}"), "is not empty"),
+        (("eee", "{run}", "--out", "{free}", "--relationship", "friend"), "--relationship must be one of first_party"),
+        (("markdown", "{run}", "--out", "{taken}"), "already exists"),
+        (("markdown", "{run}", "--metric", "gem-rwa"), "Did you mean 'gem-raw'?"),
+        (("markdown", "{crashed}"), "has no scores of agents (found: crash_test.json)"),
+        (("markdown", "{run}", "--margin", "1"), "--margin does not apply to markdown. It applies to: dpo-pairs"),
+        (("csv", "{review}"), "no scores of single responses"),
+        (("dpo-pairs", "{run}"), "needs --margin, the smallest difference in nats"),
+        (("dpo-pairs", "{run}", "--margin", "0"), "greater than 0, got 0"),
+        (("dpo-pairs", "{run}", "--margin", "1e9"), "--margin 1e+09 leaves no pair"),
+        (("hf-eval-results", "{run}", "--out", "{free}"), "needs --dataset OWNER/NAME"),
+        (("hf-eval-results", "{run}", "--out", "{free}", "--dataset", "a/b"), "needs --task-id"),
+        (("markdown", "{nothing}"), "no such file or folder"),
+    ],
+)
+def test_bad_input_ends_in_one_message_and_writes_nothing(goldless, tmp_path, words, said):
+    places = {name: tmp_path / name for name in ("free", "full", "taken", "crashed", "nothing")}
+    places |= {"run": SCORED, "review": REVIEWED, "answers": tmp_path / "answers.jsonl"}
+    places["full"].mkdir()
+    (places["full"] / "mine").touch()
+    places["taken"].touch()
+    places["crashed"].mkdir()
+    (places["crashed"] / "crash_test.json").write_text('{"metrics": {}, "perturbations": []}')
+    places["answers"].write_text('{"task": "t", "agent": "a", "text": "x"}\n')
+    for name, data in (("tasks", {"task": "t"}), ("responses", {"task": "t", "agent": "a", "text": "x"})):
+        (places["crashed"] / f"{name}.jsonl").write_text(json.dumps(data) + "\n")
+    ended = goldless("export", *(word.format(**places) for word in words))
+    assert ended.code == 2
+    assert ended.out == ""
+    assert said.replace(".*", "") in ended.err or all(part in ended.err for part in said.split(".*"))
+    assert not places["free"].exists()
+
+
+def test_the_help_lists_every_built_in_exporter(goldless):
+    shown = " ".join(goldless("export", "--help").out.split())
+    assert [name for name in BUILT_IN if name not in shown] == []
+
+
+def test_a_signature_is_read_part_by_part():
+    assert signature_parts("m|scorer:a:b|level:0.9|goldless:1")["scorer"] == "a:b"

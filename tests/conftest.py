@@ -50,6 +50,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         parser.addini("timeout", "for pytest-timeout, which is not installed")
 
 
+def pytest_collection_modifyitems(items):
+    """A test that runs the embedded model may take long on a busy machine."""
+    for item in items:
+        if item.get_closest_marker("embedded") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(1200))
+
+
 def pytest_configure(config: pytest.Config) -> None:
     if importlib.util.find_spec("pytest_timeout") is None:
         config.addinivalue_line("markers", "timeout: for pytest-timeout, which is not installed")

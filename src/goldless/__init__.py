@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from goldless.runs.evaluation import Evaluation
     from goldless.runs.review_results import Review
     from goldless.runs.store import save_review, save_run
-    from goldless.studies import Study, read_study, sample_study, study_from_frame, write_study
+    from goldless.studies import Study, import_study, read_study, sample_study, study_from_frame, write_study
 
 __all__ = [
     "Agreement",
@@ -80,6 +80,7 @@ __all__ = [
     "evaluate",
     "explain",
     "export",
+    "import_study",
     "open_model",
     "plan",
     "read_study",
@@ -109,7 +110,7 @@ _HOMES = {
     "goldless.runs.estimate": "Plan",
     "goldless.runs.review_results": "Review",
     "goldless.runs.store": "save_review save_run",
-    "goldless.studies": "Study read_study sample_study study_from_frame write_study",
+    "goldless.studies": "Study import_study read_study sample_study study_from_frame write_study",
 }
 """Where each public name is defined. Names are imported on first use, because importing them all takes seconds."""
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names.split()}

@@ -74,7 +74,7 @@ def test_a_missing_column_of_a_csv_or_parquet_file_suggests_the_nearest(folder, 
     found = problems(tmp_path / "one.parquet")
     assert len(found) == 1
     assert "no column 'agent'" in found[0][2]
-    assert "Did you mean 'modle'?" in found[0][2]
+    assert found[0][2].endswith("Try --columns agent=modle")
 
 
 def test_a_duplicate_response_names_the_line_of_the_first(folder, problems):
@@ -179,7 +179,9 @@ def test_lines_that_are_not_json_objects_are_reported_beside_each_other(folder, 
 
 def test_a_json_array_in_place_of_lines_is_one_problem(folder, problems):
     found = problems(folder(responses=json.dumps([GOOD, GOOD], indent=1)))
-    assert [message for *_, message in found] == ["got a JSON array; a .jsonl file has one JSON object per line"]
+    assert [message for *_, message in found] == [
+        "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
+    ]
 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "csv"])
@@ -241,7 +243,7 @@ def test_a_path_that_holds_no_study_says_what_is_allowed(folder, problems, tmp_p
     for path in (tmp_path / "absent", tmp_path / "notes.xlsx", folder(name="bare")):
         found = problems(path)
         assert len(found) == 1
-        assert ".jsonl, .csv or .parquet" in found[0][2]
+        assert ".jsonl, .csv, .tsv or .parquet" in found[0][2]
 
 
 def test_one_table_in_two_files_is_a_problem(folder, problems):

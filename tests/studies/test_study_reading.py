@@ -191,7 +191,7 @@ def test_a_study_may_come_as_path_frame_or_study(folder):
 
 
 def test_what_is_no_study_says_what_is_allowed():
-    with pytest.raises(UserError, match=r"path or a pandas, polars or pyarrow frame, got a builtins\.int"):
+    with pytest.raises(UserError, match=r"path, a pandas.* frame, or a list of dictionaries, got a builtins\.int"):
         as_study(3)
     with pytest.raises(UserError, match="mixed types"):
         as_study(pd.DataFrame({"task": ["t", 1], "agent": ["a", "a"], "text": ["x", "y"]}, dtype=object))

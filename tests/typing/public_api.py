@@ -16,6 +16,7 @@ import goldless
 def studies(folder: Path, frame: pl.DataFrame) -> goldless.Study:
     """Studies come from files, frames and the package, and go to a folder."""
     assert_type(goldless.read_study(folder), goldless.Study)
+    assert_type(goldless.import_study([folder], importer="table", wide=True), goldless.Study)
     assert_type(goldless.study_from_frame(frame), goldless.Study)
     study = goldless.read_study(assert_type(goldless.sample_study(), Path))
     goldless.write_study(study, folder)

@@ -6,10 +6,11 @@ import copy
 import functools
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
-from typing import Annotated, Any, get_args, get_origin
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,7 +20,8 @@ from goldless.cli.console import say
 from goldless.cli.output import Format, Output
 from goldless.cli.settings_file import Keys, Settings, settings
 from goldless.cli.usage_errors import UsageError, must_be
-from goldless.runs.option_forms import declared, defaults, flag_names, taken
+from goldless.errors import UserError
+from goldless.runs.option_forms import declared, defaults, flag_names, split, taken
 from goldless.runs.options import Options
 
 OUTPUT = "Output"
@@ -29,11 +31,27 @@ RESULT_FOLDER = "Write the result to this folder, beside other results of the st
 StudyArgument = Annotated[
     str,
     typer.Argument(
-        metavar="STUDY", help="A file with columns task, agent and text, a study folder, a run folder, or sample."
+        metavar="STUDY",
+        help="A file with columns task, agent and text, a study folder, a run folder, results of another tool, - for "
+        "standard input, or sample.",
     ),
 ]
+FORMATS = "study, table"
+"""Formats as the help lists them; plugins may add others."""
+FilesArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FILES",
+        help="Files, folders or - for standard input. The first word may be their format, which is recognised "
+        f"otherwise: {FORMATS}.",
+    ),
+]
+READING = "Reading the study"
+EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
+READING_PARAMETERS = ("importer", "columns", "wide", "repeats")
+Repeats = Literal["first", "agents", "tasks"]
 OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose")
 
 
@@ -172,6 +190,11 @@ def verb(
         former = {old: name for name in names if (old := declared(Options)[name].old)}
         shared += [_former(old, name) for old, name in former.items()]
         shown = list(_output_parameters(out)) if "output" in parameters else []
+        studies = [name for name, one in parameters.items() if one.annotation in (StudyArgument, FilesArgument)]
+        for name in studies:
+            several = Annotated[list[str], _info(parameters[name])]
+            parameters[name] = parameters[name].replace(annotation=several)
+            shown = [*_reading_parameters(), *shown]
         given_whole = {"options", "output"}
         arranged = _arranged([p for p in parameters.values() if p.name not in given_whole], shared, shown, first)
 
@@ -184,6 +207,8 @@ def verb(
             if "output" in parameters:
                 folder, shown_as, as_json, verbose = (given.pop(p, None) for p in OUTPUT_PARAMETERS)
                 given["output"] = Output("json" if as_json else shown_as, folder, verbose=bool(verbose))
+            for name in studies:
+                given[name] = given_study(given[name], **{option: given.pop(option) for option in READING_PARAMETERS})
             command(**given)
 
         run.__signature__ = inspect.Signature(arranged)  # type: ignore[attr-defined]
@@ -230,6 +255,49 @@ def _keyword(name: str, typed: Any, default: Any, info: Any) -> inspect.Paramete
 def _options(words: Mapping[str, Any], usual: Mapping[str, Any]) -> Options:
     given = {name: declared(Options)[name].parse(value) for name, value in words.items() if value is not None}
     return Options(**{**usual, **given})
+
+
+def _reading_parameters() -> Iterable[inspect.Parameter]:
+    """How the files of a study are read."""
+    said = "Format of the files, as goldless import lists them (default: recognised by content)."
+    yield _keyword("importer", str | None, None, own(said, READING, "--from FORMAT"))
+    said = f"Columns of a plain table, such as {EXAMPLE_COLUMNS.partition(' ')[2]}."
+    yield _keyword("columns", list[str] | None, None, own(said, READING, "--columns NAME=COLUMN"))
+    said = "Read a table with one row per task and one column per agent."
+    yield _keyword("wide", bool, False, own(said, READING, "--wide"))
+    said = "If an agent has several responses to a task: keep the first, or make them agents or tasks (NAME#2)."
+    yield _keyword("repeats", Repeats | None, None, own(said, READING, "--repeats"))
+
+
+def given_study(paths: Sequence[str], *, columns: Sequence[str] | None = None, **options: Any) -> Any:
+    """The study of these files, to be read by ``as_study``; what was read is said on standard error."""
+    from goldless.cli.imported import tell_import
+    from goldless.studies.reading import StudyFiles
+
+    given = {"columns": _columns(columns), **options}
+    return StudyFiles(paths, {name: value for name, value in given.items() if value}, tell_import)
+
+
+def as_words(study: str) -> str:
+    """A study as it is given on a command line, with the options by which it is read."""
+    options = getattr(study, "options", {})
+    words = list(getattr(study, "paths", (study,)))
+    cells = [f"{name}={one}" for name, given in (options.get("columns") or {}).items() for one in given]
+    words += ["--columns", ",".join(cells)] if cells else []
+    words += ["--wide"] if options.get("wide") else []
+    named = {"--from": options.get("importer"), "--repeats": options.get("repeats")}
+    words += [word for flag, value in named.items() if value for word in (flag, value)]
+    return shlex.join(words)
+
+
+def _columns(given: Sequence[str] | None) -> dict[str, list[str]] | None:
+    found: dict[str, list[str]] = {}
+    for word in split(given or ()):
+        name, equals, column = word.partition("=")
+        if not equals or not name.strip() or not column.strip():
+            raise UserError(f"--columns must be NAME=COLUMN, got {word!r}. Try {EXAMPLE_COLUMNS}")
+        found.setdefault(name.strip(), []).append(column.strip())
+    return found or None
 
 
 def _output_parameters(out: str) -> Iterable[inspect.Parameter]:

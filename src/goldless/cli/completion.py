@@ -187,8 +187,8 @@ def _values(command: Any, parameter: Any, unfinished: str) -> Iterator[Offer]:
             r"[\w-]+", _plain(parameter.help).partition(": ")[2].partition(".")[0].partition(", each")[0]
         )
         yield from ((f"{kept}{comma}{word}", "") for word, _ in _fitting(last, ((word, "") for word in listed)))
-    elif "STUDY" in metavar or "RUNS" in metavar or parameter.name == "run":
-        yield from _paths(unfinished, studies="STUDY" in metavar)
+    elif "STUDY" in metavar or "RUNS" in metavar or parameter.name in {"run", "files"}:
+        yield from _paths(unfinished, studies="STUDY" in metavar or parameter.name == "files")
 
 
 def _metrics() -> Iterator[Offer]:

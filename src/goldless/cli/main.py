@@ -10,6 +10,7 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from keyword import iskeyword
 from typing import Annotated, Any, cast
 
 import typer
@@ -26,6 +27,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "demo": "Score a sample study on this machine: no account, key or GPU.",
         "quickstart": "Write a small study to try everything on.",
         "study": "Check a study, or show what is in it.",
+        "import": "Make a study of another tool's results or of any table.",
         "metrics": "List the metrics.",
         "explain": "Show which sentences make two responses informative about each other.",
     },
@@ -71,7 +73,7 @@ class _ByName(Mapping[str, Any]):
     def __getitem__(self, name: str) -> Any:
         if name not in VERBS:
             raise KeyError(name)
-        word = name.replace("-", "_")
+        word = f"{name}_" if iskeyword(name) else name.replace("-", "_")
         module = importlib.import_module(f"goldless.cli.{word}")
         app = getattr(module, "app", None)
         if app is None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from shlex import quote
 from typing import TYPE_CHECKING
 
-from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
+from goldless.cli.command import RUN_FOLDER, StudyArgument, as_words, verb
 from goldless.cli.console import NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, tell_spending
 from goldless.runs.options import SCORING, Options
@@ -125,7 +125,7 @@ def _suggest(study: str, evaluation: Evaluation, output: Output) -> None:
     metrics = [outcome.metric for outcome in evaluation.outcomes.values()]
     if not metrics:
         return
-    name = quote(study)
+    name = as_words(study)
     say(f"next: goldless crashtest {name} --metric {quote(metrics[0])}  # can the metric be trusted on this study?")
     agents = [row.agent for row in evaluation.outcomes[metrics[0]].leaderboard.rows]
     task = next(iter(evaluation.outcomes[metrics[0]].responses["task"]), None)

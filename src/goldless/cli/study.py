@@ -30,10 +30,10 @@ def check(path: StudyArgument) -> None:
     """
     from goldless.audit.texts import text_findings
     from goldless.statistics.comparisons import too_few_tasks
-    from goldless.studies import read_study
+    from goldless.studies import as_study
 
     try:
-        study = read_study(path)
+        study = as_study(path)
     except StudyError as error:
         for problem in error.problems:
             say(str(problem))
@@ -62,9 +62,9 @@ def show(path: StudyArgument, *, output: Output) -> None:
       goldless study show answers.csv
       goldless study show sample
     """
-    from goldless.studies import read_study
+    from goldless.studies import as_study
 
-    summary = _summary(read_study(path))
+    summary = _summary(as_study(path))
     tables = [_overview(summary), _agents(summary), _example(summary)]
     output.print_tables([one for one in tables if one.rows], lambda: summary)
 

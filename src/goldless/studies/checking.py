@@ -25,11 +25,13 @@ ALIASES = {
     "agent": ("model", "model_id", "model_name", "system", "author", "generator", "llm"),
     "output": ("response", "reply", "judgement"),
     "preference": ("winner", "label"),
+    "prompt": ("question", "instruction", "input", "query"),
     "rater": ("annotator", "user"),
+    "reference": ("target", "expected", "expected_output", "gold", "ground_truth", "ideal"),
     "reviewer": ("judge", "model"),
     "score": ("rating", "label"),
-    "task": ("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id"),
-    "text": ("response", "output", "answer", "completion", "content", "generation", "prediction"),
+    "task": ("id", "task_id", "item", "question_id", "doc_id", "sample_id", "example_id", "prompt_id", "uid"),
+    "text": ("response", "output", "answer", "completion", "content", "generation", "prediction", "model_output"),
 }
 """Other common names of a required column, for hints only."""
 
@@ -238,12 +240,12 @@ class Checking:
 
 def missing_column(column: str, columns: list[str]) -> str:
     """The message that a table has no such column, with the one that is probably meant."""
-    meant = _meant(column, columns)
+    meant = probable_column(column, columns)
     hint = f". Did you mean {meant!r}?" if meant else ""
     return f"no column {column!r}; the columns are {', '.join(map(repr, columns)) or 'none'}{hint}"
 
 
-def _meant(column: str, columns: list[str]) -> str | None:
+def probable_column(column: str, columns: list[str]) -> str | None:
     """The column that is another name of a missing one, or a misspelling: in neither case one of another thing."""
     words = (column, *ALIASES.get(column, ()))
     by_name = {name.lower().replace(" ", "_").replace("-", "_"): name for name in columns if isinstance(name, str)}

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -17,11 +18,14 @@ from goldless.records import Agent, Response, Task
 from goldless.studies.checking import Names, Problems, all_at_once
 from goldless.studies.content import MADE, Recorded, StudyContent
 from goldless.studies.importers import imported_tables, is_rows
+from goldless.studies.importers.log import Repeats
+from goldless.studies.importers.plain_table import mapped
 from goldless.studies.label_table import LabelTable
 from goldless.studies.recorded import check_evidence, frame_of, names_from_evidence
 from goldless.studies.response_table import ResponseColumns, ResponseTable, pair_keys
 from goldless.studies.spool import Spool
-from goldless.studies.study import Study
+from goldless.studies.standard_input import standard_input
+from goldless.studies.study import Origin, Study
 from goldless.studies.tables import Source
 from goldless.studies.task_table import AgentTable, TaskTable, read_agents, record_of
 
@@ -43,33 +47,57 @@ def read_study(path: str | os.PathLike[str], *, importer: str | None = None, **o
 
 
 def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | None = None, **options: Any) -> Study:
-    """Read a study from one or several files or folders, together, with one importer."""
-    files = [Path(path) for path in paths]
-    if not files:
+    """Read a study from one or several files or folders, together, with one importer; "-" is standard input.
+
+    ``repeats``: what to do with several responses of an agent to a task: "first", "agents" or "tasks". ``columns``: the
+    columns of a plain table by their names in a study, such as ``{"task": "id"}``; ``wide``: it has one column per
+    agent.
+    """
+    if not paths:
         raise UserError("paths must name at least one file or folder, got none")
-    first = files[0]
-    with all_at_once(", ".join(map(str, files))) as problems:
-        tables = imported_tables(files, importer, problems, options)
-        if tables or not problems.total:
-            content = _checked(tables, first.name, problems)
-    return Study(first.resolve().name if first.is_dir() else first.stem, first, content)
+    with ExitStack() as stack:
+        files = [stack.enter_context(standard_input()) if path == "-" else Path(path) for path in paths]
+        first = files[0]
+        with all_at_once(_said(files)) as problems:
+            read = imported_tables(files, importer, problems, options)
+            if read.tables or not problems.total:
+                content = _checked(read.tables, first.name, problems)
+    place = None if paths[0] == "-" else first
+    origin = Origin(read.importer, len(files), tuple(read.notes))
+    return Study(first.resolve().name if first.is_dir() else first.stem, place, content, origin=origin)
+
+
+def _said(files: Sequence[Path]) -> str:
+    names = list(map(str, files))
+    return ", ".join(names) if len(names) <= 3 else f"{names[0]} and {len(names) - 1} more files"
 
 
 def study_from_frame(
-    frame: Any, *, tasks: Any = None, agents: Any = None, labels: Any = None, name: str = "frame"
+    frame: Any,
+    *,
+    tasks: Any = None,
+    agents: Any = None,
+    labels: Any = None,
+    name: str = "frame",
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    wide: bool = False,
+    repeats: Repeats | None = None,
 ) -> Study:
-    """Make a study of a pandas, polars or pyarrow frame with ``task, agent, text[, prompt, reference]``.
+    """Make a study of a pandas, polars or pyarrow frame, or rows, with ``task, agent, text[, prompt, reference]``.
 
-    ``tasks``, ``agents`` and ``labels`` are frames with the columns of those tables. Problems give the row,
-    counted from 1.
+    ``tasks``, ``agents`` and ``labels`` are frames or rows with the columns of those tables. ``columns``, ``wide`` and
+    ``repeats`` are as in ``import_study``. Problems give the row, counted from 1.
     """
     given = {"responses": frame, "tasks": tasks, "agents": agents, "labels": labels}
     sources = {
-        table: Source(_arrow(data), "" if table == "responses" else table)
+        table: Source(_data(data), "" if table == "responses" else table)
         for table, data in given.items()
         if data is not None
     }
     with all_at_once(name) as problems:
+        if columns or wide or repeats:
+            lines = mapped(sources["responses"], problems, columns, wide=wide, repeats=repeats)
+            sources["responses"] = Source(lines, "")
         content = _read_tables(sources, {}, problems)
     return Study(name, None, content)
 
@@ -103,15 +131,46 @@ def study_from_records(tasks: Iterable[Task], responses: Iterable[Response], *, 
     return Study(name, None, content)
 
 
+class StudyFiles(str):  # noqa: SLOT000 - it has attributes
+    """Files of a study as a command line names them, and how to read them; the text is the path of the first."""
+
+    paths: tuple[str, ...]
+    options: dict[str, Any]
+    tell: Callable[[Study], None]
+
+    def __new__(cls, paths: Sequence[str], options: Mapping[str, Any], tell: Callable[[Study], None]) -> Self:
+        """The files; ``options``: of ``import_study``; ``tell``: is given the study once it is read."""
+        made = super().__new__(cls, paths[0])
+        made.paths, made.options, made.tell = tuple(paths), dict(options), tell
+        return made
+
+    def read(self) -> Study:
+        """The study."""
+        sample = self.paths == (SAMPLE,) and not Path(SAMPLE).exists()
+        study = import_study([sample_study()] if sample else self.paths, **self.options)
+        self.tell(study)
+        return study
+
+
 def as_study(source: Any) -> Study:
-    """The study itself, or the one read from a path or a frame; ``sample``: the built-in sample study."""
+    """The study itself, or the one read from a path, a frame or rows; ``sample``: the built-in sample study."""
     if isinstance(source, Study):
         return source
+    if isinstance(source, StudyFiles):
+        return source.read()
     if isinstance(source, str) and source == SAMPLE and not Path(SAMPLE).exists():
         source = sample_study()
     if isinstance(source, str | os.PathLike):
         return read_study(source)
     return study_from_frame(source)
+
+
+def _data(given: Any) -> Any:
+    """An Arrow table of a frame, or rows as they are."""
+    rows = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if rows and all(isinstance(row, Mapping) for row in given):
+        return given
+    return _arrow(given)
 
 
 def _arrow(frame: Any) -> Any:
@@ -123,7 +182,9 @@ def _arrow(frame: Any) -> Any:
         raise UserError(f"the frame has a column with mixed types: {error}") from error
     except TypeError as error:
         got = f"{type(frame).__module__}.{type(frame).__qualname__}"
-        raise UserError(f"a study must be a path or a pandas, polars or pyarrow frame, got a {got}") from error
+        raise UserError(
+            f"a study must be a path, a pandas, polars or pyarrow frame, or a list of dictionaries, got a {got}"
+        ) from error
 
 
 def _checked(tables: Mapping[str, Any], name: str, problems: Problems) -> StudyContent:

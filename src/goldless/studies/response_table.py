@@ -229,7 +229,7 @@ class ResponseTable:
             check.duplicate(message, self._line[row])
 
 
-SAMPLES = "For several samples per task, add a column sample that numbers them"
+SAMPLES = "Number the samples in a column sample, or choose with --repeats: first, agents or tasks"
 
 
 class _Given(NamedTuple):

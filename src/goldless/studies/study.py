@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -21,6 +21,17 @@ from goldless.studies.content import MADE, StudyContent
 from goldless.studies.response_table import pair_keys
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """How a study was read from files."""
+
+    importer: str
+    """The format; ``study`` is goldless's own."""
+    files: int
+    notes: tuple[str, ...] = ()
+    """What the user should know about the reading."""
+
+
 class Study:
     """Tasks, responses, labels and recorded evidence, read and checked; made by ``read_study`` and similar functions.
 
@@ -28,13 +39,23 @@ class Study:
     Iterating yields each task with its responses.
     """
 
-    def __init__(self, name: str, path: Path | None, content: StudyContent, *, part_of_whole: bool = False) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: Path | None,
+        content: StudyContent,
+        *,
+        part_of_whole: bool = False,
+        origin: Origin | None = None,
+    ) -> None:
         self.name = name
         """Name of its folder or file."""
         self.path = path
         """Where it was read from; None for a frame."""
         self.content = content
         """Its content."""
+        self.origin = origin
+        """How it was read; None if it is not from files."""
         self._part_of_whole = part_of_whole
         self._number = {task: number for number, task in enumerate(content.tasks)}
         self._agent_number = {agent.agent: number for number, agent in enumerate(content.agents)}

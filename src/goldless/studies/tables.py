@@ -21,10 +21,14 @@ from goldless.studies.checking import Problems, Row, describe
 
 CHUNK_BYTES = 1 << 20
 CHUNK_ROWS = 4096
-FORMATS = (".jsonl", ".csv", ".parquet")
-ALLOWED = "a table must be a .jsonl, .csv or .parquet file"
+FORMATS = (".jsonl", ".csv", ".tsv", ".parquet")
+ALLOWED = "a table must be a .jsonl, .csv, .tsv or .parquet file"
+SINGLE = (*FORMATS, ".json")
+"""Formats of a file given by itself; in a folder, a .json file is not a table."""
+OTHER_LOGS = "goldless import -h lists the logs of other tools that can be read"
 PARTS = "part-*.parquet"
 """Files of a table in parts, in a folder of the table's name."""
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
@@ -68,8 +72,10 @@ class Source:
                 yield from _row_chunks(self.data)
             elif is_parquet(self.data):
                 yield from _arrow_chunks(_parquet_batches(parts_of(self.data), choose))
-            elif self.data.suffix.lower() == ".csv":
+            elif self.data.suffix.lower() in SEPARATORS:
                 yield from _csv_chunks(self.data, self.file, problems)
+            elif self.data.suffix.lower() == ".json":
+                yield from _json_chunks(self.data, self.file, problems)
             else:
                 yield from _jsonl_chunks(self.data, self.file, problems)
         except UNREADABLE as error:
@@ -82,7 +88,8 @@ def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
         line = 1
         while start is not None and (lines := stream.readlines(CHUNK_BYTES)):
             if line == 1 and lines[0].lstrip().startswith(b"["):
-                problems.add("got a JSON array; a .jsonl file has one JSON object per line", file, 1)
+                said = "got a JSON array; a .jsonl file has one JSON object per line. Name the file .json"
+                problems.add(said, file, 1)
                 return
             numbers: Sequence[int] = range(line, line + len(lines))
             line += len(lines)
@@ -94,6 +101,28 @@ def _jsonl_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
                 numbers, rows = _careful(numbers, lines, stream.tell(), file, problems)
             if rows:
                 yield Chunk(numbers, rows)
+
+
+def _json_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
+    """The objects of a JSON array, numbered from 1; a file of one object per line is read by line."""
+    data = path.read_bytes().removeprefix(BOM).lstrip()
+    if not data.startswith(b"["):
+        first = data.partition(b"\n")[0]
+        if first.rstrip().endswith(b"}") and b"\n" in data.strip():
+            yield from _jsonl_chunks(path, file, problems)
+        else:
+            problems.add(f"a .json file must be an array of objects{', got nothing' * (not data)}. {OTHER_LOGS}", file)
+        return
+    try:
+        rows = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        problems.add(f"not JSON: {error.msg} at character {error.pos + 1:,}. Is the file complete?", file)
+        return
+    kept = [Line(number, row) for number, row in enumerate(rows, 1) if isinstance(row, dict)]
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, dict):
+            problems.add(f"an item of the array must be a JSON object, got {describe(row)}", file, number)
+    yield from _row_chunks(kept)
 
 
 def _careful(
@@ -133,7 +162,8 @@ def _csv_chunks(path: Path, file: str, problems: Problems) -> Iterator[Chunk]:
         start = _skip_bom(stream, file, problems)
         if start is None:
             return
-        records = _records(csv.reader(_text_lines(stream, start, file, problems), strict=True), file, problems)
+        lines, mark = _text_lines(stream, start, file, problems), SEPARATORS[path.suffix.lower()]
+        records = _records(csv.reader(lines, strict=True, delimiter=mark), file, problems)
         line, header = next(records, (0, []))
         if not header or _has_bad_header(header, file, line, problems):
             return

@@ -1,4 +1,4 @@
-"""Importers: the file formats a study can be read from, built-in and from packages.
+"""The formats that a study can be read from, built-in and from packages.
 
 A package adds an importer, one object as described by ``Importer``, by an entry point:
 
@@ -8,8 +8,9 @@ A package adds an importer, one object as described by ``Importer``, by an entry
 
 from __future__ import annotations
 
-import difflib
+import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,13 +19,10 @@ import narwhals.stable.v2 as nw
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
-from goldless.studies.content import MADE
-from goldless.studies.recorded import EVIDENCE
-from goldless.studies.response_table import REQUIRED
-from goldless.studies.tables import ALLOWED, FORMATS, Line, Source, is_table, table_name
-
-TABLES = (*MADE, *EVIDENCE)
-"""The known tables of a study."""
+from goldless.studies.importers.log import REPEATS, Log, study_tables
+from goldless.studies.importers.plain_table import PlainTable
+from goldless.studies.importers.study_tables import StudyTables
+from goldless.studies.tables import Line
 
 
 class Importer(Protocol):
@@ -37,76 +35,28 @@ class Importer(Protocol):
     def recognises(self, path: Path) -> bool:
         """Whether the file or folder is in its format; must be cheap, by name and first bytes."""
 
-    def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
-        """Read the tables of the study, with the names and columns of goldless's own tables.
+    def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any] | Log:
+        """Read a ``Log``, or the tables of the study with the names and columns of goldless's own tables.
 
-        A table is a frame (polars, pandas, pyarrow), the path of a table file, or rows: dictionaries, or ``Line`` if
+        A log becomes tables by the rules of ``importers/log.py``: repeats, missing responses, different prompts. A
+        table is a frame (polars, pandas, pyarrow), the path of a table file, or rows: dictionaries, or ``Line`` if
         the source line is known. Rows may be generated lazily. They are checked like those of any study. Anything
         unreadable is added to ``problems`` with file and line, and reading continues.
         """
 
 
-class StudyTables:
-    """The built-in format: a folder of tables, or one table of responses with columns about their tasks."""
-
-    description = "a folder of .jsonl, .csv or .parquet tables, or one such file with task, agent and text"
-
-    def recognises(self, path: Path) -> bool:
-        """Whether a table in the folder has a known name, or the file has the columns of responses."""
-        if path.is_dir():
-            return any(table_name(file) in TABLES for file in filter(is_table, path.iterdir()))
-        if not path.is_file() or not is_table(path):
-            return False
-        first = next(Source(path, path.name).chunks(Problems()), None)
-        return first is not None and set(REQUIRED) <= first.rows[0].keys()
-
-    def read(self, paths: Sequence[Path], problems: Problems, **options: Any) -> Mapping[str, Any]:
-        """The table files; a path without any is a problem that says what is allowed."""
-        if options or len(paths) != 1:
-            got = f"{len(paths)} paths" if len(paths) != 1 else f"the option {next(iter(options))!r}"
-            raise UserError(
-                f"a study in goldless's own format must be one folder or one file without options, got {got}"
-            )
-        path = paths[0]
-        if path.is_dir():
-            return _find_tables(path, problems)
-        if not path.exists():
-            problems.add(f"no such file or folder; {ALLOWED}, and a study is one of them or a folder of them")
-        elif path.suffix.lower() not in FORMATS:
-            problems.add(f"ends in {path.suffix or 'nothing'!r}; {ALLOWED}")
-        else:
-            return {"responses": path}
-        return {}
-
-
-def _find_tables(folder: Path, problems: Problems) -> dict[str, Path]:
-    """The table files of a study, unknown tables last."""
-    found: dict[str, Path] = {}
-    for path in sorted(filter(is_table, folder.iterdir())):
-        table = table_name(path)
-        if table in found:
-            problems.add(f"table is already in {found[table].name}. Keep one file per table", path.name)
-        found.setdefault(table, path)
-    _report_misnamed(folder, [table for table in TABLES if table not in found], problems)
-    if not found and not problems.total:
-        problems.add(f"no tables in this folder; {ALLOWED} named {', '.join(TABLES)}")
-    known = [table for table in TABLES if table in found]
-    return {table: found[table] for table in (*known, *(table for table in found if table not in TABLES))}
-
-
-def _report_misnamed(folder: Path, missing: Sequence[str], problems: Problems) -> None:
-    """Report files that look like a missing table, by extension or spelling."""
-    for path in sorted(folder.iterdir()):
-        table = path.name.split(".", 1)[0]
-        if not path.is_file() or (path.stem in TABLES and is_table(path)):
-            continue
-        if table in missing and not is_table(path):
-            problems.add(f"cannot be read; {ALLOWED}", path.name)
-        elif is_table(path) and (near := difflib.get_close_matches(table, missing, n=1, cutoff=0.8)):
-            problems.add(f"{table!r} is not a table name. Did you mean {near[0]!r}?", path.name)
-
-
 OURS = "study"
+TABLE = "table"
+
+
+@dataclass(frozen=True, slots=True)
+class Imported:
+    """What an importer read."""
+
+    importer: str
+    tables: Mapping[str, Any]
+    notes: Sequence[str] = ()
+    """What the user should know about the reading."""
 
 
 def _shape(value: Any) -> str | None:
@@ -117,7 +67,11 @@ def _shape(value: Any) -> str | None:
     return f"an importer must have recognises, read and description; this one lacks {lacking[0]}" if lacking else None
 
 
-IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", {OURS: StudyTables()}, _shape)
+BUILT_IN: Mapping[str, Importer] = {
+    OURS: StudyTables(),
+    TABLE: PlainTable(),
+}
+IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _shape)
 
 
 def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
@@ -135,7 +89,10 @@ def importer_for(path: Path, name: str | None = None) -> tuple[str, Importer]:
     others = {other: importer for other, importer in IMPORTERS.all().items() if other != OURS}
     found = {other: importer for other, importer in others.items() if _recognises(importer, path)}
     if len(found) > 1:
-        raise UserError(f"{path} is recognised by several importers: {', '.join(found)}. Choose one with importer=")
+        raise UserError(
+            f"{path} is recognised by several importers: {', '.join(found)}. "
+            "Choose one with --from or, in Python, importer="
+        )
     return next(iter(found.items()), (OURS, ours))
 
 
@@ -159,16 +116,51 @@ def _recognises(importer: Importer, path: Path) -> bool:
 
 def imported_tables(
     paths: Sequence[Path], name: str | None, problems: Problems, options: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> Imported:
     """The tables the importer returns, by name; any exception inside an importer becomes an error that names it."""
-    chosen, importer = importer_for(paths[0], name)
+    given = {option: value for option, value in options.items() if value is not None}
+    if name is None and (given.keys() & {"columns", "wide"}):
+        name = TABLE
+    chosen, importer = _importer_for_all(paths, name)
+    plain = chosen == OURS and name is None and all(path.is_file() for path in paths)
+    if plain and (given.keys() == {"repeats"} or len(paths) > 1):
+        chosen, importer = TABLE, BUILT_IN[TABLE]
+    if given.get("repeats", "first") not in REPEATS:
+        raise UserError(f"repeats must be one of {', '.join(REPEATS)}, got {given['repeats']!r}")
+    if others := [option for option in given if not _takes(importer, option)]:
+        raise UserError(f"{chosen} files are read without the option {others[0]!r}")
+    apart = {"repeats": given.pop("repeats", None)} if not _declares(importer, "repeats") else {}
     try:
-        tables = dict(importer.read(paths, problems, **options))
+        found = importer.read(paths, problems, **given)
+        tables = study_tables(found, problems, apart.get("repeats")) if isinstance(found, Log) else dict(found)
     except (UserError, OSError):
         raise
     except Exception as error:
         raise _failed(chosen, error) from error
-    return {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
+    notes = found.notes if isinstance(found, Log) else ()
+    checked = {table: _checked_rows(data, table, chosen) if is_rows(data) else data for table, data in tables.items()}
+    return Imported(chosen, checked, tuple(notes))
+
+
+def _importer_for_all(paths: Sequence[Path], name: str | None) -> tuple[str, Importer]:
+    """The one importer of all paths."""
+    chosen = [importer_for(path, name) for path in paths]
+    if len({found for found, _ in chosen}) > 1:
+        used = dict(zip((found for found, _ in chosen), paths, strict=True))
+        said = ", ".join(f"{path.name} ({found})" for found, path in used.items())
+        raise UserError(f"all files must be of one format, got {said}. Import each format by itself")
+    return chosen[0]
+
+
+def _declares(importer: Importer, option: str) -> bool:
+    return option in inspect.signature(importer.read).parameters
+
+
+def _takes(importer: Importer, option: str) -> bool:
+    """Whether an importer takes an option; repeats of a log are a matter of the rules, not of the importer."""
+    kinds = {parameter.kind for parameter in inspect.signature(importer.read).parameters.values()}
+    any_option = inspect.Parameter.VAR_KEYWORD in kinds and importer not in BUILT_IN.values()
+    return option == "repeats" or _declares(importer, option) or any_option
 
 
 def is_rows(data: Any) -> bool:

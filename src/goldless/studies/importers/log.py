@@ -1,0 +1,161 @@
+"""What the log of another tool records, and the rules by which every log becomes the tables of a study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from goldless.studies.checking import Problems
+
+Repeats = Literal["first", "agents", "tasks"]
+REPEATS: tuple[Repeats, ...] = ("first", "agents", "tasks")
+CHOOSE_REPEATS = "Choose with --repeats: first, agents (more agents: NAME#2) or tasks (more tasks: NAME#2)"
+
+IMPORTED = "imported"
+"""The table with where each sample is from and why it is missing; each importer may add columns, such as its cost."""
+OWN = {"task": pl.String, "agent": pl.String, "text": pl.String, "missing": pl.String, "message": pl.String}
+OWN |= {"prompt": pl.String, "reference": pl.String, "model": pl.String, "source": pl.String}
+"""Columns of a log's samples that have a meaning here; a log need not have them all."""
+EXAMPLES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Log:
+    """The samples of one or several files, in the order in which they were recorded."""
+
+    samples: pl.DataFrame
+    """One row per sample. ``task``, ``agent``; ``text``: the response without reasoning, null if there is none;
+    ``missing``: why not, in a word such as error, limit, refusal; ``message``: the details; ``prompt``, ``reference``;
+    ``model``: the model that the agent's name means, if the log says more than the name; ``source``: FILE:LINE or
+    FILE:SAMPLE. Any other column is kept in the table ``imported``."""
+    task_columns: Sequence[str] = ()
+    """Other columns of ``samples`` that describe the task; they go to the tasks table."""
+    labels: pl.DataFrame | None = None
+    """Scores by people: ``row`` (of ``samples``), ``rater``, ``score``, optionally ``criterion``."""
+    judgements: pl.DataFrame | None = None
+    """Scores by models: ``row``, ``reviewer``, ``format``, ``output``, optionally ``value``."""
+    scores: pl.DataFrame | None = None
+    """Scores by programs: ``row``, ``metric``, ``score``; ``goldless agree --scores`` reads the table."""
+    tables: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables that are complete, such as ``judge_NAME``."""
+    notes: Sequence[str] = ()
+    """What the user should know about the reading, such as which of several filters was kept."""
+
+
+def samples_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Samples that were read one by one; every column that has a meaning is text."""
+    frame = pl.DataFrame(rows, infer_schema_length=None, strict=False)
+    return frame.with_columns(pl.col(name).cast(pl.String) for name in OWN if name in frame.columns)
+
+
+def study_tables(log: Log, problems: Problems, repeats: Repeats | None = None) -> dict[str, Any]:
+    """The tables of a study; whatever breaks a rule is added to ``problems``, with counts and examples."""
+    samples = _completed(log.samples)
+    _check_models(samples, problems)
+    named = _without_repeats(samples, repeats, problems)
+    for column in ("prompt", "reference"):
+        _check_same(samples, column, problems)
+    present = named.filter(pl.col("missing").is_null())
+    if present.is_empty() and not log.tables and not problems.total:
+        problems.add(f"no response among {samples.height:,} samples{_causes(samples)}")
+    other = [name for name in log.task_columns if name in samples.columns]
+    found: dict[str, Any] = {
+        "tasks": _tasks(named, ["prompt", "reference", *other]),
+        "agents": named.select(pl.col("agent").unique(maintain_order=True)),
+        "responses": present.select("task", "agent", "text"),
+        IMPORTED: _filled(named.drop("row", "text", "prompt", "reference", *other)),
+    }
+    for name, given in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
+        if given is not None and given.height:
+            keys = present.select(pl.col("row").cast(pl.Int64), "task", "agent")
+            rows = given.with_columns(pl.col("row").cast(pl.Int64)).join(keys, on="row", maintain_order="left")
+            if rows.height:
+                found[name] = rows.select("task", "agent", pl.exclude("row", "task", "agent"))
+    if present.is_empty():
+        del found["responses"]
+    return found | {name: table for name, table in log.tables.items() if table.height}
+
+
+def _completed(samples: pl.DataFrame) -> pl.DataFrame:
+    """The samples with every column that has a meaning; a blank text is missing."""
+    lacking = [pl.lit(None, kind).alias(name) for name, kind in OWN.items() if name not in samples.columns]
+    blank = pl.col("text").is_null() | (pl.col("text").str.strip_chars() == "")
+    full = samples.with_columns(lacking).with_row_index("row")
+    return full.with_columns(missing=pl.when(blank).then(pl.coalesce("missing", pl.lit("empty"))).otherwise("missing"))
+
+
+def _check_models(samples: pl.DataFrame, problems: Problems) -> None:
+    """One name must mean one model."""
+    if samples["model"].null_count() == samples.height:
+        return
+    first = samples.filter(pl.col("model").is_not_null()).group_by("agent", "model", maintain_order=True)
+    for (agent,), rows in first.agg(pl.col("source").first()).group_by("agent", maintain_order=True):
+        if rows.height > 1:
+            used = listed(f"{model} ({source})" for model, source in rows.select("model", "source").iter_rows())
+            problems.add(f"agent {agent!r} is the name of {rows.height} models: {used}. Import these runs one by one")
+
+
+def _without_repeats(samples: pl.DataFrame, repeats: Repeats | None, problems: Problems) -> pl.DataFrame:
+    """One sample per task and agent."""
+    if not samples.select(pl.struct("task", "agent").is_duplicated().any()).item():
+        return samples
+    number = pl.int_range(1, pl.len() + 1).over("task", "agent")
+    numbered = samples.with_columns(number.alias("_number"))
+    again = numbered.filter(pl.col("_number") > 1)
+    if repeats is None:
+        pairs = again.select("task", "agent").n_unique()
+        task, agent, source = again.select("task", "agent", "source").row(0)
+        where = f" ({source})" if source else ""
+        problems.add(
+            f"{pairs:,} task{'s' * (pairs != 1)} with several responses of one agent, such as task {task!r} of agent "
+            f"{agent!r}{where}. {CHOOSE_REPEATS}"
+        )
+    if repeats in {None, "first"}:
+        return numbered.filter(pl.col("_number") == 1).drop("_number")
+    column = "agent" if repeats == "agents" else "task"
+    name = pl.when(pl.col("_number") > 1).then(pl.format("{}#{}", column, "_number")).otherwise(column)
+    return numbered.with_columns(name.alias(column)).drop("_number")
+
+
+def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:
+    """The same task must be the same text under every agent."""
+    given = samples.select("task", "source", text=pl.col(column)).filter(pl.col("text").is_not_null())
+    texts = given.select("task", pl.col("text").hash()).unique()
+    tasks = given["task"].n_unique()
+    if texts.height == tasks:
+        return
+    different = texts.filter(pl.col("task").is_duplicated())["task"].n_unique()
+    twice = texts.filter(pl.col("task").is_duplicated())["task"].implode()
+    task = given.filter(pl.col("task").is_in(twice))["task"][0]
+    sources = given.filter(pl.col("task") == task).unique("text", keep="first", maintain_order=True)["source"]
+    where = " and ".join(sources.drop_nulls().head(2))
+    problems.add(
+        f"{different:,} of {tasks:,} tasks have a different {column} under different agents, such as {task!r}"
+        f"{f' ({where})' if where else ''}. Import runs that were given the same tasks"
+    )
+
+
+def _tasks(samples: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Each task once, with the first value that a sample gives for each column."""
+    used = [name for name in columns if samples[name].null_count() < samples.height]
+    return samples.group_by("task", maintain_order=True).agg(pl.col(name).drop_nulls().first() for name in used)
+
+
+def _filled(frame: pl.DataFrame) -> pl.DataFrame:
+    """The frame without columns of nulls, but with the cause of what is missing."""
+    return frame.select(c for c in frame if c.name == "missing" or c.null_count() < len(c))
+
+
+def _causes(samples: pl.DataFrame) -> str:
+    counts = samples["missing"].drop_nulls().value_counts(sort=True)
+    return f": {listed(f'{cause} {count:,}' for cause, count in counts.iter_rows())}" if counts.height else ""
+
+
+def listed(names: Iterable[str]) -> str:
+    """The first names, and the count of the others."""
+    every = list(names)
+    more = f" and {len(every) - EXAMPLES:,} more" if len(every) > EXAMPLES else ""
+    return ", ".join(every[:EXAMPLES]) + more

@@ -1,0 +1,60 @@
+"""``goldless import``, and verbs that read other files directly."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from goldless.cli.command import FORMATS
+from goldless.studies import read_study
+from goldless.studies.importers.catalogue import BUILT_IN
+
+LONG = "id,model,output\n1,a,red\n1,b,blue\n2,a,up\n"
+COLUMNS = ("--columns", "task=id,agent=model,text=output")
+
+
+@pytest.fixture
+def long(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(LONG)
+    return path
+
+
+def test_the_help_lists_every_built_in_format():
+    assert FORMATS.split(", ") == list(BUILT_IN)
+
+
+@pytest.mark.parametrize("words", [("table",), ("--from", "table"), ()])
+def test_a_table_becomes_a_study_with_a_summary(goldless, long, tmp_path, words):
+    done = goldless("import", *words, long, *COLUMNS, "--out", tmp_path / "study", "--json")
+    assert done.code == 0
+    found = json.loads(done.out)
+    assert (found["format"], found["tasks"], found["agents"], found["responses"]) == ("table", 2, 2, 3)
+    assert found["missing"] == {"not in the files": 1}
+    assert read_study(tmp_path / "study").response("2", "a").text == "up"
+
+
+def test_other_verbs_say_what_they_read_and_repeat_the_options_in_what_is_next(goldless, long):
+    done = goldless("score", long, *COLUMNS, "--metric", "length")
+    assert done.code == 0
+    assert "read as table: 2 tasks, 2 agents, 3 responses, missing: not in the files 1" in done.err
+    assert f"goldless crashtest {long} {' '.join(COLUMNS)} --metric length" in done.err
+
+
+def test_a_study_of_our_own_needs_no_words(goldless):
+    assert "read as" not in goldless("score", "sample", "--metric", "length").err
+
+
+def test_bad_words_are_refused(goldless, long, tmp_path):
+    for words, said in (
+        (("--columns", "task"), "--columns must be NAME=COLUMN, got 'task'"),
+        (("--from", "tabel"), "importer must be one of study, table"),
+        (("--repeats", "last"), "last"),
+    ):
+        done = goldless("import", long, *words, "--out", tmp_path / "s")
+        assert done.code == 2
+        assert said in done.err
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "x").touch()
+    assert "is not empty" in goldless("import", long, *COLUMNS, "--out", tmp_path / "full").err

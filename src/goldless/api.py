@@ -93,6 +93,7 @@ class Reviewing(Arguments, total=False):
 
     reviewers: Model | Sequence[Model] | Mapping[str, Model]
     scale: str
+    orders: Literal["both", "one-random"]
     task_description: str
     descriptions: Mapping[str, str]
     families: Mapping[str, str]

@@ -25,7 +25,7 @@ PANELS = "Panels of reviewers"
 
 
 @verb(
-    *(METRICS, CRITIC, "reviewers", "scale", "own_family", LABELS, STATISTICS, MODELS),
+    *(METRICS, CRITIC, "reviewers", "scale", "orders", "own_family", LABELS, STATISTICS, MODELS),
     without=("on_too_long",),
     first=("metrics", "reviewers", "tasks", "recorded", "out_folder"),
     usual={"metrics": ()},

@@ -80,7 +80,7 @@ def _spec_of(licence: Licence) -> str:
 async def _serve(held: dict[Path, str], host: str, port: int, token: str | None, options: Options) -> None:
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, read_licence, refuse
-    from goldless.jury.panel import Juror, Jury
+    from goldless.jury.panel import Juror, Jury, jury_worth
     from goldless.jury.server import serve
     from goldless.runs.opening import Part, open_journal, open_models
 
@@ -112,4 +112,7 @@ async def _serve(held: dict[Path, str], host: str, port: int, token: str | None,
                     task_description=options.task_description,
                 )
             )
-        await serve(Jury(jurors), host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}"))
+        worth = jury_worth(list(found.values()))
+        say(str(worth))
+        jury = Jury(jurors, worth=worth)
+        await serve(jury, host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}"))

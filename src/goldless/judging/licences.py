@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
@@ -28,6 +28,7 @@ FORMAT = 1
 SUFFIX = ".licence.json"
 VALID_DAYS = 90
 """How long a licence is valid by default."""
+ROUNDING = 1e-9
 
 Setting = str | int | float | bool | None
 """The type of an exam's setting."""
@@ -86,6 +87,25 @@ class Sitting:
     settings: Mapping[str, Setting] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class SharedErrors:
+    """How far a reviewer errs, or votes, together with another that passed the same exams."""
+
+    __pydantic_config__: ClassVar = STRICT
+
+    correlation: float
+    n: int
+    """Pairs that both judged."""
+    of: Literal["errors", "votes"]
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that no review gives."""
+        if not -1.0 - ROUNDING <= self.correlation <= 1.0 + ROUNDING or self.n < 0:
+            raise UserError(
+                f"a correlation must be between -1 and 1, of 0 or more pairs, got {self.correlation}, {self.n}"
+            )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Licence:
     """What a reviewer is licensed to judge, and with which weight."""
@@ -112,6 +132,8 @@ class Licence:
     """The version of goldless that issued it."""
     study_hash: Hash
     """Hash of the fingerprint of the exams' study."""
+    shared: Mapping[str, SharedErrors] = field(default_factory=dict)
+    """By the short name of the other reviewer, for what a panel of both is worth; licences of before have none."""
 
     def __post_init__(self) -> None:
         """Refuse what no issue gives."""
@@ -154,6 +176,7 @@ def issue(
     traits: Mapping[str, LicensedTrait],
     weight: float,
     study_fingerprint: str,
+    shared: Mapping[str, SharedErrors] | None = None,
     issued: dt.date | None = None,
     valid_days: int = VALID_DAYS,
 ) -> Licence:
@@ -181,6 +204,7 @@ def issue(
         expires=day + dt.timedelta(days=valid_days),
         goldless=__version__,
         study_hash=content_hash("licence study", study_fingerprint),
+        shared=dict(shared or {}),
     )
 
 

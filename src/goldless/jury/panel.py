@@ -13,6 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from goldless.concurrency import side_by_side
 from goldless.errors import ModelError, UserError
 from goldless.evidence import JudgementEvidence
 from goldless.judging.asking import ChatJudge, ScoringJudge, Verdicts
+from goldless.judging.licences import Licence
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import Scale
 from goldless.metrics.chair import panel_verdicts, vote_share
@@ -37,6 +39,7 @@ from goldless.models.interface import (
     WrappedScorer,
 )
 from goldless.records import CallFailure
+from goldless.statistics.shared_errors import kish
 
 TASK = "question"
 """Name of the single task of a jury."""
@@ -115,6 +118,8 @@ class JuryVerdict:
     """Jurors without a vote on any pair."""
     usage: Usage
     """Tokens charged for this verdict; replies from the journal are not charged again."""
+    worth: JuryWorth | None = None
+    """What the jury is worth; None: not asked for."""
 
     @property
     def used(self) -> int:
@@ -125,6 +130,46 @@ class JuryVerdict:
     def missing(self) -> int:
         """Number of questions without one."""
         return len(self.votes) - self.used
+
+
+@dataclass(frozen=True, slots=True)
+class JuryWorth:
+    """How many independent votes a jury is worth, by what its licences say of shared errors."""
+
+    jurors: int
+    effective_votes: float | None
+    """None: some licence does not say how far its juror errs together with another."""
+    correlation: float | None
+    """Mean over all two jurors."""
+    of: Literal["errors", "votes"] | None
+    """``votes``: of some, only how far they vote together is known; then the jury is worth more as a rule."""
+
+    def __str__(self) -> str:
+        """A sentence without its full stop."""
+        if self.jurors == 1:
+            return "one juror is one vote"
+        if self.effective_votes is None:
+            return (
+                f"how many independent votes the {self.jurors} jurors are worth is not known: their licences were not "
+                "issued together by one review"
+            )
+        return (
+            f"the {self.jurors} jurors are worth {self.effective_votes:.2f} independent votes: in the review that "
+            f"licensed them their {self.of} correlate at {self.correlation:.3f}"
+        )
+
+
+def jury_worth(licences: Sequence[Licence]) -> JuryWorth:
+    """What jurors with these licences are worth together, with equal votes."""
+    found = []
+    for one, other in itertools.combinations(licences, 2):
+        found.append(one.shared.get(other.reviewer) or other.shared.get(one.reviewer))
+    known = [pair for pair in found if pair is not None]
+    if len(licences) < 2 or len(known) < len(found):
+        return JuryWorth(len(licences), 1.0 if len(licences) == 1 else None, None, None)
+    mean = sum(pair.correlation for pair in known) / len(known)
+    of: Literal["errors", "votes"] = "votes" if any(pair.of == "votes" for pair in known) else "errors"
+    return JuryWorth(len(licences), kish(len(licences), mean), mean, of)
 
 
 class JuryError(ModelError):
@@ -139,9 +184,12 @@ class JuryError(ModelError):
 class Jury:
     """Jurors who decide together."""
 
-    def __init__(self, jurors: Sequence[Juror], *, at_once: int = DEFAULT_AT_ONCE) -> None:
+    def __init__(
+        self, jurors: Sequence[Juror], *, worth: JuryWorth | None = None, at_once: int = DEFAULT_AT_ONCE
+    ) -> None:
         """``at_once``: concurrent questions per verdict and juror; the juror's model may allow fewer."""
         self.jurors = tuple(jurors)
+        self.worth = worth or JuryWorth(len(self.jurors), 1.0 if len(self.jurors) == 1 else None, None, None)
         names = [juror.name for juror in self.jurors]
         twice = sorted({name for name in names if names.count(name) > 1})
         if not names:
@@ -169,7 +217,8 @@ class Jury:
             by_juror[juror.name] = await _ask(juror, meter, question, answers, self._at_once)
 
         await side_by_side(hear, list(zip(self.jurors, meters, strict=True)), len(meters))
-        return _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
+        found = _verdict(by_juror, len(answers), sum((meter.usage for meter in meters), Usage()))
+        return replace(found, worth=self.worth)
 
 
 async def _ask(

@@ -138,12 +138,12 @@ class _Server:
         self._present = 0
 
     async def models(self, _: web.Request) -> web.Response:
-        return _json({"object": "list", "data": [model_entry()]})
+        return _json({"object": "list", "data": [model_entry(self._jury.worth)]})
 
     async def model(self, request: web.Request) -> web.Response:
         if request.match_info["model"] != MODEL:
             raise RequestError(f"unknown model. The only model here is {MODEL}", status=404, code="model_not_found")
-        return _json(model_entry())
+        return _json(model_entry(self._jury.worth))
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
         if self._present >= self._limits.at_once + self._limits.waiting:

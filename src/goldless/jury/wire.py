@@ -20,7 +20,7 @@ from typing import Any
 import orjson
 
 from goldless.errors import UserError
-from goldless.jury.panel import JuryVerdict, Vote
+from goldless.jury.panel import JuryVerdict, JuryWorth, Vote
 from goldless.models.interface import Usage
 
 MODEL = "goldless-jury"
@@ -218,9 +218,9 @@ def error_body(message: str, *, status: int, param: str | None = None, code: str
     return {"error": {"message": message, "type": kind, "param": param, "code": code}}
 
 
-def model_entry() -> Json:
-    """The jury as an entry of ``/v1/models``."""
-    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless"}
+def model_entry(worth: JuryWorth) -> Json:
+    """The jury as an entry of ``/v1/models``, with what it is worth under ``goldless``."""
+    return {"id": MODEL, "object": "model", "created": 0, "owned_by": "goldless", "goldless": asdict(worth)}
 
 
 def completion(verdict: JuryVerdict, content: str) -> Json:
@@ -260,6 +260,7 @@ def vote_record(verdict: JuryVerdict) -> Json:
         "used": verdict.used,
         "missing": verdict.missing,
         "absent": list(verdict.absent),
+        **({} if verdict.worth is None else {"panel": asdict(verdict.worth)}),
         "votes": votes_data(verdict.votes),
     }
 

@@ -3,7 +3,7 @@
 Consistency Pc is the share of pairs judged the same way in both orders, pertinence Pp the share of comparisons that
 prefer a relevant answer to a well-written irrelevant one, self-confidence Ps 1 where the reviewer is surer of easy
 pairs than of hard ones, else 0 (Auto-PRE, equations 2-4). The human exam is accuracy on pairs that people
-labelled (PRE).
+labelled (PRE). Peers is accuracy as estimated from the votes of the other candidates, without labels.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
+from goldless.metrics.panel_worth import panel_votes, peer_estimates, shared_votes
 from goldless.statistics.bootstrap import LEVEL, Draws, ShareMethod, task_intervals, task_shares
 
-TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam"]
+TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam", "peers"]
 ConfidenceItem = tuple[str, float | None]
 """Task (or item), and how sure or unsure the reviewer was; None: missing."""
 
@@ -139,6 +140,29 @@ def human_exam(
         np.stack(column) for column in zip(*((own.credit, own.asked) for own in earned.values()), strict=True)
     )
     return _traits("human exam", list(earned), credit, exam.task, asked, **draws)
+
+
+def peers(
+    judgements: PairJudgements, *, convention: Convention = "default", **draws: Unpack[Draws]
+) -> dict[str, Trait]:
+    """Each reviewer's accuracy as the votes of all show it (Dawid and Skene), over the pairs that two or more judged.
+
+    A ranking of the candidates: the values are too high, since reviewers share errors.
+    """
+    votes = shared_votes(panel_votes(judgements, judgements.reviewers, convention=convention), **draws)
+    found = peer_estimates(votes, **draws)[0] if len(votes.task) else {}
+    heard = dict(zip(votes.reviewers, (~np.isnan(votes.vote)).sum(axis=1).tolist(), strict=True))
+    asked = judgements.asked.any(axis=2).sum(axis=1).tolist()
+    level = draws.get("level", LEVEL)
+    unmet = "no pair that another reviewer judged too"
+    return {
+        name: Trait("peers", None, asked=pairs, level=level, note=unmet)
+        if (one := found.get(name)) is None
+        else Trait(
+            "peers", one.mean, one.low, one.high, pairs, heard[name], one.n, one.level, one.method, note=one.note
+        )
+        for name, pairs in zip(judgements.reviewers, asked, strict=True)
+    }
 
 
 def confidence_levels(labels: Iterable[tuple[str, str | None]]) -> list[ConfidenceItem]:

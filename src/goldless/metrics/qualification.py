@@ -22,6 +22,8 @@ Weighting = Literal["equal", "mean of traits", "trait", "logit"]
 NO_MEAN = 0.55
 """The threshold (PRE's for consistency) where the mean cannot decide: one candidate, or all with equal values."""
 ALIKE = 1e-9
+ONLY_AN_EXAM = frozenset({"peers"})
+"""Traits that decide who votes, but no vote's weight."""
 CLIPPED = 0.01
 """Shares are clipped this far from 0 and 1 before the logit, so that no vote has infinite weight."""
 
@@ -81,13 +83,14 @@ def qualify(
     _check(traits, thresholds, combination, weighting, weight_from)
     limits = {name: _limit(traits, name, threshold) for name, threshold in thresholds.items()}
     counting = {name: limit for name, limit in limits.items() if limit is not None}
-    source = weight_from or next(iter(thresholds), None)
+    weighing = [name for name in thresholds if name not in ONLY_AN_EXAM]
+    source = weight_from or next(iter(weighing), None)
     candidates = []
     for reviewer, own in traits.items():
         lacking = {name: _lacking(own.get(name), limit) for name, limit in counting.items()}
         failed = [name for name, lack in lacking.items() if lack is not None]
         passed = not failed if combination == "all" else not counting or len(failed) < len(counting)
-        weight = _weight(own, weighting, list(thresholds), source) if passed else None
+        weight = _weight(own, weighting, weighing, source) if passed else None
         unweighed = passed and weight is None
         passed = passed and not unweighed
         shortfall = 0.0 if passed else sum(lack for lack in lacking.values() if lack is not None)
@@ -168,9 +171,12 @@ def _check(
     for name, threshold in thresholds.items():
         if threshold is not None and threshold != "mean" and not isinstance(threshold, (int, float)):
             raise MetricError(f"the threshold of {name} must be a number, 'mean' or None, got {threshold!r}")
-    if weighting == "mean of traits" and not thresholds:
-        raise MetricError("weighting 'mean of traits' needs at least one trait in thresholds")
-    if weighting in {"trait", "logit"} and weight_from is None and len(thresholds) != 1:
+    weighing = len(set(thresholds) - ONLY_AN_EXAM)
+    if weighting == "mean of traits" and not weighing:
         raise MetricError(
-            f"weighting {weighting!r} with {len(thresholds)} traits needs weight_from: the trait that gives the weight"
+            "weighting 'mean of traits' needs at least one trait in thresholds that votes can be weighed by"
+        )
+    if weighting in {"trait", "logit"} and weight_from is None and weighing != 1:
+        raise MetricError(
+            f"weighting {weighting!r} with {weighing} traits needs weight_from: the trait that gives the weight"
         )

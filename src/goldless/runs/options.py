@@ -41,6 +41,7 @@ from goldless.runs.option_forms import (
 if TYPE_CHECKING:
     # importing these takes a second
     from goldless.judging.asking import Verdicts
+    from goldless.judging.exams.items import Orders
     from goldless.judging.scales import Scale
     from goldless.metrics.chair import Normalisation
     from goldless.metrics.judgement_table import Convention
@@ -67,7 +68,7 @@ REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, MODELS)
 """The groups that reviewing takes."""
 
 OnTooLong = Literal["error", "skip"]
-ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto"]
+ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"]
 TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "none": (),
     "human": ("human exam",),
@@ -75,8 +76,12 @@ TRAITS: Mapping[ExamName, tuple[str, ...]] = {
     "pertinence": ("pertinence",),
     "self-confidence": ("self-confidence",),
     "auto": ("consistency", "pertinence", "self-confidence"),
+    "peers": ("peers",),
+    "auto+peers": ("consistency", "pertinence", "self-confidence", "peers"),
 }
 """What each exam measures."""
+PEERS = "peers"
+"""The trait that others' votes show. It decides who votes, never a vote's weight: it claims far too much."""
 DEFAULT_METRICS = "default"
 """The name that stands for the metrics of choice for a study."""
 HUMAN_THRESHOLD = 0.6
@@ -190,6 +195,12 @@ class Options:
         "Question to the reviewers: pairwise, pairwise-tie, 5-level, 100-level, completeness, medical-completeness, "
         "medical-correctness, medical-conciseness, pandalm, lm-examiner, lm-examiner-criteria, lm-examiner-general.",
     )
+    orders: Orders = one_of("both", "one-random").option(
+        "both",
+        REVIEWERS,
+        "--orders",
+        "Ask about each pair in both orders, or once, in a balanced order drawn by the seed: half the calls.",
+    )
     task_description: str = TEXT.option(
         "", REVIEWERS, "--task-description TEXT", "What is judged and what counts, in a sentence or two."
     )
@@ -215,7 +226,8 @@ class Options:
         ("none",),
         EXAM,
         "--exam NAMES",
-        "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto.",
+        "Comma-separated exams to pass: none, human, consistency, pertinence, self-confidence, auto, peers, "
+        "auto+peers.",
         default_text="none",
     )
     thresholds: Mapping[str, Threshold] = LIMITS.option(
@@ -410,6 +422,11 @@ class Options:
         return tuple(dict.fromkeys(trait for exam in self.exams for trait in TRAITS[exam]))
 
     @property
+    def weighing_traits(self) -> tuple[str, ...]:
+        """The traits that votes can be weighed by."""
+        return tuple(trait for trait in self.traits if trait != PEERS)
+
+    @property
     def overlapping(self) -> bool:
         """Whether the human exam's pairs are tested on as well."""
         return self.overlap or self.convention != "default"
@@ -432,6 +449,7 @@ class Options:
             "consistency": AUTO_EXAM_THRESHOLD if alone else "mean",
             "pertinence": AUTO_EXAM_THRESHOLD if alone else "mean",
             "self-confidence": 0.0,
+            PEERS: AUTO_EXAM_THRESHOLD if alone else "mean",
         }
         for trait, limit in self.thresholds.items():
             limits |= dict.fromkeys(self.traits if trait == "all" else (trait,), limit)
@@ -442,11 +460,11 @@ class Options:
         """How votes are weighed, as named or as usual: PRE's logit, Auto-PRE's mean of traits, else equal."""
         if self.weighting is not None:
             return self.weighting
-        if self.traits == ("human exam",):
+        if self.weighing_traits == ("human exam",):
             return "trait" if self.convention in {"paper", "auto-pre"} else "logit"
         if self.convention == "pre":
             return "logit" if "human exam" in self.traits else "equal"
-        return "mean of traits" if len(self.traits) > 1 else "equal"
+        return "mean of traits" if len(self.weighing_traits) > 1 else "equal"
 
 
 def check_options(options: Options) -> list[Metric]:
@@ -492,19 +510,46 @@ def _check_exams(options: Options) -> None:
     for trait in options.thresholds:
         if trait not in {*options.traits, "all"}:
             raise UserError(f"unknown trait {trait!r} in the thresholds; these exams measure: {measured}")
-    if options.weighting not in {None, "equal"} and not options.traits:
-        raise UserError(f"--weights {options.weighting!r} needs an exam to compute weights from. Name one with --exam")
-    if options.weight_from is not None and options.weight_from not in options.traits:
-        raise UserError(
-            f"--weight-from must be a trait that these exams measure ({measured}), got {options.weight_from!r}"
-        )
+    _check_weights(options, measured)
     if options.sweep and not options.recorded:
         raise UserError("--sweep needs the judgements of all candidates. Use it with --recorded")
     if (options.easy is None) != (options.hard is None):
         raise UserError("--easy and --hard go together: give both, or neither")
 
 
+def _check_weights(options: Options, measured: str) -> None:
+    if options.weighting not in {None, "equal"} and not options.weighing_traits:
+        others = " other than peers, which decides who votes but never a weight" * (PEERS in options.traits)
+        raise UserError(
+            f"--weights {options.weighting!r} needs an exam to compute weights from{others}. Name one with --exam"
+        )
+    if options.weight_from == PEERS:
+        raise UserError("--weight-from must not be peers: it decides who votes, never a weight. Name another trait")
+    if options.weight_from is not None and options.weight_from not in options.traits:
+        raise UserError(
+            f"--weight-from must be a trait that these exams measure ({measured}), got {options.weight_from!r}"
+        )
+
+
+def check_peers(reviewers: int) -> None:
+    """Refuse the exam by peers where there are too few of them."""
+    from goldless.metrics.panel_worth import FEWEST_PEERS  # noqa: PLC0415 - a help needs no metric
+
+    if reviewers < FEWEST_PEERS:
+        raise UserError(
+            f"the exam peers must have at least {FEWEST_PEERS} reviewers, got {reviewers}: it compares each with the "
+            "others. Name more with --reviewers, or try --exam auto"
+        )
+
+
 def _check_reviewers(options: Options) -> None:
+    if options.orders != "both" and not options.chosen_scale.pairwise:
+        raise UserError(
+            f"--orders {options.orders} must be used with a scale that compares two responses, got {options.scale}, "
+            "which rates single ones. Try --scale pairwise, or leave out --orders"
+        )
+    if PEERS in options.traits and options.reviewers:
+        check_peers(len(options.reviewers))
     if options.licences and tuple(options.exams) != ("none",):
         raise UserError("--licence replaces the exam: leave out --exam or --licence")
     if options.recorded and (options.licences or options.issue_to):

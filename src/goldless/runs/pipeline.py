@@ -53,6 +53,7 @@ from goldless.runs.recorded import (
     usable_logprobs,
 )
 from goldless.runs.review_evidence import recorded_review, what_people_said
+from goldless.runs.review_orders import in_asked_orders
 from goldless.runs.review_outcome import qualified, review_result, without_families
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
@@ -190,7 +191,7 @@ async def review_study(study: Study, options: Options) -> Review:
         evidence = recorded_review(
             study, scale=scale, reviewers=names, convention=options.convention, with_exams=with_exams
         )
-        evidence = without_families(study, options, evidence)
+        evidence = in_asked_orders(options, without_families(study, options, evidence))
         qualification, notes = qualified(study, options, evidence, people)
         found = review_result(study, options, evidence, people, qualification, notes=notes)
         return replace(found, sweep=sweep(study, options, evidence, people))

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 
 from goldless.errors import MetricError
-from goldless.judging.licences import Licence, LicensedTrait, Sitting, issue, prompt_hash, write_licence
+from goldless.judging.licences import (
+    Licence,
+    LicensedTrait,
+    SharedErrors,
+    Sitting,
+    issue,
+    prompt_hash,
+    write_licence,
+)
 from goldless.metrics import exam_traits
 from goldless.metrics.chair import (
     PanelScores,
@@ -32,12 +43,14 @@ from goldless.metrics.label_agreement import (
     score_credits,
     with_each_order,
 )
+from goldless.metrics.panel_worth import PanelWorth, panel_correlations, panel_worth
 from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
 from goldless.runs.opening import OpenModel
-from goldless.runs.options import Options
+from goldless.runs.options import PEERS, Options, check_peers
 from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
+from goldless.runs.review_orders import first_shown
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
 from goldless.signature import Signature, table_hash
 from goldless.statistics.bootstrap import Draws
@@ -71,6 +84,8 @@ def qualified(
     study: Study, options: Options, evidence: ReviewEvidence, people: People
 ) -> tuple[Qualification, tuple[str, ...]]:
     """The reviewers who passed, and notes on that."""
+    if PEERS in options.traits:
+        check_peers(len(evidence.reviewers))
     traits: dict[str, dict[str, Trait]] = {name: {} for name in evidence.reviewers}
     for trait in options.traits:
         for name, found in _trait(trait, study, options, evidence, people).items():
@@ -120,11 +135,12 @@ def _trait(trait: str, study: Study, options: Options, evidence: ReviewEvidence,
         return exam_traits.human_exam(
             judged, people.labels, questioners=people.questioners, convention=convention, **draws
         )
-    if trait == "consistency":
+    if trait in {"consistency", PEERS}:
         pairs = _table(study, evidence.reviewers, evidence.comparisons, pairwise=True)
         if not isinstance(pairs, PairJudgements):
             return {}
-        return exam_traits.consistency(pairs, convention=convention, **draws)
+        measure = exam_traits.peers if trait == PEERS else exam_traits.consistency
+        return measure(pairs, convention=convention, **draws)
     if trait == "pertinence":
         sat = _heard(evidence.reviewers, evidence.pertinence)
         answers = pair_judgements(evidence.pertinence, reviewers=sat) if sat else None
@@ -177,6 +193,7 @@ def review_result(
         notes.append("Spearman and Kendall's tau are over all agents, including the responses of the exam")
     panel = _panel(table, weights, options) if weights and table is not None else None
     agreements = {} if table is None else _agreements(table, panel, people, options)
+    position = first_shown(table, _draws(options)) if isinstance(table, PairJudgements) else {}
     identities = {name: model.identity for name, model in (models or {}).items()}
     counted = evidence.judgements.group_by("reviewer").agg(asked=pl.len(), used=pl.col("value").count())
     counts = {name: (asked, used) for name, asked, used in counted.iter_rows()}
@@ -192,6 +209,7 @@ def review_result(
             agreement=agreements.get(candidate.reviewer),
             asked=counts.get(candidate.reviewer, (0, 0))[0],
             used=counts.get(candidate.reviewer, (0, 0))[1],
+            first_shown=position.get(candidate.reviewer),
         )
         for candidate in qualification.candidates
     )
@@ -205,6 +223,7 @@ def review_result(
         nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
         panel=agreements.get(""),
         rankings=_rankings(panel, options),
+        worth=_worth(table, list(weights), people, options) if weights and table is not None else None,
         judgements=evidence.judgements,
         answers=evidence.answers,
         spending=tuple(model.spending for model in dict.fromkeys((models or {}).values())),
@@ -213,10 +232,19 @@ def review_result(
         settings={
             "task_description": options.task_description,
             "descriptions": dict(options.descriptions),
+            "orders": options.orders,
             "readings": dict(readings or {}),
         },
     )
     return replace(review, licences=_licences(study, options, review, identities))
+
+
+def _worth(
+    table: PairJudgements | ResponseRatings, voters: Sequence[str], people: People, options: Options
+) -> PanelWorth:
+    scale = options.chosen_scale
+    levels = len(scale.labels) or math.inf
+    return panel_worth(table, voters, people.tested, levels=levels, convention=options.convention, **_draws(options))
 
 
 def _panel(
@@ -257,7 +285,7 @@ def _agreements(
         scores = {name: _own_scores(table, name, options) for name in table.reviewers}
     if isinstance(panel, PanelVerdicts):
         earned[""] = panel_credits(panel, people.tested)
-        if isinstance(table, PairJudgements):
+        if isinstance(table, PairJudgements) and options.orders == "both":
             earned[""] = with_each_order(earned[""], table, weights=panel.weights)
         scores[""] = shares_by_agent(panel)
     elif panel is not None:
@@ -343,6 +371,7 @@ def _signature(
         **({"questioners": "+".join(people.questioners)} if people.questioners else {}),
         **({"test": "with-exam-pairs" if options.overlapping else "without-exam-pairs"} if people.questioners else {}),
         **({} if options.debate is None else {"debate": options.debate}),
+        **({} if options.orders == "both" else {"orders": options.orders}),
         "limits": limits or "none",
         "combination": qualification.combination,
         "weights": f"{qualification.weighting}({weights})",
@@ -361,6 +390,20 @@ def _signature(
 
 def _wording(name: str, options: Options) -> str:
     return prompt_hash(options.chosen_scale, options.descriptions.get(name, options.task_description))
+
+
+def _shared(review: Review, name: str) -> dict[str, SharedErrors]:
+    """How far a reviewer errs together with each other voter, by the short name of the other's model."""
+    if review.worth is None:
+        return {}
+    models = {reviewer.name: str(reviewer.model) for reviewer in review.reviewers}
+    alike = Counter(models[voter] for voter in review.voters)
+    of: Literal["errors", "votes"] = "errors" if review.worth.best is review.worth.errors else "votes"
+    return {
+        models[other]: SharedErrors(correlation, n, of)
+        for pair, (correlation, n) in panel_correlations(review.worth).items()
+        if name in pair and alike[models[other := next(one for one in pair if one != name)]] == 1
+    }
 
 
 def _licences(
@@ -387,6 +430,7 @@ def _licences(
             },
             weight=reviewer.weight,
             study_fingerprint=study.fingerprint,
+            shared=_shared(review, reviewer.name),
         )
         write_licence(licence, options.issue_to)
         issued.append(licence)

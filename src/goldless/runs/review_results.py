@@ -13,10 +13,12 @@ from goldless.evidence import EXAMS, OPEN_KINDS, empty, failure_counts
 from goldless.judging.licences import Licence
 from goldless.metrics.exam_traits import Trait
 from goldless.metrics.label_agreement import Accuracy, RankAgreement
+from goldless.metrics.panel_worth import PanelWorth
 from goldless.metrics.ranking import Ranking
 from goldless.records import FailureKind
 from goldless.runs.evaluation import StudyResult
 from goldless.runs.opening import Spending
+from goldless.statistics.bootstrap import Share
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +71,8 @@ class ReviewerResult:
     """None: no labels, or no judgements."""
     asked: int
     used: int
+    first_shown: Share | None = None
+    """How far it prefers the response shown first, one half: not at all; None: it rates single responses."""
 
     def as_json(self) -> dict[str, Any]:
         """The reviewer as plain data."""
@@ -97,8 +101,13 @@ class ReviewerResult:
             "asked": self.asked,
             "used": self.used,
             "missing": self.asked - self.used,
+            **({} if self.first_shown is None else {"first_shown": _share(self.first_shown)}),
             **({} if self.agreement is None else self.agreement.as_json()),
         }
+
+
+def _share(found: Share) -> dict[str, Any]:
+    return {"value": found.value, "low": found.low, "high": found.high, "n": found.n}
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +154,8 @@ class Review(StudyResult):
     """Labelled pairs: all, decided, tied, tested on."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the reviewers: task description, individual descriptions, how verdicts were read."""
+    worth: PanelWorth | None = None
+    """What the panel is worth; None: no panel."""
     sweep: tuple[SweepCell, ...] = ()
     """The panel at other limits and weights, if requested."""
 
@@ -183,6 +194,7 @@ def review_as_json(review: Review) -> dict[str, Any]:
             "reviewers": list(review.voters),
             "weights": {r.name: r.weight for r in review.reviewers if r.name in review.voters},
             **({} if review.panel is None else review.panel.as_json()),
+            "worth": None if review.worth is None else review.worth.as_json(),
         },
         "ranking": [asdict(agent) for agent in review.rankings[0].agents] if review.rankings else [],
         "rankings": {ranking.name: _ranking(ranking) for ranking in review.rankings},

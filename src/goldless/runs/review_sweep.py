@@ -35,8 +35,9 @@ def sweep(study: Study, options: Options, evidence: ReviewEvidence, people: Peop
 
 
 def _settings(options: Options) -> Iterator[_Setting]:
-    one = len(options.traits) == 1 or options.weight_from is not None
+    one = len(options.weighing_traits) == 1 or options.weight_from is not None
     weightings: tuple[Weighting, ...] = ("equal", "trait", "logit") if one else ("equal", "mean of traits")
+    weightings = weightings if options.weighing_traits else ("equal",)
     for limit in map(_limit, options.sweep):
         yield from (_Setting(limit, weighting) for weighting in weightings)
 

@@ -20,9 +20,9 @@ from goldless.judging.exams.items import (
     ExamAnswer,
     ExamPair,
     all_pairs,
-    both_orders,
     consistency_pairs,
     human_pairs,
+    pair_questions,
     sit_consistency,
     sit_human,
 )
@@ -36,7 +36,7 @@ from goldless.models.provider import Use
 from goldless.records import CallFailure
 from goldless.runs.collection import CALLS_AT_ONCE
 from goldless.runs.opening import OpenModel, Part
-from goldless.runs.options import Options
+from goldless.runs.options import PEERS, Options
 from goldless.runs.review_evidence import PAIRWISE, ReviewEvidence, confidence_of, reviewer_family
 from goldless.studies import Study
 
@@ -190,7 +190,7 @@ class ReviewCollector:
         for name in self.models:
             if "human exam" in traits:
                 found += await self._human(name)
-            if "consistency" in traits:
+            if {"consistency", PEERS} & set(traits):
                 found += await self._consistency(name)
             if "pertinence" in traits:
                 found += await self._pertinence(name)
@@ -272,7 +272,7 @@ class ReviewCollector:
         return await stage.sit(sets, self.texts, self.prompts, at_once=self._flight(name))
 
     async def judgements(self, reviewers: Sequence[str]) -> pl.DataFrame:
-        """The judgements of these reviewers on all responses, or on all pairs in both orders."""
+        """The judgements of these reviewers on all responses, or on all pairs."""
         found = [empty(JUDGEMENTS)]
         for name in reviewers:
             asked = self._questions(name)
@@ -287,7 +287,8 @@ class ReviewCollector:
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
         if self.options.chosen_scale.pairwise:
-            return both_orders(self._others(name, all_pairs(self.answered)))
+            pairs, options = self._others(name, all_pairs(self.answered)), self.options
+            return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
         strange = self._stranger(name)
         return [
             ReviewQuestion(task, agent) for task, agents in self.answered.items() for agent in agents if strange(agent)

@@ -28,6 +28,8 @@ from goldless.models.interface import content_hash
 
 Exam = Literal["consistency", "pertinence", "self-confidence", "human"]
 Difficulty = Literal["easy", "hard"]
+Orders = Literal["both", "one-random"]
+"""In which orders a pair is shown: both, or one that is drawn."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -101,6 +103,33 @@ def both_orders(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:
         for pair in pairs
         for agents in ((pair.first, pair.second), (pair.second, pair.first))
     ]
+
+
+def one_order(pairs: Iterable[ExamPair], *, seed: int, reviewer: str) -> list[ReviewQuestion]:
+    """One question per pair. Of any two agents, each is shown first on half of the tasks, to within one task.
+
+    The order is drawn in blocks of two tasks (sorted by name) by the seed and the reviewer: reviewers see a pair in
+    different orders, and tasks whose names come later change none of those before.
+    """
+    pairs = list(pairs)
+    place: dict[ExamPair, int] = {}
+    met: dict[tuple[str, str], int] = {}
+    for pair in sorted(pairs):
+        names = pair.first, pair.second
+        place[pair] = met.get(names, 0)
+        met[names] = place[pair] + 1
+    found = []
+    for pair in pairs:
+        block, within = divmod(place[pair], 2)
+        coin = int(content_hash("one order", seed, reviewer, pair.first, pair.second, block)[:8], 16) % 2
+        shown = (pair.first, pair.second) if coin == within else (pair.second, pair.first)
+        found.append(ReviewQuestion(pair.task, *shown))
+    return found
+
+
+def pair_questions(pairs: Iterable[ExamPair], orders: Orders, *, seed: int, reviewer: str) -> list[ReviewQuestion]:
+    """The questions about these pairs."""
+    return both_orders(pairs) if orders == "both" else one_order(pairs, seed=seed, reviewer=reviewer)
 
 
 def single_ratings(pairs: Iterable[ExamPair]) -> list[ReviewQuestion]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from goldless.errors import CapabilityError, UserError, nearest
-from goldless.judging.exams.items import all_pairs, both_orders
+from goldless.judging.exams.items import all_pairs, pair_questions
 from goldless.judging.reviewing import ReviewQuestion
 from goldless.models.catalogue import is_local, open_model, unopened_identity
 from goldless.models.interface import ModelIdentity
@@ -247,7 +247,8 @@ def _questions(study: Study, options: Options, name: str, identity: ModelIdentit
     kept = {agent for agent, family in families.items() if options.judges_own_family or family != own}
     answered = {task.task: [r.agent for r in responses if r.agent in kept] for task, responses in study}
     if options.chosen_scale.pairwise:
-        return both_orders(all_pairs({task: agents for task, agents in answered.items() if agents}))
+        pairs = all_pairs({task: agents for task, agents in answered.items() if agents})
+        return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
     return [ReviewQuestion(task, agent) for task, agents in answered.items() for agent in agents]
 
 

@@ -40,6 +40,7 @@ from goldless.runs.review_evidence import what_people_said
 from goldless.runs.review_results import Review
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws
+from goldless.statistics.shared_errors import effective_votes
 from goldless.studies import Study
 
 OPTIMISTIC = (
@@ -68,6 +69,10 @@ class Panel:
     """Accuracy minus that of the most accurate panel."""
     difference_low: float | None = None
     difference_high: float | None = None
+    effective_votes: float | None = None
+    """How many independent votes it is worth, by the correlation of its members' errors; None: not known."""
+    effective_votes_low: float | None = None
+    effective_votes_high: float | None = None
     held_out: HeldOut | None = None
     """Accuracy of choosing the best panel of this size, or of at most this cost."""
 
@@ -175,6 +180,7 @@ class Frontier:
         return (
             Column("panel", "panel", least=14),
             Column("usd", "USD", "usd", "?"),
+            Column("effective_votes", "votes", "number", decimals=2),
             Column("accuracy", "agrees", "number", "missing"),
             Column("low high", interval, "interval", decimals=3),
             Column("used", "pairs", "count"),
@@ -205,7 +211,7 @@ def panel_frontier(
     level: float = 0.95,
     described: Mapping[str, str] | None = None,
 ) -> Frontier:
-    """The best panel of each size and the frontier of accuracy and cost, equal votes, both orders, exact ties half.
+    """The best panel of each size and the frontier of accuracy and cost, equal votes, exact ties half.
 
     Uses the decided pairs that every compared reviewer judged; reviewers that judged too few are left out. ``usd``: the
     total cost of each reviewer's judgements; None, or no entry: unknown. ``described``: further settings for the
@@ -320,6 +326,7 @@ class _Finder:
                 used=row.used,
                 n_tasks=row.n_tasks,
                 usd=None if math.isnan(cost) else cost,
+                **self._effective_votes(number),
                 held_out=held_out(self.searched, among, splits=self._splits, draws=self._draws),
             )
             if number != self.most_accurate:
@@ -334,6 +341,13 @@ class _Finder:
         if not len(order) or np.isnan(accuracy).all():
             return None
         return int(order[int(np.argmax(accuracy >= np.nanmax(accuracy) - SAME))])
+
+    def _effective_votes(self, number: int) -> dict[str, float | None]:
+        names = self.searched.names(number)
+        wrong = np.stack([1 - self._single[name].credit for name in names])
+        found = effective_votes(wrong, self._labels.task, names, **self._draws)
+        ends = {"effective_votes_low": found.low, "effective_votes_high": found.high}
+        return {"effective_votes": found.votes, **ends}
 
     def _credits(self, number: int) -> PairCredits:
         names = self.searched.names(number)
@@ -396,6 +410,7 @@ async def find_panels(
         **options.some("seed", "resamples", "level"),
         described={
             "scale": options.scale,
+            "orders": options.orders,
             "pairs": people.tested.rule,
             "own-family": "judged" if options.judges_own_family else "left out",
             "evidence": judgements_hash(review.judgements),

@@ -80,7 +80,7 @@ async def find_costs(
         found += planned
         notes += said
     for name, cost in (reviewers or {}).items():
-        found.append(_reviewer(name, cost, scale))
+        found.append(_reviewer(name, cost, scale, options))
     n_tasks = sum(1 for _ in with_peers(study))
     spread = await _spread(
         study, options, [row.metrics for row in found if row.source not in {"no model", "not known"}]
@@ -261,7 +261,7 @@ def _planned_row(row: PlannedCalls, options: Options) -> Cost:
     )
 
 
-def _reviewer(name: str, cost: ReviewerCost, scale: str) -> Cost:
+def _reviewer(name: str, cost: ReviewerCost, scale: str, options: Options) -> Cost:
     return Cost(
         metrics=(f"review[{scale}]",),
         part=name,
@@ -270,13 +270,15 @@ def _reviewer(name: str, cost: ReviewerCost, scale: str) -> Cost:
         calls=cost.judgements,
         tokens=round(cost.tokens),
         usd=cost.usd,
-        growth=_reviewing(scale),
+        growth=_reviewing(scale, options),
         even=cost.tokens_from == "given",
     )
 
 
-def _reviewing(scale: str) -> str:
-    return "tasks times agents² (every pair in both orders)" if find_judge(scale).pairwise else "tasks times agents"
+def _reviewing(scale: str, options: Options) -> str:
+    if not find_judge(scale).pairwise:
+        return "tasks times agents"
+    return f"tasks times agents² (every pair {'in both orders' if options.orders == 'both' else 'once'})"
 
 
 def _growth(part: str, options: Options, metric: str) -> str:
@@ -293,7 +295,8 @@ def _growth(part: str, options: Options, metric: str) -> str:
         return "tasks times agents (each response once)"
     if part == "synopsis writer":
         return "tasks"
-    return _reviewing(metric.removeprefix("review[").removesuffix("]")) if metric.startswith("review[") else "tasks"
+    scale = metric.removeprefix("review[").removesuffix("]")
+    return _reviewing(scale, options) if metric.startswith("review[") else "tasks"
 
 
 # --- more tasks ----------------------------------------------------------------------------------------------------

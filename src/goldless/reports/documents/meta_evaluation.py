@@ -194,6 +194,7 @@ class PanelCostNote(Bounded):
     reviewers: Texts
     accuracy: Number = None
     usd: Number = None
+    effective_votes: Number = None
     held_out: HeldOutNote = HeldOutNote()
 
     @property

@@ -266,6 +266,13 @@ class PeopleAgreement(Part):
     pairs_used: Count = 0
 
 
+class FirstShownNote(Bounded):
+    """How far a reviewer prefers the response shown first."""
+
+    value: Number = None
+    n: Count = 0
+
+
 class ReviewerNote(PeopleAgreement):
     """One reviewer."""
 
@@ -279,12 +286,47 @@ class ReviewerNote(PeopleAgreement):
     panel_p_pairs: Number = None
     asked: Count | None = None
     missing: Count | None = None
+    first_shown: FirstShownNote | None = None
+
+
+class EffectiveVotesNote(Bounded):
+    """How many independent votes a panel is worth."""
+
+    judges: Count = 0
+    votes: Number = None
+    correlation: Number = None
+    n: Count = 0
+    note: Text | None = None
+
+
+class PeerNote(Bounded):
+    """A reviewer as its peers' votes show it."""
+
+    reviewer: Text
+    accuracy: Number = None
+    n: Count = 0
+    discrimination: Number = None
+
+
+class WorthNote(Part):
+    """What a panel is worth."""
+
+    reviewers: Texts = ()
+    by_errors: EffectiveVotesNote | None = None
+    by_votes: EffectiveVotesNote | None = None
+    peers: tuple[PeerNote, ...] = ()
+    claimed: Number = None
+    right: Number = None
+    n_claimed: Count = 0
+    notes: Texts = ()
 
 
 class PanelNote(PeopleAgreement):
     """The reviewers that vote."""
 
     reviewers: Texts = ()
+    worth: WorthNote | None = None
+    """None: older results, or no panel."""
 
 
 class RankedAgent(Bounded):
@@ -317,6 +359,7 @@ class ReviewSettings(Part):
     task_description: Text = ""
     descriptions: dict[Text, Text] = EMPTY
     readings: dict[Text, Text] = EMPTY
+    orders: Text = "both"
 
 
 class SweepNote(PeopleAgreement):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from goldless.reports.documents.panel_tables import peers_table, position_table, worth_sentences
 from goldless.reports.formats import code_line, markdown_table
 from goldless.reports.report_table import Cell, Column, ReportTable
 
@@ -40,6 +41,7 @@ def review_tables(data: Data, *, level: float) -> list[ReportTable]:
     tables = [_exam_table(review)]
     tables += [_confidence_table(review)] * any(_sure(row) for row in review.reviewers)
     tables += [_sweep_table(review, level=level)] * bool(review.sweep)
+    tables += [*position_table(review), *peers_table(review)]
     for i, (name, ranking) in enumerate(review.rankings.items(), 1):
         notes = _panel_notes(review.panel, review.reviewers) if i == len(review.rankings) else ()
         tables.append(_ranking_table(ranking, name, level=level, signature=review.signature, notes=notes))
@@ -137,8 +139,9 @@ def _ranking_table(
 
 
 def _panel_notes(panel: PanelNote, reviewers: Sequence[ReviewerNote]) -> tuple[str, ...]:
+    worth = worth_sentences(panel.worth)
     if panel.accuracy is None:
-        return ()
+        return worth
     ends = "" if panel.accuracy_low is None else f" ({panel.accuracy_low:.4f} … {panel.accuracy_high:.4f})"
     notes = [f"panel agrees with people on {panel.accuracy:.4f} of {panel.n_pairs} pairs{ends}"]
     if panel.accuracy_by_task is not None:
@@ -149,7 +152,7 @@ def _panel_notes(panel: PanelNote, reviewers: Sequence[ReviewerNote]) -> tuple[s
     if best.panel_difference is not None and best.panel_p_pairs is not None:
         p = f"p {best.panel_p_pairs:.4f}, paired t-test over pairs"
         notes.append(f"panel minus {best.name}, the most accurate reviewer: {best.panel_difference:+.4f} ({p})")
-    return tuple(notes)
+    return (*notes, *worth)
 
 
 def review_markdown(data: Data) -> str:
@@ -174,7 +177,8 @@ def review_markdown(data: Data) -> str:
         "",
         *markdown_table(("reviewer", "traits", "passed", "weight", "accuracy"), reviewers),
     ]
-    return "\n".join([*lines, "", code_line(review.signature), ""])
+    worth = [f"{sentence[:1].upper()}{sentence[1:]}." for sentence in worth_sentences(review.panel.worth)]
+    return "\n".join([*lines, "", *worth, *[""] * bool(worth), code_line(review.signature), ""])
 
 
 def _trait(trait: TraitNote) -> str:

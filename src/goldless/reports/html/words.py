@@ -109,7 +109,7 @@ MEANINGS = {
     "missing": "How missing evidence was treated.",
     "noise": "Numerical noise in nats: how much the same sum differed between batches.",
     "null": "How the chance level was measured.",
-    "orders": "Whether pairs were shown in both orders.",
+    "orders": "Whether pairs were shown in both orders, or once in a drawn one.",
     "own-family": "Whether reviewers judged agents of their own family.",
     "pairs": "How labels decide which response of a pair is better.",
     "peers": "Agents whose responses were used as references.",

@@ -253,6 +253,7 @@ PANEL_COLUMNS = (
     *texts(panel="panel"),
     *counts(size="size"),
     Column("usd", "USD", "usd"),
+    number("effective_votes", "worth votes", 2, absent="-"),
     number("accuracy", "accuracy"),
     ends(),
     number("held", "held out", absent="-"),

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from goldless.reports.documents.fields import Bounded
 from goldless.reports.documents.meta_evaluation import AgreementDocument, CriterionNote, ValueNote
+from goldless.reports.documents.panel_tables import ORDERED, peers_notes, worth_sentences
 from goldless.reports.documents.scores import RankingNote, ReviewDocument, ReviewerNote, TraitNote
 from goldless.reports.html.blocks import (
     Block,
@@ -56,6 +57,7 @@ def review_section(run: RunResults) -> Iterator[Block]:
     yield _reviewers(review.reviewers)
     if any(row.traits for row in review.reviewers):
         yield _exam(review.reviewers)
+    yield from _worth(review)
     yield from (_ranking(name, ranking) for name, ranking in review.rankings.items())
     yield from remarks(review.notes)
 
@@ -132,6 +134,29 @@ def _exam(reviewers: Sequence[ReviewerNote]) -> Figure:
     )
     both = pictures(interval_plot, drawn, title="Exam results of reviewers, with limits", axis="share")
     return Figure("exam", "The exam", caption, both, [Table("Exam results", columns, rows)])
+
+
+def _worth(review: ReviewDocument) -> Iterator[Block]:
+    """How many votes the panel is worth, whether position decides, and the order of reviewers without labels."""
+    yield from (words(sentence(one)) for one in worth_sentences(review.panel.worth))
+    shown = [row for row in review.reviewers if row.first_shown is not None]
+    if shown and review.settings.orders != "both":
+        columns = (*names(reviewer="reviewer"), number("value", "prefers the first"), ends(), *counts(n="comparisons"))
+        rows = [row.first_shown.cells(reviewer=row.name) for row in shown if row.first_shown is not None]
+        yield Table("Position bias: each pair was shown once, in a drawn order; 0.5 is none", columns, rows)
+    worth = review.panel.worth
+    if worth is not None and worth.peers:
+        known = {row.name: row.accuracy for row in review.reviewers}
+        columns = (
+            *names(reviewer="reviewer"),
+            number("accuracy", "estimate"),
+            ends(),
+            *counts(n="pairs"),
+            number("discrimination", "judge-aware d", 2),
+            number("people", "agrees with people", absent="-"),
+        )
+        yield Table(ORDERED, columns, [one.cells(people=known.get(one.reviewer)) for one in worth.peers])
+        yield from remarks(tuple(peers_notes(worth)))
 
 
 def _outcome(trait: TraitNote) -> str:

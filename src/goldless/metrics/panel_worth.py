@@ -1,0 +1,263 @@
+"""What a panel is worth: its effective number of votes, and the order of its reviewers without labels.
+
+The order is Dawid and Skene's, on every pair as named and the other way round, so that names of agents do not matter;
+judge-aware Bradley-Terry is a second opinion. It can be an exam (``exam_traits.peers``); it is never a vote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.metrics.chair import panel_verdicts
+from goldless.metrics.judgement_table import Convention, PairJudgements, ResponseRatings
+from goldless.metrics.label_agreement import reviewer_credits
+from goldless.metrics.pair_labels import PairLabels
+from goldless.statistics.bootstrap import Draws, Interval, groups_left_out, left_out_intervals
+from goldless.statistics.shared_errors import EffectiveVotes, effective_votes
+from goldless.statistics.vote_models import both_sides, dawid_skene, judge_aware_bradley_terry
+
+FEWEST_PEERS = 3
+"""Two reviewers that differ do not show which of them is right."""
+MOST_PAIRS = 2_500
+"""Pairs used to order reviewers; with more, tasks are drawn: the order is settled long before."""
+OVERCONFIDENT = (
+    "the order is what counts: on recorded XSum it agrees with the true order (Spearman .98), but the model claimed to "
+    "be right on .97 of the pairs and was on .73, because reviewers share errors"
+)
+NOT_IDENTIFIED = (
+    "on a scale of three or more levels votes alone do not identify how accurate reviewers are (arXiv 2505.21972): "
+    "another order can explain the same votes"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerEstimate:
+    """One reviewer as its peers' votes show it."""
+
+    reviewer: str
+    accuracy: float
+    """As estimated by Dawid and Skene's model: too high, and comparable only within a panel."""
+    low: float | None
+    high: float | None
+    n: int
+    """Votes on pairs that another reviewer judged too."""
+    discrimination: float
+    """By judge-aware Bradley-Terry, geometric mean 1; without an interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class PanelWorth:
+    """What a panel is worth."""
+
+    reviewers: tuple[str, ...]
+    errors: EffectiveVotes | None
+    """By the correlation of errors; None: no labels."""
+    votes: EffectiveVotes
+    """By the correlation of votes: too low as a rule."""
+    peers: tuple[PeerEstimate, ...] = ()
+    """Best first; empty: fewer than three reviewers with votes that differ."""
+    claimed: float | None = None
+    """Mean confidence of Dawid and Skene's model, on labelled pairs where there are labels."""
+    right: float | None = None
+    """How often its verdict is right on these; None: no labels."""
+    n_claimed: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> EffectiveVotes:
+        """By errors where that is known, else by votes."""
+        return self.errors if self.errors is not None and self.errors.votes is not None else self.votes
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        errors = None if self.errors is None else _votes_json(self.errors)
+        return {
+            "reviewers": list(self.reviewers),
+            "effective_votes": self.best.votes,
+            "from": "errors" if self.best is self.errors else "votes",
+            "by_errors": errors,
+            "by_votes": _votes_json(self.votes),
+            "peers": [
+                {name: getattr(one, name) for name in ("reviewer", "accuracy", "low", "high", "n", "discrimination")}
+                for one in self.peers
+            ],
+            "claimed": self.claimed,
+            "right": self.right,
+            "n_claimed": self.n_claimed,
+            "notes": list(self.notes),
+        }
+
+
+def _votes_json(found: EffectiveVotes) -> dict[str, Any]:
+    names = ("judges", "votes", "low", "high", "correlation", "n", "n_tasks", "level", "note")
+    between = [
+        {"first": first, "second": second, "correlation": value, "n": n}
+        for (first, second), (value, n) in (found.between or {}).items()
+    ]
+    return {name: getattr(found, name) for name in names} | {"between": between}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PanelVotes:
+    """One vote per reviewer and pair, orders averaged."""
+
+    reviewers: tuple[str, ...]
+    tasks: tuple[str, ...]
+    agents: tuple[str, ...]
+    task: IntArray
+    low: IntArray
+    high: IntArray
+    vote: FloatArray
+    """[reviewers, pairs]: 1 low is better, 0 high is, NaN: none."""
+
+    def kept(self, kept: BoolArray) -> PanelVotes:
+        """The votes on these pairs."""
+        return replace(self, task=self.task[kept], low=self.low[kept], high=self.high[kept], vote=self.vote[:, kept])
+
+
+def panel_votes(
+    table: PairJudgements | ResponseRatings, reviewers: Sequence[str], *, convention: Convention = "default"
+) -> PanelVotes:
+    """The reviewers' votes on every pair; of ratings, for the higher of two, equal ones one half."""
+    table = table.of(list(reviewers))
+    if isinstance(table, PairJudgements):
+        alone = [panel_verdicts(table.of([name]), convention=convention).margin for name in reviewers]
+        vote = (1 + np.stack(alone)) / 2
+        return PanelVotes(tuple(reviewers), table.tasks, table.agents, table.task, table.low, table.high, vote)
+    low, high = np.triu_indices(len(table.agents), k=1)
+    value = table.filled(convention)
+    vote = (1 + np.sign(value[:, :, low] - value[:, :, high])) / 2
+    tasks = len(table.tasks)
+    found = PanelVotes(
+        tuple(reviewers),
+        table.tasks,
+        table.agents,
+        task=np.repeat(np.arange(tasks), len(low)),
+        low=np.tile(low, tasks),
+        high=np.tile(high, tasks),
+        vote=vote.reshape(len(reviewers), tasks * len(low)),
+    )
+    return found.kept(np.any(~np.isnan(found.vote), axis=0))
+
+
+def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str, Interval], FloatArray]:
+    """Each reviewer's accuracy as estimated from the others' votes, and the posterior that low is better."""
+    task, vote = votes.task, votes.vote.T
+    fitted = dawid_skene(both_sides(vote))
+    group, n_tasks = groups_left_out(task)
+    without = []
+    for number in range(int(group.max()) + 1):
+        rest = group != number
+        if not rest.any():
+            continue
+        begin = np.tile(rest, 2)
+        without.append(dawid_skene(both_sides(vote[rest]), start=fitted.chance[begin]).accuracy)
+    accuracy = fitted.accuracy
+    intervals = (
+        left_out_intervals(accuracy, np.stack(without), n_tasks=n_tasks, lowest=0.0, **draws)
+        if n_tasks > 1
+        else [Interval(float(one), None, None, n_tasks, draws.get("level", 0.95)) for one in accuracy]
+    )
+    return dict(zip(votes.reviewers, intervals, strict=True)), fitted.chance[: len(task)]
+
+
+def shared_votes(votes: PanelVotes, *, most: int = MOST_PAIRS, **draws: Unpack[Draws]) -> PanelVotes:
+    """The votes on pairs that two or more judged, by reviewers with such a pair.
+
+    Of as many tasks, drawn by the seed, as have no more than this many pairs; at least of one.
+    """
+    shared = (~np.isnan(votes.vote)).sum(axis=0) >= 2
+    votes = _some_tasks(votes.kept(shared), most=most, seed=draws.get("seed", 0))
+    heard = np.asarray(np.any(~np.isnan(votes.vote), axis=1))
+    names = tuple(name for name, has in zip(votes.reviewers, heard, strict=True) if has)
+    return replace(votes, reviewers=names, vote=votes.vote[heard])
+
+
+def _some_tasks(votes: PanelVotes, *, most: int, seed: int) -> PanelVotes:
+    if len(votes.task) <= most:
+        return votes
+    order = np.random.default_rng(seed).permutation(len(votes.tasks))
+    sizes = np.bincount(votes.task, minlength=len(votes.tasks))[order]
+    chosen = np.zeros(len(votes.tasks), dtype=np.bool_)
+    chosen[order[: max(1, int(np.searchsorted(np.cumsum(sizes), most, side="right")))]] = True
+    return votes.kept(chosen[votes.task])
+
+
+def panel_worth(
+    table: PairJudgements | ResponseRatings,
+    reviewers: Sequence[str],
+    labels: PairLabels | None = None,
+    *,
+    levels: float = 2,
+    convention: Convention = "default",
+    **draws: Unpack[Draws],
+) -> PanelWorth:
+    """What these reviewers are worth together. ``levels``: of the scale, for the warning that belongs to three or more.
+
+    With labels, n_eff is computed from errors too, one minus the credit on each labelled pair.
+    """
+    votes = panel_votes(table, reviewers, convention=convention)
+    by_votes = effective_votes(votes.vote, votes.task, reviewers, centre=0.5, **draws)
+    by_errors, notes = None, []
+    if labels is not None:
+        earned = reviewer_credits(table.of(list(reviewers)), labels, convention=convention)
+        wrong = 1 - np.stack([earned[name].credit for name in reviewers])
+        by_errors = effective_votes(wrong, labels.decided().task, reviewers, **draws)
+        if len(reviewers) > 1 and by_errors.votes is None:
+            notes.append(f"labels do not show which errors are shared ({by_errors.note}); votes are used instead")
+    told = by_votes if by_errors is None or by_errors.votes is None else by_errors
+    if told.note and len(reviewers) > 1:
+        notes.append(f"effective votes: {told.note}")
+    worth = PanelWorth(tuple(reviewers), by_errors, by_votes, notes=tuple(notes))
+    some = shared_votes(votes, **draws)
+    varied = [bool(np.nanmax(np.abs(own - 0.5), initial=0.0) > 0) for own in some.vote]
+    if sum(varied) < FEWEST_PEERS:
+        return worth
+    used, of = len(np.unique(some.task)), len(np.unique(votes.task))
+    if used < of:
+        notes.append(f"reviewers are ordered by {used} of {of} tasks")
+    unheard = [name for name in reviewers if name not in some.reviewers]
+    if unheard:
+        notes.append(f"not ordered, for want of pairs that another reviewer judged: {', '.join(unheard)}")
+    if levels > 2:
+        notes.append(NOT_IDENTIFIED)
+    peers, claimed, right, n = _ordered(some, labels, **draws)
+    return PanelWorth(tuple(reviewers), by_errors, by_votes, peers, claimed, right, n, tuple(notes))
+
+
+def _ordered(
+    votes: PanelVotes, labels: PairLabels | None, **draws: Unpack[Draws]
+) -> tuple[tuple[PeerEstimate, ...], float | None, float | None, int]:
+    """The reviewers, best first; how sure the model claims to be, how often it is right, and on how many pairs."""
+    found, chance = peer_estimates(votes, **draws)
+    agents = len(votes.agents)
+    number = np.unique(np.concatenate([votes.task * agents + side for side in (votes.low, votes.high)]))
+    first, second = (np.searchsorted(number, votes.task * agents + side) for side in (votes.low, votes.high))
+    strength = judge_aware_bradley_terry(votes.vote.T, first, second)
+    d = dict(zip(votes.reviewers, strength.discrimination.tolist(), strict=True))
+    rows = [
+        PeerEstimate(name, float(one.mean or 0.0), one.low, one.high, int(n), d[name])
+        for (name, one), n in zip(found.items(), (~np.isnan(votes.vote)).sum(axis=1), strict=True)
+    ]
+    rows.sort(key=lambda row: (-row.accuracy, row.reviewer))
+    kept, right = np.ones(len(chance), dtype=np.bool_), None
+    if labels is not None:
+        decided = labels.decided()
+        place, turned = decided.places(votes.tasks, votes.agents, votes.task, votes.low, votes.high)
+        if (place >= 0).any():
+            kept = place >= 0
+            sign = decided.sign[place[kept]] * np.where(turned[kept], -1, 1)
+            lean = np.sign(chance[kept] - 0.5)
+            right = float(np.where(lean == 0, 0.5, lean == sign).mean())
+    sure = np.maximum(chance, 1 - chance)[kept]
+    return tuple(rows), float(sure.mean()), right, int(kept.sum())
+
+
+def panel_correlations(worth: PanelWorth) -> Mapping[tuple[str, str], tuple[float, int]]:
+    """The correlation of each two reviewers, and the pairs it is over, by errors where these are known."""
+    return worth.best.between or {}

@@ -1,0 +1,147 @@
+"""Effective votes: how many independent votes a panel is worth, given that its judges err on the same items.
+
+n_eff = k / (1 + (k - 1) r) for k judges with equal votes (Kish's design effect), r the mean over any two of them of the
+correlation on the items both judged. Of *errors*, |vote - label|, where labels exist. Of the *votes* themselves where
+not: judges that are right also agree, so r is too high and n_eff too low as a rule. A negative r counts as 0: a panel
+is not worth more votes than it has judges.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray, IntArray
+from goldless.statistics.bootstrap import LEVEL, Draws, groups_left_out, left_out_intervals
+
+NO_SPREAD = 1e-12
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveVotes:
+    """What a panel is worth."""
+
+    judges: int
+    """Judges that are compared."""
+    votes: float | None
+    """n_eff; None: not known, ``note`` says why."""
+    low: float | None
+    high: float | None
+    correlation: float | None
+    """Mean over all two of them."""
+    n: int
+    """Items that at least two judged."""
+    n_tasks: int
+    level: float
+    note: str | None = None
+    between: Mapping[tuple[str, str], tuple[float, int]] | None = None
+    """The correlation of each two, and the number of items that both judged; without those that have none."""
+
+
+def kish(judges: int, correlation: float) -> float:
+    """n_eff of judges with equal votes whose errors correlate; within 1 and their number."""
+    return judges / (1 + (judges - 1) * min(1.0, max(0.0, correlation)))
+
+
+def effective_votes(
+    values: FloatArray,
+    task: IntArray,
+    names: Sequence[str],
+    *,
+    centre: float | None = None,
+    **draws: Unpack[Draws],
+) -> EffectiveVotes:
+    """n_eff from values [judges, items] with NaN where a judge gave none; the interval is by resampling tasks.
+
+    ``centre``: deviations are from this value; None: from each judge's mean. With votes between 0 and 1 and a centre of
+    0.5, it does not matter which response of a pair is named first.
+    """
+    level = draws.get("level", LEVEL)
+    if len(values) < 2:
+        return EffectiveVotes(len(values), float(len(values)), None, None, None, 0, 0, level, "one judge is one vote")
+    there = ~np.isnan(values)
+    kept = there.sum(axis=0) >= 2
+    values, there, task = values[:, kept], there[:, kept], task[kept]
+    varied = _varied(values, there, centre)
+    same = [name for name, varies in zip(names, varied, strict=True) if not varies]
+    names = [name for name, varies in zip(names, varied, strict=True) if varies]
+    notes = [f"the same value on every pair, so left out: {', '.join(same)}"] * bool(same)
+    n, n_tasks = int(kept.sum()), len(np.unique(task))
+    if len(names) < 2:
+        why = "no two judged the same pair" if not n else "; ".join(notes)
+        return EffectiveVotes(len(names), None, None, None, None, n, n_tasks, level, why)
+    sums, of_group = _sums(values[varied], there[varied], groups_left_out(task)[0])
+    table = _correlations(sums[None], centre)[0]
+    upper = np.triu_indices(len(names), 1)
+    mean = _mean(table[None], upper)[0]
+    apart = [(names[i], names[j]) for i, j in zip(*upper, strict=True) if np.isnan(table[i, j])]
+    if apart:
+        shown = ", ".join(f"{one} and {other}" for one, other in apart[:5])
+        more = f" and {len(apart) - 5} more" * (len(apart) > 5)
+        notes.append(f"no correlation, for want of pairs that both judged with some spread: {shown}{more}")
+    note = "; ".join(notes) or None
+    if np.isnan(mean):
+        return EffectiveVotes(len(names), None, None, None, None, n, n_tasks, level, note)
+    without = _mean(_correlations(sums[None] - of_group, centre), upper)
+    shrunk = np.array([kish(len(names), one) if not np.isnan(one) else np.nan for one in without])
+    found = kish(len(names), float(mean))
+    (interval,) = left_out_intervals(
+        [found], shrunk[:, None], n_tasks=n_tasks, lowest=1.0, highest=float(len(names)), **draws
+    )
+    between = {
+        (names[i], names[j]): (float(table[i, j]), int(sums[0][i, j]))
+        for i, j in itertools.combinations(range(len(names)), 2)
+        if not np.isnan(table[i, j])
+    }
+    ends = (interval.low, interval.high) if len(without) > 1 else (None, None)
+    return EffectiveVotes(len(names), found, *ends, float(mean), n, n_tasks, level, note, between)
+
+
+def _varied(values: FloatArray, there: BoolArray, centre: float | None) -> BoolArray:
+    """Whether a judge's values differ from each other, or from the centre."""
+    spread = []
+    for own, has in zip(values, there, strict=True):
+        said = own[has]
+        middle = centre if centre is not None else said.mean() if len(said) else 0.0
+        spread.append(bool(len(said)) and float(np.abs(said - middle).max()) > NO_SPREAD)
+    return np.array(spread, dtype=np.bool_)
+
+
+def _sums(values: FloatArray, there: BoolArray, group: IntArray) -> tuple[FloatArray, FloatArray]:
+    """Sums over the items that both of two judges have, in all and by group: n, x, x squared and x y.
+
+    [4, judges, judges] and [groups, 4, judges, judges]; of x and x squared, x is the row's judge.
+    """
+    known, has = np.where(there, values, 0.0), there.astype(np.float64)
+    found = []
+    for number in range(int(group.max()) + 1):
+        x, m = known[:, group == number], has[:, group == number]
+        found.append(np.stack([m @ m.T, x @ m.T, x**2 @ m.T, x @ x.T]))
+    of_group = np.stack(found)
+    return of_group.sum(axis=0), of_group
+
+
+def _correlations(sums: FloatArray, centre: float | None) -> FloatArray:
+    """[some, judges, judges] from sums [some, 4, judges, judges]; NaN where there is no spread."""
+    n, x, squares, products = (sums[:, i] for i in range(4))
+    y = x.transpose(0, 2, 1)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean_x, mean_y = (x / n, y / n) if centre is None else (centre, centre)
+        covariance = products - mean_y * x - mean_x * y + n * mean_x * mean_y
+        variance = squares - 2 * mean_x * x + n * mean_x**2
+        scale = variance * variance.transpose(0, 2, 1)
+        table: FloatArray = np.where(scale > NO_SPREAD * np.maximum(n, 1) ** 2, covariance / np.sqrt(scale), np.nan)
+    return table
+
+
+def _mean(tables: FloatArray, upper: tuple[IntArray, IntArray]) -> FloatArray:
+    """The mean correlation of each table; NaN where none is defined."""
+    above = tables[:, upper[0], upper[1]]
+    defined = ~np.isnan(above)
+    found: FloatArray = np.full(len(tables), np.nan)
+    np.divide(np.where(defined, above, 0.0).sum(axis=1), defined.sum(axis=1), out=found, where=defined.any(axis=1))
+    return found

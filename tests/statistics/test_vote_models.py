@@ -1,0 +1,98 @@
+"""Dawid and Skene's model against crowd-kit; judge-aware Bradley-Terry by its own first-order conditions."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+import pytest
+
+from goldless.statistics.vote_models import both_sides, dawid_skene, judge_aware_bradley_terry
+
+ACCURACIES = (0.85, 0.8, 0.8, 0.75, 0.7, 0.65, 0.6)
+CROWD_KIT_HITS = (0.849993, 0.786401, 0.755110, 0.759712, 0.761068, 0.636966, 0.586991)
+CROWD_KIT_FALSE_ALARMS = (0.159156, 0.220524, 0.266330, 0.343250, 0.273611, 0.325214, 0.324983)
+CROWD_KIT_CHANCES = (0.994103, 0.934200, 0.058104, 0.009911, 0.003380)
+"""Of crowd-kit 1.4.2, DawidSkene(n_iter=1000, tol=1e-12), on these votes; chances of the first five items."""
+
+
+def share(*words) -> float:
+    """A number between 0 and 1 that is the same everywhere."""
+    return hashlib.sha256(" ".join(map(str, words)).encode()).digest()[0] / 256
+
+
+def votes() -> np.ndarray:
+    """Votes of seven judges on 300 items."""
+    truth = [share("truth", i) < 0.45 for i in range(300)]
+    said = [[t if share(i, j) < a else not t for j, a in enumerate(ACCURACIES)] for i, t in enumerate(truth)]
+    return np.array(said, dtype=float)
+
+
+def test_rates_and_posteriors_are_crowd_kits():
+    found = dawid_skene(votes())
+    assert found.hits == pytest.approx(CROWD_KIT_HITS, abs=1e-5)
+    assert found.false_alarms == pytest.approx(CROWD_KIT_FALSE_ALARMS, abs=1e-5)
+    assert found.chance[:5] == pytest.approx(CROWD_KIT_CHANCES, abs=1e-5)
+    assert found.chance.mean() == pytest.approx(0.464428, abs=1e-5)
+
+
+def test_the_same_with_crowd_kit_itself_where_votes_are_missing():
+    aggregation = pytest.importorskip("crowdkit.aggregation")
+    pandas = pytest.importorskip("pandas")
+    said = votes()
+    said[np.add.outer(np.arange(300), np.arange(7)) % 5 == 0] = np.nan
+    rows = [(i, j, int(said[i, j])) for i, j in zip(*np.nonzero(~np.isnan(said)), strict=True)]
+    theirs = aggregation.DawidSkene(n_iter=1000, tol=1e-12).fit(
+        pandas.DataFrame(rows, columns=["task", "worker", "label"])
+    )
+    assert dawid_skene(said).chance == pytest.approx(theirs.probas_[1].to_numpy(), abs=1e-5)
+
+
+def test_judges_come_in_the_order_of_their_planted_accuracies():
+    """Planted: .85 .8 .8 .75 .7 .65 .6; neighbours may swap, ends may not."""
+    found = dawid_skene(both_sides(votes())).accuracy
+    assert found.argmax() == 0
+    assert set(np.argsort(found)[:2]) == {5, 6}
+
+
+def test_seen_from_both_sides_the_result_does_not_depend_on_who_is_named_first():
+    said = votes()
+    turned = np.array([share("turned", i) < 0.5 for i in range(len(said))])
+    other = np.where(turned[:, None], 1 - said, said)
+    ours, theirs = dawid_skene(both_sides(said)), dawid_skene(both_sides(other))
+    assert ours.accuracy == pytest.approx(theirs.accuracy, abs=1e-6)
+    assert ours.hits == pytest.approx(1 - ours.false_alarms, abs=1e-6)
+
+
+def test_a_judge_of_ties_alone_is_worth_a_coin():
+    said = votes()
+    said[:, 6] = 0.5
+    assert dawid_skene(both_sides(said)).accuracy[6] == pytest.approx(0.5, abs=1e-6)
+
+
+def pairs():
+    """Every two of five responses to each of 30 tasks, and votes of three judges: sharp, blunt, and a coin."""
+    strength = np.array([2.0, 1.0, 0.0, -1.0, -2.0])
+    low, high = np.triu_indices(5, 1)
+    first = np.concatenate([5 * task + low for task in range(30)])
+    second = np.concatenate([5 * task + high for task in range(30)])
+    gap = np.tile(strength[low] - strength[high], 30)
+    chance = 1 / (1 + np.exp(-gap[:, None] * np.array([3.0, 1.0, 0.0])))
+    said = np.array([[share("bt", i, j) < p for j, p in enumerate(row)] for i, row in enumerate(chance)], dtype=float)
+    return said, first, second
+
+
+def test_sharper_judges_have_a_higher_discrimination():
+    found = judge_aware_bradley_terry(*pairs()).discrimination
+    assert found[0] > found[1] > found[2]
+    assert np.log(found).mean() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_plain_strengths_meet_the_first_order_condition():
+    """At the maximum, wins less expected wins are the strength itself, by the N(0, 1) prior."""
+    said, first, second = pairs()
+    found = judge_aware_bradley_terry(said, first, second, aware=False)
+    expected = 1 / (1 + np.exp(found.strength[second] - found.strength[first]))
+    surplus = (said - expected[:, None]).sum(axis=1)
+    slope = np.bincount(first, surplus, 150) - np.bincount(second, surplus, 150)
+    assert slope == pytest.approx(found.strength, abs=0.02)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -7,10 +8,11 @@ import pytest
 from jury_models import DOWN, always, juror, prefers, shown_first
 
 from goldless.errors import CapabilityError, UserError
+from goldless.judging.licences import SharedErrors, issue, read_licence, write_licence
 from goldless.judging.scales import find_scale
-from goldless.jury.panel import Juror, Jury, JuryError
+from goldless.jury.panel import Juror, Jury, JuryError, jury_worth
 from goldless.metrics.chair import panel_verdicts, vote_share
-from goldless.models.interface import ChatReply, ChatRequest, Usage
+from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, Usage
 from goldless.models.journalled import JournalledChat
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
@@ -265,3 +267,66 @@ async def test_no_question_at_once_is_refused():
 async def test_fewer_than_two_answers_are_refused(answers):
     with pytest.raises(UserError, match="must be a list of at least two"):
         await decide(juror(always("one")), answers=answers)
+
+
+# --- what a jury is worth ----------------------------------------------------------------------------------------
+
+
+def licence(name, of="errors", **shared):
+    return issue(
+        ModelIdentity("scripted", name),
+        find_scale("pairwise"),
+        task_description="",
+        task_kind="news",
+        sittings=(),
+        traits={},
+        weight=1.0,
+        study_fingerprint="f",
+        shared={f"scripted:{other}": SharedErrors(value, 40, of) for other, value in shared.items()},
+    )
+
+
+def test_a_jury_is_worth_what_its_licences_say_of_shared_errors():
+    """Mean correlation (.2 + .4 + .6) / 3 = .4 of three: 3 / (1 + 2 * .4) votes; of two: 2 / 1.2."""
+    ann, bob, cy = licence("ann", bob=0.2, cy=0.4), licence("bob", ann=0.2, cy=0.6), licence("cy", ann=0.4, bob=0.6)
+    worth = jury_worth([ann, bob, cy])
+    assert worth.effective_votes == pytest.approx(3 / 1.8)
+    assert (worth.correlation, worth.of) == (pytest.approx(0.4), "errors")
+    assert jury_worth([ann, bob]).effective_votes == pytest.approx(2 / 1.2)
+    assert "the 3 jurors are worth 1.67 independent votes" in str(worth)
+
+
+def test_a_jury_of_licences_from_different_reviews_does_not_say_what_it_is_worth():
+    worth = jury_worth([licence("ann", bob=0.2), licence("cy")])
+    assert (worth.effective_votes, worth.correlation) == (None, None)
+    assert "is not known" in str(worth)
+
+
+def test_correlations_of_votes_are_said_to_be_that():
+    assert jury_worth([licence("ann", of="votes", bob=0.5), licence("bob")]).of == "votes"
+
+
+def test_one_juror_is_one_vote():
+    assert jury_worth([licence("ann")]).effective_votes == 1.0
+
+
+def test_shared_errors_are_kept_in_the_file_and_files_without_them_are_read(tmp_path):
+    ann = licence("ann", bob=0.2)
+    path = write_licence(ann, tmp_path)
+    assert read_licence(path) == ann
+    kept = json.loads(path.read_text())
+    del kept["shared"]
+    path.write_text(json.dumps(kept))
+    assert read_licence(path).shared == {}
+
+
+@pytest.mark.parametrize(("correlation", "n"), [(1.5, 3), (0.2, -1), (math.nan, 3)])
+def test_a_correlation_that_no_review_gives_is_refused(correlation, n):
+    with pytest.raises(UserError, match="between -1 and 1"):
+        SharedErrors(correlation, n, "errors")
+
+
+async def test_every_verdict_carries_what_the_jury_is_worth():
+    verdict = await decide(juror(prefers("zarn", "bluk")))
+    assert verdict.worth.jurors == 1
+    assert verdict.worth.effective_votes == 1.0

@@ -71,7 +71,7 @@ def test_ten_recorded_reviewers_are_worth_fewer_than_three_votes(xsum):
 
 
 def test_the_equal_vote_is_no_worse_than_models_of_votes(xsum):
-    """Equal .7363, Dawid-Skene .7341 while claiming .967, Bradley-Terry .7469, judge-aware .7391 (two pairs either way)."""
+    """Equal .7363, Dawid-Skene .7341 while claiming .967; Bradley-Terry .7469 and judge-aware .7391, to two pairs."""
     table, vote, kept, _, truth = xsum
     said, two_pairs = vote[kept], 2 / 1602
     assert right(said.mean(axis=1) - 0.5, truth) == pytest.approx(0.7363, abs=0.0001)

@@ -141,7 +141,7 @@ def test_one_random_order_halves_the_calls_and_ranks_alike():
 
 
 def test_position_bias_is_reported_apart():
-    """The lazy one takes the first wherever it is; the honest one has none, for each agent is first half of the time."""
+    """The lazy one takes the first wherever it is; the honest one has no bias: each agent is first half the time."""
     found = review({"h": honest(), "l": lazy()}, orders="one-random")
     rows = {row.name: row.first_shown for row in found.reviewers}
     assert (rows["l"].value, rows["l"].n) == (1.0, 18)

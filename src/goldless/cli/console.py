@@ -25,6 +25,10 @@ INCOMPLETE = 3
 """The same command resumes where this one stopped."""
 NOBODY_PASSED = 4
 METRIC_FAILED = 5
+BLOCKED = 6
+"""A gate: the candidate is worse by more than the margin."""
+INCONCLUSIVE = 7
+"""A gate: neither shown nor excluded, or the judge is not certified."""
 INTERRUPTED = 130
 
 LINE_SECONDS = 10.0

@@ -1,7 +1,8 @@
 """``goldless``: the verbs together, and how errors end.
 
 Exit codes: 0 done; 1 a model misbehaves, or nothing could be scored; 2 the input or command is wrong; 3 incomplete,
-run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 130 interrupted.
+run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 6 a gate says BLOCK; 7 a gate is
+INCONCLUSIVE; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -35,6 +36,10 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "score": "Score a study and print the leaderboard.",
         "plan": "Estimate calls, tokens, cost and time before scoring.",
         "cost": "Compare the cost of metrics and panels of reviewers.",
+    },
+    "Decide": {
+        "compare": "Compare two agents of one run or of two on their common tasks.",
+        "gate": "Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.",
     },
     "Judge": {
         "review": "Have models judge the responses after an exam, and rank the agents.",

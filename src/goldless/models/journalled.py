@@ -45,9 +45,11 @@ OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget
 class _Journalled(WrappedModel):
     """A model that calls only for what the journal does not have."""
 
-    def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger) -> None:
+    def __init__(self, model: Scorer | ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         super().__init__(model)
         self._journal = journal
+        self.replicate = replicate
+        """Every replicate of a request is a call of its own, paid for once."""
         self.ledger = ledger
         self.reused = 0
         """Replies taken from the journal."""
@@ -69,8 +71,8 @@ class _Journalled(WrappedModel):
 class JournalledScorer(_Journalled, WrappedScorer):
     """A scorer that calls only for what the journal does not have."""
 
-    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger) -> None:
-        super().__init__(scorer, journal, ledger)
+    def __init__(self, scorer: Scorer, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
+        super().__init__(scorer, journal, ledger, replicate=replicate)
         self.scorer = scorer
         """The scorer itself: canaries must not be answered from the journal."""
 
@@ -79,7 +81,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
         model = model_hash(self.identity)
         places: dict[str, list[int]] = {}
         for i, request in enumerate(requests):
-            places.setdefault(score_key(model, request), []).append(i)
+            places.setdefault(score_key(model, request, replicate=self.replicate), []).append(i)
         asked = {key: requests[found[0]] for key, found in places.items()}
 
         def spread(replies: Mapping[str, ScoreReply]) -> None:
@@ -162,9 +164,9 @@ class JournalledChat(_Journalled):
         """Tokens of the messages, if the model can count them."""
         return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
 
-    async def chat(self, request: ChatRequest, *, replicate: int = 0) -> ChatReply | CallFailure:
-        """The reply. A different ``replicate`` is a different call of the same request."""
-        key = chat_key(self.identity, request, replicate=replicate)
+    async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
+        """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
+        key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
@@ -224,9 +226,10 @@ def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 
     return content_hash("chat", model_hash(_writing(identity)), _request_data(request), replicate)
 
 
-def score_key(model: str, request: ScoreRequest) -> str:
+def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     """The journal's key of a scoring call."""
-    return content_hash("score", model, context_hash(request.context), request.target)
+    again = (replicate,) if replicate else ()  # keys of journals written before there were replicates stay valid
+    return content_hash("score", model, context_hash(request.context), request.target, *again)
 
 
 @functools.lru_cache(maxsize=4096)

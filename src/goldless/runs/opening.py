@@ -54,11 +54,11 @@ class Spending:
 class OpenModel:
     """A prepared model behind the journal."""
 
-    def __init__(self, model: Any, journal: Journal, ledger: Ledger) -> None:
+    def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
         self.model = model
         self.ledger = ledger
-        self.scorer = JournalledScorer(model, journal, ledger)
-        self.chat = JournalledChat(model, journal, ledger)
+        self.scorer = JournalledScorer(model, journal, ledger, replicate=replicate)
+        self.chat = JournalledChat(model, journal, ledger, replicate=replicate)
 
     @property
     def identity(self) -> ModelIdentity:

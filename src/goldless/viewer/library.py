@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Literal, TypeVar
 
 from goldless.errors import UserError, nearest
+from goldless.models.token_texts import TokenTexts
 from goldless.reports.documents.fields import Part, Result, Unreadable, read_document
 from goldless.reports.documents.meta_evaluation import CrashTestDocument
 from goldless.reports.documents.scores import LeaderboardDocument, MadeByDocument, ProgressDocument, ReviewDocument
 from goldless.reports.html.run_results import RESULTS
 from goldless.viewer.evidence_tables import Stamp, stamp
-from goldless.viewer.pair_map import MapMaker, Tokenizers
+from goldless.viewer.pair_map import MapMaker
 from goldless.viewer.prompts import JournalLookup
 from goldless.viewer.task_index import IndexShelf, TaskIndex
 
@@ -203,7 +204,7 @@ class Library:
         find_runs(root)
         self.root = root
         self.journal = JournalLookup(journal)
-        self.tokenizers = Tokenizers()
+        self.tokenizers = TokenTexts()
         self.maps = MapMaker(journal)
         self._shelf = IndexShelf()
 

@@ -8,21 +8,17 @@ from bisect import bisect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import anyio
 
-from goldless.errors import GoldlessError, UserError
+from goldless.errors import UserError
 from goldless.metrics.information_map import InformationMap, make_information_map
-from goldless.models.embedded import embedded_model, find_embedded
-from goldless.models.interface import Message
+from goldless.models.embedded import find_embedded
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.sentences import split_sentences
 from goldless.studies import read_study
 from goldless.templates import TEMPLATES
-
-if TYPE_CHECKING:
-    from goldless.models.gguf.model import GgufModel
 
 SURPRISE_LIMITS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Nats of surprise, -log p, at which the shade changes: 0 very little to 6 very much."""
@@ -61,41 +57,6 @@ def strip(values: Sequence[float], pieces: Sequence[str] | None, *, kind: Kind =
     shade = surprise_shade if kind == "surprise" else gain_shade
     texts: Sequence[str | None] = pieces if pieces is not None and len(pieces) == len(values) else [None] * len(values)
     return tuple(StripToken(text, value, shade(value)) for text, value in zip(texts, values, strict=True))
-
-
-class Tokenizers:
-    """Splits texts into a scorer's tokens if its tokenizer is on this machine; never downloads anything."""
-
-    def __init__(self) -> None:
-        self._embedded: GgufModel | None = None
-        self._tried = False
-        self._lock = threading.Lock()
-
-    def pieces(self, scorer: str, text: str) -> tuple[str, ...] | None:
-        """The texts of the tokens, an end-of-turn token as ""; None if the tokenizer is not available."""
-        model = self._model() if scorer.startswith("embedded:") else None
-        if model is None or model.identity.short != scorer:
-            return None
-        return anyio.run(_pieces, model, text)
-
-    def _model(self) -> GgufModel | None:
-        with self._lock:
-            if not self._tried:
-                self._tried = True
-                if find_embedded() is not None:
-                    try:
-                        model = embedded_model()
-                        anyio.run(model.prepare)
-                        self._embedded = model
-                    except (GoldlessError, OSError):
-                        self._embedded = None
-            return self._embedded
-
-
-async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
-    request = await model.encode((Message("user", "-"),), text)
-    pieces = await model.pieces(request)
-    return pieces if pieces is not None and "".join(pieces) == text else None
 
 
 # --- the map ---------------------------------------------------------------------------------------------------------

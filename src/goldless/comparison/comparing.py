@@ -1,0 +1,234 @@
+"""``goldless compare``: the paired difference of two agents, what pulls which way, and what it would take to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from goldless.comparison.pairing import Paired, Sides, common_metrics, find_sides, paired_scores
+from goldless.comparison.pulls import Pieces, TaskPull, task_pulls
+from goldless.comparison.run_scores import read_run
+from goldless.errors import UserError
+from goldless.models.token_texts import TokenTexts
+from goldless.reports.report_table import Cell, Column, ReportTable
+from goldless.statistics.bootstrap import Draws, task_intervals
+from goldless.statistics.comparisons import PeersOfPair, sign_flip_p, too_few_tasks
+from goldless.statistics.deciding import FIXED_SAMPLE, more_tasks, outlook
+from goldless.statistics.effects import paired_d
+
+
+@dataclass(frozen=True, slots=True)
+class MetricDifference:
+    """The second agent minus the first under one metric, on common tasks."""
+
+    metric: str
+    unit: str
+    first: float | None
+    second: float | None
+    """Mean scores on the common tasks, over common peers."""
+    difference: float | None
+    """None: no common task has both scores."""
+    low: float | None
+    high: float | None
+    d: float | None
+    """Difference in standard deviations of the task differences."""
+    d_low: float | None
+    d_high: float | None
+    p: float | None
+    """Two-sided sign-flip test of no difference."""
+    n: int
+    """Common tasks with both scores."""
+    left_out: int
+    """Common tasks without."""
+    peers: PeersOfPair | None
+    peer_names: tuple[str, ...]
+    level: float
+    more_tasks: int | None
+    """About so many more tasks would decide; 0: decided; None: too far to say."""
+    signature: str
+    pulls: tuple[TaskPull, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of the two is better."""
+        return self.p is not None and self.p < 1 - self.level
+
+    @property
+    def outlook(self) -> str:
+        """Decided, or what it would take."""
+        return "decided" if self.decided else f"undecided: {outlook(self.n, self.more_tasks)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PairedComparison:
+    """Two agents of one run or of two, compared on their common tasks."""
+
+    first: str
+    second: str
+    """Names that tell the two apart; differences are second minus first."""
+    runs: tuple[str, ...]
+    """Folders: one, or that of each."""
+    metrics: tuple[MetricDifference, ...]
+    warnings: tuple[str, ...] = ()
+
+    def metric(self, name: str) -> MetricDifference:
+        """The difference under a metric."""
+        found = [one for one in self.metrics if one.metric == name]
+        if not found:
+            raise UserError(f"{name!r} was not compared. Compared: {', '.join(one.metric for one in self.metrics)}")
+        return found[0]
+
+    def table(self) -> ReportTable:
+        """One row per metric."""
+        interval = f"{self.metrics[0].level * 100:g}% interval"
+        columns = (
+            Column("metric", "metric"),
+            Column("first", self.first, "number", decimals=2),
+            Column("second", self.second, "number", decimals=2),
+            Column("difference", "difference", "signed", decimals=2),
+            Column("low high", interval, "signed interval", decimals=2),
+            Column("d", "d", "signed", decimals=2),
+            Column("p", "p", "probability"),
+            Column("n", "tasks", "count"),
+            Column("left_out", "left out", "count", wide=True),
+            Column("more_tasks", "more tasks", "count", wide=True),
+            Column("outlook", "outcome", wide=True),
+            Column("unit", "unit", wide=True),
+            Column("peers", "peers", wide=True),
+        )
+        rows = tuple(_row(one) for one in self.metrics)
+        notes = tuple(f"{one.metric}: {self._sentence(one)}" for one in self.metrics)
+        signatures = dict.fromkeys(one.signature for one in self.metrics)
+        return ReportTable(f"{self.second} minus {self.first}", columns, rows, " || ".join(signatures), notes)
+
+    def _sentence(self, one: MetricDifference) -> str:
+        if one.difference is None:
+            return "no common task has both scores"
+        if not one.decided:
+            return too_few_tasks(one.n) or one.outlook
+        better, worse = (self.second, self.first) if one.difference > 0 else (self.first, self.second)
+        return f"{better} scores higher than {worse}"
+
+    def pulls_table(self, metric: str | None = None) -> ReportTable:
+        """The tasks with the largest differences either way, by the metric named, or the first."""
+        one = self.metrics[0] if metric is None else self.metric(metric)
+        sentences = any(pull.sentence is not None for pull in one.pulls)
+        columns = (
+            Column("task", "task", "name"),
+            Column("difference", "difference", "signed", decimals=2),
+            Column("first", self.first, "number", decimals=2, wide=True),
+            Column("second", self.second, "number", decimals=2, wide=True),
+            *(Column(name, heading, wide=wide) for name, heading, wide in self._reasons(sentences=sentences)),
+        )
+        rows = tuple(
+            {
+                "task": pull.task,
+                "difference": pull.difference,
+                "first": pull.first,
+                "second": pull.second,
+                "sentence": self._sentence_of(pull),
+                "first_text": pull.first_text,
+                "second_text": pull.second_text,
+            }
+            for pull in one.pulls
+        )
+        return ReportTable(f"{one.metric}: tasks that pull most", columns, rows)
+
+    def _reasons(self, *, sentences: bool) -> tuple[tuple[str, str, bool], ...]:
+        """Columns that show why: the sentences of peers, or else the beginnings of the two responses."""
+        texts = ("first_text", f"{self.first} says", sentences), ("second_text", f"{self.second} says", sentences)
+        return (("sentence", "a sentence of a peer that one tells more of", False), *texts) if sentences else texts
+
+    def _sentence_of(self, pull: TaskPull) -> str | None:
+        if (found := pull.sentence) is None:
+            return None
+        better = self.second if found.gain_nats > 0 else self.first
+        return f"{better} tells {abs(found.gain_nats):.2f} nats more of {found.peer}: {found.text}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything as plain data."""
+        return asdict(self) | {
+            "metrics": [asdict(one) | {"decided": one.decided, "outcome": one.outlook} for one in self.metrics]
+        }
+
+
+def _row(one: MetricDifference) -> dict[str, Cell]:
+    names = ("metric", "unit", "first", "second", "difference", "low", "high", "d", "p", "n", "left_out", "more_tasks")
+    return {name: getattr(one, name) for name in names} | {"outlook": one.outlook, "peers": one.peers}
+
+
+def compare_runs(
+    folders: Sequence[Path | str],
+    *,
+    agents: Sequence[str] = (),
+    metrics: Sequence[str] = (),
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+    pieces: Pieces | None = None,
+) -> PairedComparison:
+    """Compare two agents of one run folder, or of two: the second minus the first, on common tasks."""
+    sides = open_sides(folders, agents)
+    draws: Draws = {"seed": seed, "resamples": resamples, "level": level}
+    split = TokenTexts().pieces if pieces is None else pieces
+    found: list[MetricDifference] = []
+    warnings: list[str] = []
+    for metric in common_metrics(sides, metrics):
+        paired = paired_scores(sides, metric)
+        warnings += paired.warnings
+        found.append(difference(paired, task_pulls(sides, paired, split), draws))
+    first, second = sides.names
+    runs = dict.fromkeys((str(sides.first.run.folder), str(sides.second.run.folder)))
+    return PairedComparison(first, second, tuple(runs), tuple(found), tuple(dict.fromkeys(warnings)))
+
+
+def open_sides(folders: Sequence[Path | str], agents: Sequence[str]) -> Sides:
+    """The two agents, from one folder or two."""
+    if len(folders) not in {1, 2}:
+        raise UserError(f"one run folder or two must be given, got {len(folders)}")
+    paths = [Path(folder) for folder in folders]
+    if len(paths) == 2 and paths[0].resolve() == paths[1].resolve():
+        raise UserError(
+            f"the two run folders must differ, got {paths[0]} twice. For two agents of one run: --agents A,B"
+        )
+    return find_sides([read_run(path) for path in paths], agents)
+
+
+def difference(paired: Paired, pulls: Sequence[TaskPull], draws: Draws) -> MetricDifference:
+    """The difference of paired scores, with interval, effect size and test."""
+    values = paired.differences
+    level = draws["level"]
+    (interval,) = task_intervals(values[:, None], **draws)
+    effect = paired_d(values, level=level)
+    n = len(values)
+    p = sign_flip_p(values, seed=draws["seed"], permutations=draws["resamples"])
+    more: int | None = None
+    if p is not None and p < 1 - level:
+        more = 0
+    elif n > 1:
+        more = more_tasks(n, float(values.mean()), float(values.std(ddof=1)), alpha=1 - level, bound=FIXED_SAMPLE)
+    return MetricDifference(
+        metric=paired.metric,
+        unit=paired.unit,
+        first=float(paired.first.mean()) if n else None,
+        second=float(paired.second.mean()) if n else None,
+        difference=interval.mean,
+        low=interval.low,
+        high=interval.high,
+        d=effect.value,
+        d_low=effect.low,
+        d_high=effect.high,
+        p=p,
+        n=n,
+        left_out=paired.left_out,
+        peers=paired.peers,
+        peer_names=paired.peer_names,
+        level=level,
+        more_tasks=more,
+        signature=paired.signature,
+        pulls=tuple(pulls),
+        notes=tuple(note for note in (interval.note, effect.note) if note),
+    )

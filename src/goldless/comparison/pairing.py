@@ -1,0 +1,245 @@
+"""Two agents on common tasks: which agents, which tasks, and their scores over the same peers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray
+from goldless.comparison.run_scores import Run, Scored, check_agent
+from goldless.comparison.settings import differing_settings
+from goldless.errors import UserError, nearest
+from goldless.statistics.comparisons import PeersOfPair
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """An agent of a run."""
+
+    run: Run
+    agent: str
+
+
+@dataclass(frozen=True, slots=True)
+class Sides:
+    """The two that are compared: the first is the one before the change, the second the one after it."""
+
+    first: Side
+    second: Side
+
+    @property
+    def one_run(self) -> bool:
+        """Whether both are agents of one run."""
+        return self.first.run is self.second.run
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Names that tell the two apart."""
+        first, second = self.first, self.second
+        if first.agent != second.agent:
+            return first.agent, second.agent
+        return f"{first.agent} ({first.run.name})", f"{second.agent} ({second.run.name})"
+
+
+def find_sides(runs: Sequence[Run], agents: Sequence[str]) -> Sides:
+    """The two agents: as named, or the only two that can be meant.
+
+    Two runs: one name is meant in both; without names, the agent whose responses changed, or that only one run has.
+    """
+    if len(runs) == 1:
+        return _of_one_run(runs[0], agents)
+    first, second = runs
+    if len(agents) > 2:
+        raise UserError(f"--agents must be one or two agents, got {len(agents)}: {', '.join(agents)}")
+    one, two = (agents[0], agents[-1]) if agents else _changed(first, second)
+    check_agent(first, one)
+    check_agent(second, two)
+    return Sides(Side(first, one), Side(second, two))
+
+
+def _of_one_run(run: Run, agents: Sequence[str]) -> Sides:
+    for agent in agents:
+        check_agent(run, agent)
+    chosen = tuple(agents) or (run.agents if len(run.agents) == 2 else ())
+    if len(chosen) != 2:
+        given = f"got {len(agents)}" if agents else f"{run.name} has {len(run.agents)}"
+        raise UserError(
+            f"two agents of {run.name} must be named, {given}. Try --agents {','.join(run.agents[:2])}. "
+            f"Agents: {', '.join(run.agents)}"
+        )
+    if chosen[0] == chosen[1]:
+        raise UserError(f"an agent cannot be compared with itself, got {chosen[0]} twice. Name two agents")
+    return Sides(Side(run, chosen[0]), Side(run, chosen[1]))
+
+
+def _changed(first: Run, second: Run) -> tuple[str, str]:
+    """The agent that differs between two runs."""
+    tasks = [task for task in first.tasks if task in set(second.tasks)]
+    changed = [
+        agent
+        for agent in first.agents
+        if agent in second.agents and any(first.text(task, agent) != second.text(task, agent) for task in tasks)
+    ]
+    only = [[a for a in mine.agents if a not in other.agents] for mine, other in ((first, second), (second, first))]
+    if len(changed) == 1 and not any(only):
+        return changed[0], changed[0]
+    if not changed and len(only[0]) == len(only[1]) == 1:
+        return only[0][0], only[1][0]
+    what = f"{len(changed)} agents have other responses in {second.name}" if changed else "no agent changed"
+    if any(only):
+        what += f"; only in {first.name}: {', '.join(only[0]) or 'none'}; only in {second.name}: {', '.join(only[1])}"
+    raise UserError(f"which agents to compare is unclear: {what}. Name them with --agents A,B")
+
+
+# --- metrics and tasks -----------------------------------------------------------------------------------------------
+
+
+def common_metrics(sides: Sides, names: Sequence[str]) -> list[str]:
+    """The metrics that both runs have, or those named; refuses a name that one lacks."""
+    first, second = sides.first.run, sides.second.run
+    known = [name for name in first.metrics if name in second.metrics]
+    if not known:
+        has = "; ".join(f"{run.name} has {', '.join(run.metrics) or 'none'}" for run in dict.fromkeys((first, second)))
+        raise UserError(f"the runs have no metric in common: {has}. Score both with the same metric")
+    for name in names:
+        if name not in known:
+            lacking = [run.name for run in dict.fromkeys((first, second)) if name not in run.metrics]
+            raise UserError(
+                f"no metric {name!r} in {' and '.join(lacking)}{nearest(name, known) or '.'} "
+                f"Metrics: {', '.join(known)}"
+            )
+    return list(names or known)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paired:
+    """The scores of two agents on their common tasks, over the same peers where scores are means over peers."""
+
+    metric: str
+    unit: str
+    tasks: tuple[str, ...]
+    first: FloatArray
+    second: FloatArray
+    """[tasks], no NaN"""
+    peers: PeersOfPair | None
+    """Peers in common, or each agent's own; None: not a matter of peers."""
+    peer_names: tuple[str, ...]
+    """Peers in common; empty: each has its own, or there are none."""
+    left_out: int
+    """Common tasks on which one has no score."""
+    unanswered: FloatArray
+    """The first agent's scores on the tasks on which only the second has none."""
+    signature: str
+    warnings: tuple[str, ...]
+
+    @property
+    def differences(self) -> FloatArray:
+        """Second minus first."""
+        return self.second - self.first
+
+
+def paired_scores(sides: Sides, metric: str) -> Paired:
+    """The two agents under a metric that both runs have."""
+    runs = sides.first.run, sides.second.run
+    scored = runs[0].metrics[metric], runs[1].metrics[metric]
+    warnings = [] if sides.one_run else _differences(sides, scored)
+    tasks = _common_tasks(sides, warnings)
+    rows = _places(runs, tasks)
+    own = np.stack(
+        [one.scores(side.agent)[mine] for one, side, mine in zip(scored, _both(sides), rows, strict=True)], axis=1
+    )
+    unanswered = own[np.isnan(own[:, 1]) & ~np.isnan(own[:, 0]), 0]
+    own[np.isnan(own).any(axis=1)] = np.nan
+    alone: tuple[FloatArray, PeersOfPair | None, tuple[str, ...]] = own, None, ()
+    meet = sides.one_run and scored[0].meets
+    levels, peers, names = alone if meet else _over_peers(sides, scored, tasks, rows, own)
+    if peers == "own" and not sides.one_run:
+        warnings.append(
+            f"{metric}: the runs share too few peers with the same responses, so each agent is scored over its own. "
+            "A score over other peers is another quantity: score both agents in one study"
+        )
+    if not all(run.complete for run in runs):
+        warnings.append("a run is incomplete: run its command again to collect what is missing")
+    there: BoolArray = np.asarray(~np.isnan(levels).any(axis=1))
+    return Paired(
+        metric=metric,
+        unit=scored[0].unit,
+        tasks=tuple(task for task, used in zip(tasks, there, strict=True) if used),
+        first=levels[there, 0],
+        second=levels[there, 1],
+        peers=peers,
+        peer_names=names,
+        left_out=int((~there).sum()),
+        unanswered=unanswered,
+        signature=" || ".join(dict.fromkeys(one.signature for one in scored)),
+        warnings=tuple(warnings),
+    )
+
+
+def _both(sides: Sides) -> tuple[Side, Side]:
+    return sides.first, sides.second
+
+
+def _places(runs: tuple[Run, Run], tasks: Sequence[str]) -> list[list[int]]:
+    numbers = [{task: number for number, task in enumerate(run.tasks)} for run in runs]
+    return [[places[task] for task in tasks] for places in numbers]
+
+
+def _differences(sides: Sides, scored: tuple[Scored, Scored]) -> list[str]:
+    names = sides.first.run.name, sides.second.run.name
+    return differing_settings(scored[0].signature, scored[1].signature, names)
+
+
+def _common_tasks(sides: Sides, warnings: list[str]) -> list[str]:
+    """The tasks of both runs with the same prompt."""
+    first, second = sides.first.run, sides.second.run
+    known = set(second.tasks)
+    common = [task for task in first.tasks if task in known]
+    same = [task for task in common if first.study.task(task).prompt == second.study.task(task).prompt]
+    if len(same) < len(common):
+        warnings.append(f"{len(common) - len(same)} common tasks have another prompt in {second.name} and are left out")
+    if not same:
+        raise UserError(
+            f"{first.name} and {second.name} have no common task"
+            f"{' with the same prompt' * bool(common)}: compare runs of the same tasks"
+        )
+    return same
+
+
+def _over_peers(
+    sides: Sides, scored: tuple[Scored, Scored], tasks: Sequence[str], rows: list[list[int]], own: FloatArray
+) -> tuple[FloatArray, PeersOfPair | None, tuple[str, ...]]:
+    """Means over the peers that both have, as leaderboards compare agents; over each agent's own where these are few.
+
+    In two runs a peer is common on a task where it gave the same response in both.
+    """
+    tables = [one.with_peers(side.agent) for one, side in zip(scored, _both(sides), strict=True)]
+    if tables[0] is None or tables[1] is None:
+        return own, None if all(table is None for table in tables) else "own", ()
+    runs = sides.first.run, sides.second.run
+    names = [agent for agent in runs[0].agents if agent in runs[1].agents]
+    columns = [[run.agents.index(agent) for agent in names] for run in runs]
+    found = np.stack(
+        [
+            table[np.ix_(mine, cells)]
+            for table, mine, cells in zip(tables, rows, columns, strict=True)
+            if table is not None
+        ]
+    )
+    shared: BoolArray = np.asarray(~np.isnan(found).any(axis=0))
+    if not sides.one_run:
+        for i, j in zip(*np.nonzero(shared), strict=True):
+            shared[i, j] = runs[0].text(tasks[i], names[j]) == runs[1].text(tasks[i], names[j])
+    counts = shared.sum(axis=1)
+    common = np.full(own.shape, np.nan)
+    sums = np.where(shared, found, 0.0).sum(axis=2).T
+    np.divide(sums, counts[:, None], out=common, where=counts[:, None] > 0)
+    if 2 * int((counts > 0).sum()) > int((~np.isnan(own).any(axis=1)).sum()):
+        return (
+            common,
+            "common",
+            tuple(name for name, used in zip(names, np.asarray(shared.any(axis=0)), strict=True) if used),
+        )
+    return own, "own", ()

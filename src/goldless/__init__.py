@@ -14,7 +14,22 @@ from typing import TYPE_CHECKING, Any
 from goldless._version import __version__
 
 if TYPE_CHECKING:
-    from goldless.api import agree, bias, consistency, cost, crash_test, evaluate, explain, export, plan, review
+    from goldless.api import (
+        agree,
+        bias,
+        compare,
+        consistency,
+        cost,
+        crash_test,
+        evaluate,
+        explain,
+        export,
+        gate,
+        plan,
+        review,
+    )
+    from goldless.comparison.comparing import PairedComparison
+    from goldless.comparison.gating import Gate
     from goldless.errors import (
         BudgetError,
         CallError,
@@ -56,12 +71,14 @@ __all__ = [
     "CostReport",
     "CrashTest",
     "Evaluation",
+    "Gate",
     "GoldlessError",
     "InformationMap",
     "Leaderboard",
     "MetricError",
     "ModelError",
     "ModelSpecError",
+    "PairedComparison",
     "Plan",
     "PrerequisiteError",
     "Problem",
@@ -74,12 +91,14 @@ __all__ = [
     "__version__",
     "agree",
     "bias",
+    "compare",
     "consistency",
     "cost",
     "crash_test",
     "evaluate",
     "explain",
     "export",
+    "gate",
     "import_study",
     "open_model",
     "plan",
@@ -94,7 +113,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "goldless.api": "agree bias consistency cost crash_test evaluate explain export plan review",
+    "goldless.api": "agree bias compare consistency cost crash_test evaluate explain export gate plan review",
+    "goldless.comparison.comparing": "PairedComparison",
+    "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError",
     "goldless.meta_evaluation.agreement": "Agreement",

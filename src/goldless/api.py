@@ -12,6 +12,8 @@ from typing import Any, Literal, TypedDict, TypeVar, Unpack
 
 import anyio
 
+from goldless.comparison.comparing import PairedComparison, compare_runs
+from goldless.comparison.gating import Gate, gate_runs
 from goldless.exporting.catalogue import export as export_to
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
@@ -279,15 +281,92 @@ def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> P
         return export_to(Path(folder) / "run", path, exporter=exporter, **options)
 
 
+def compare(
+    *runs: Path | str,
+    agents: str | Sequence[str] = (),
+    metrics: str | Sequence[str] = (),
+    seed: int = 0,
+    resamples: int = 10_000,
+    level: float = 0.95,
+) -> PairedComparison:
+    """Compare two agents on common tasks: the second minus the first. Calls no model.
+
+    ``runs``: one run folder, or two, before and after a change. ``agents``: the two, in this order; one name is meant
+    in both runs. ``metrics``: those of the runs to compare (default: all that both have).
+    """
+    named = several(agents), several(metrics)
+    return compare_runs(runs, agents=named[0], metrics=named[1], seed=seed, resamples=resamples, level=level)
+
+
+GATING = ("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "journal")
+"""Options of a gate."""
+
+
+class Gating(TypedDict, total=False):
+    """Further arguments of ``gate``: how a judge is asked again, and how intervals are computed."""
+
+    reviewers: Model | Sequence[Model] | Mapping[str, Model]
+    critic: Model
+    verdicts: Literal["auto", "probabilities", "labels"]
+    seed: int
+    resamples: int
+    level: float
+    budget_usd: float | None
+    price_usd_per_million: tuple[float, float] | None
+    journal: Path | str | None
+    progress: Callable[[Progress], None] | None
+
+
+def gate(
+    *runs: Path | str,
+    margin: str | float,
+    baseline: str | None = None,
+    candidate: str | None = None,
+    metric: str | None = None,
+    alpha: float = 0.05,
+    aa: int | None = None,
+    repeats: Path | str | Sequence[Path | str] = (),
+    uncertified: bool = False,
+    **options: Unpack[Gating],
+) -> Gate:
+    """Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.
+
+    ``runs``: one run folder with both agents, or that of the baseline and that of the candidate. ``margin``: how much
+    worse the candidate may be, in the metric's unit or, such as ``0.2sd``, in standard deviations of the baseline's
+    scores. ``aa``: ask the run's judge this many verdicts a second time; ``repeats``: run folders with the same
+    questions asked a second time; ``uncertified``: decide although the judge was never asked twice.
+    """
+    chosen = from_arguments(Options, "gate", GATING, options)
+    work = partial(
+        gate_runs,
+        runs,
+        chosen,
+        baseline=baseline,
+        candidate=candidate,
+        metric=metric,
+        margin=margin,
+        alpha=alpha,
+        aa=aa,
+        repeats=several(repeats),
+        uncertified=uncertified,
+    )
+    return _in_loop(work)
+
+
 def _run(work: Callable[[Any, Any], Awaitable[Result]], study: Any, options: Any) -> Result:
-    """Run work on a study; in a separate thread where an event loop is already running, as in a notebook."""
+    """Run work on a study."""
 
-    def run() -> Result:
-        return anyio.run(work, as_study(study), options)
+    async def run() -> Result:
+        return await work(as_study(study), options)
 
+    return _in_loop(run)
+
+
+def _in_loop(work: Callable[[], Awaitable[Result]]) -> Result:
+    """Run work to its end; in a separate thread where an event loop is already running, as in a notebook."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return run()
+        return anyio.run(work)
     with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
-        return threads.submit(run).result()
+        return threads.submit(anyio.run, work).result()

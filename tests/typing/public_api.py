@@ -77,6 +77,18 @@ def trusting(study: goldless.Study, folder: Path) -> None:
     assert_type(goldless.cost(study, tasks=500), goldless.CostReport)
 
 
+def deciding(before: Path, after: Path) -> None:
+    """Two agents compared, and a candidate gated."""
+    found = goldless.compare(before, after, agents="bot", metrics=["gem-raw"], level=0.9)
+    assert_type(found, goldless.PairedComparison)
+    assert_type([one.difference for one in found.metrics], list[float | None])
+    gate = goldless.gate(before, baseline="v1", candidate="v2", margin="0.2sd", alpha=0.1, aa=60, critic=models())
+    assert_type(gate, goldless.Gate)
+    assert_type(gate.certificate.allows, bool)
+    goldless.gate(before, baseline="v1")  # type: ignore[call-arg]
+    goldless.compare(before, metric="gem-raw")  # type: ignore[call-arg]
+
+
 def errors(study: goldless.Study) -> str:
     """Every error is a ``GoldlessError``; a study's names all of its problems."""
     caught = (

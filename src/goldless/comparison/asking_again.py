@@ -93,7 +93,8 @@ def _check_model(option: str, identity: ModelIdentity, known: set[str]) -> None:
 
 
 def _reading(said: str) -> Verdicts:
-    return "labels" if said.startswith("label") else "probabilities" if said.startswith("probabilities") else "auto"
+    """How verdicts are asked for; ``auto`` reads probabilities where there are any."""
+    return "labels" if said.startswith("label") else "auto"
 
 
 # --- reviewers -------------------------------------------------------------------------------------------------------

@@ -1,0 +1,249 @@
+"""Two agents of one run or of two: numbers as scipy gives them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import polars as pl
+import pytest
+from comparison_runs import judge, noisy, reviewed, words_scorer, worths, written_run
+from scipy import stats
+
+import goldless
+from goldless.comparison.comparing import compare_runs
+from goldless.errors import UserError
+
+
+def differences(scores):
+    return np.array(scores["new"]) - np.array(scores["old"])
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+def test_with_few_tasks_the_interval_is_scipys_of_the_paired_t_test(tmp_path):
+    scores = noisy(8, 0.5)
+    (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
+    test = stats.ttest_rel(scores["new"], scores["old"])
+    assert (found.low, found.high) == pytest.approx(tuple(test.confidence_interval(0.95)))
+    assert found.difference == pytest.approx(differences(scores).mean())
+    assert (found.first, found.second) == pytest.approx((np.mean(scores["old"]), np.mean(scores["new"])))
+    # Cohen's d of paired samples is t / sqrt(n)
+    assert found.d == pytest.approx(test.statistic / np.sqrt(8))
+
+
+def test_with_few_tasks_p_is_scipys_exact_permutation_test(tmp_path):
+    scores = noisy(8, 0.5)
+    (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
+    exact = stats.permutation_test(
+        (scores["new"], scores["old"]), lambda x, y, axis: np.mean(x - y, axis=axis), permutation_type="samples"
+    )
+    assert found.p == pytest.approx(exact.pvalue)
+    assert found.decided == (exact.pvalue < 0.05)
+
+
+def test_with_many_tasks_the_interval_is_near_scipys_bootstrap_and_no_shorter_than_t(tmp_path):
+    scores = noisy(60, 0.3)
+    (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
+    boot = stats.bootstrap((differences(scores),), np.mean, random_state=1).confidence_interval
+    t = stats.ttest_rel(scores["new"], scores["old"]).confidence_interval(0.95)
+    assert (found.low, found.high) == pytest.approx(tuple(boot), abs=0.05)
+    assert found.low <= t.low
+    assert found.high >= t.high
+
+
+def test_what_it_would_take_is_the_number_of_tasks_whose_t_interval_excludes_zero(tmp_path):
+    scores = noisy(20, 0.15, seed=5)
+    (found,) = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"]).metrics
+    mean, sd = differences(scores).mean(), differences(scores).std(ddof=1)
+    excluding = next(n for n in range(21, 10_000) if abs(mean) > stats.t.ppf(0.975, n - 1) * sd / np.sqrt(n))
+    assert not found.decided
+    assert found.more_tasks == excluding - 20
+    assert found.outlook == f"undecided: about {excluding - 20} more tasks"
+
+
+def test_two_agents_of_a_score_run_differ_as_on_its_leaderboard(tmp_path):
+    """Over common peers, with the p of the pair alone."""
+    result = goldless.evaluate(worths(6), metrics="gem-raw", scorer=words_scorer(), resamples=200)
+    run = goldless.save_run(result, tmp_path / "run")
+    (found,) = goldless.compare(run, agents=["old", "new"], resamples=200).metrics
+    shown = next(c for c in result.leaderboard().comparisons if {c.first, c.second} == {"old", "new"})
+    sign = 1 if shown.first == "new" else -1
+    assert found.difference == pytest.approx(sign * shown.difference)
+    assert (found.p, found.n, found.peers) == (shown.p, shown.n, "common")
+    assert found.peer_names == ("other",)
+
+
+def test_tvd_mi_over_both_directions_differs_as_on_its_leaderboard(recorded, tmp_path):
+    """Of the recorded critic on SamSum: 200 tasks, 30 agents."""
+    study = goldless.read_study(recorded / "samsum_peer_prediction")
+    some = study.subset(tasks=study.tasks[:20], agents=[a.agent for a in study.agents[:5]])
+    result = goldless.evaluate(some, metrics="tvd-mi", recorded=True, resamples=200)
+    run = goldless.save_run(result, tmp_path / "run")
+    for shown in result.leaderboard().comparisons[:4]:
+        (found,) = goldless.compare(run, agents=[shown.second, shown.first], resamples=200).metrics
+        assert found.difference == pytest.approx(shown.difference)
+        assert (found.n, found.peers) == (shown.n, shown.peers)
+        assert len(found.peer_names) == 3
+
+
+def test_a_review_compares_the_shares_of_comparisons_that_two_agents_won(tmp_path):
+    run = reviewed(tmp_path / "run", judge(), worths(12))
+    (found,) = goldless.compare(run, agents=["old", "new"]).metrics
+    assert found.metric == "review[pairwise]"
+    # new (4) beats old (2) and other (3); old beats neither
+    assert (found.first, found.second, found.difference, found.n) == (0.0, 1.0, 1.0, 12)
+
+
+def test_a_review_by_ratings_compares_the_mean_ratings(tmp_path):
+    run = reviewed(tmp_path / "run", judge(rates=True), worths(12), scale="5-level")
+    (found,) = goldless.compare(run, agents=["old", "new"]).metrics
+    assert (found.first, found.second, found.unit) == (2.0, 4.0, "points")
+
+
+# --- two runs --------------------------------------------------------------------------------------------------------
+
+
+def scored(tmp_path, name, study, **options):
+    result = goldless.evaluate(study, metrics="gem-raw", scorer=words_scorer(), resamples=200, **options)
+    return goldless.save_run(result, tmp_path / name)
+
+
+def versions(first="zarn bluk", second="zarn bluk mipo", n=6, peers=("mipo zarn", "bluk mipo")):
+    """Two studies of one agent, whose responses changed, and the same peers."""
+    studies = []
+    for text in (first, second):
+        said = {"bot": text} | {f"peer{i}": words for i, words in enumerate(peers)}
+        rows = [{"task": f"t{i}", "agent": a, "text": f"{x} w{i}"} for i in range(n) for a, x in said.items()]
+        studies.append(pl.DataFrame(rows))
+    return studies
+
+
+def test_the_agent_whose_responses_changed_is_found_and_scored_over_the_same_peers(tmp_path):
+    before, after = (scored(tmp_path, f"run{i}", study) for i, study in enumerate(versions()))
+    found = goldless.compare(before, after)
+    (one,) = found.metrics
+    assert (found.first, found.second) == ("bot (run0)", "bot (run1)")
+    assert one.peer_names == ("peer0", "peer1")
+    # by hand: a word that the context holds gains 2 nats; "mipo" is the one word that the new responses add, and each
+    # peer says it once
+    assert one.difference == pytest.approx(2.0)
+    assert found.warnings == ()
+
+
+def test_peers_that_answer_otherwise_are_left_out_with_other_peers_warned_of(tmp_path):
+    before, after = versions()
+    after = after.with_columns(
+        text=pl.when(pl.col("agent").str.starts_with("peer")).then(pl.lit("quex ") + pl.col("text")).otherwise("text")
+    )
+    found = goldless.compare(scored(tmp_path, "a", before), scored(tmp_path, "b", after), agents="bot")
+    assert found.metrics[0].peers == "own"
+    assert any("another quantity" in line for line in found.warnings)
+
+
+def test_an_agent_that_only_one_run_has_is_compared_with_the_one_that_only_the_other_has(tmp_path):
+    before, after = versions()
+    after = after.with_columns(pl.col("agent").replace("bot", "bot2"))
+    found = goldless.compare(scored(tmp_path, "a", before), scored(tmp_path, "b", after))
+    assert (found.first, found.second) == ("bot", "bot2")
+    assert found.metrics[0].difference == pytest.approx(2.0)
+
+
+def test_other_settings_are_refused_or_warned_of_by_name(tmp_path):
+    scores = noisy(12, 0)
+    one = written_run(tmp_path / "one", scores, signature="rouge-l|scorer:a|peers:all|seed:0")
+    two = written_run(tmp_path / "two", scores, signature="rouge-l|scorer:b|peers:all|seed:1")
+    three = written_run(tmp_path / "three", scores, signature="rouge-l|scorer:a|peers:x+y|seed:0")
+    with pytest.raises(UserError, match="not comparable: scorer is a in one and b in two"):
+        compare_runs([one, two], agents=["old", "new"])
+    found = compare_runs([one, three], agents=["old", "new"])
+    assert found.warnings == ("the runs differ: peers is all in one and x+y in three",)
+
+
+def test_a_recorded_run_is_comparable_with_the_live_one_it_was_made_of(tmp_path):
+    before, after = versions()
+    live = scored(tmp_path, "live", before)
+    result = goldless.evaluate(scored(tmp_path, "other", after), metrics="gem-raw", recorded=True, resamples=200)
+    again = goldless.save_run(result, tmp_path / "again")
+    assert goldless.compare(live, again).metrics[0].difference == pytest.approx(2.0)
+
+
+# --- pulls -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_three_tasks_that_pull_most_are_shown_each_way_with_the_texts(tmp_path):
+    gaps = [5, 4, 3, 2, 1, 0, -1, -2, -3, -4]
+    scores = {"old": [0.0] * 10, "new": [float(gap) for gap in gaps]}
+    found = goldless.compare(written_run(tmp_path / "run", scores), agents=["old", "new"])
+    pulls = found.metrics[0].pulls
+    assert [(pull.task, pull.difference) for pull in pulls] == [
+        ("t0", 5), ("t1", 4), ("t2", 3), ("t9", -4), ("t8", -3), ("t7", -2),
+    ]  # fmt: skip
+    assert (pulls[0].first_text, pulls[0].second_text) == ("old on t0", "new on t0")
+    assert pulls[0].sentence is None
+
+
+def test_where_tokens_are_stored_a_pull_names_the_sentence_that_makes_it(tmp_path):
+    """Of the peer's two sentences, the new responses give away the words of the second."""
+    rows = []
+    for i in range(10):
+        said = {"old": "zarn.", "new": "mipo." if i else "zarn.", "peer": "Zarn zarn. Then mipo."}
+        rows += [{"task": f"t{i}", "agent": agent, "text": text} for agent, text in said.items()]
+    run = scored(tmp_path, "run", pl.DataFrame(rows))
+
+    def pieces(scorer, text):
+        assert scorer == "scripted:words"
+        return re.findall(r"\S+\s*", text)
+
+    (found,) = compare_runs([run], agents=["old", "new"], pieces=pieces).metrics
+    assert [pull.task for pull in found.pulls] == []  # one word for another: no difference at all
+    rows = [row | ({"text": "zarn. mipo."} if row["agent"] == "new" and row["task"] == "t3" else {}) for row in rows]
+    run = scored(tmp_path, "other", pl.DataFrame(rows))
+    (found,) = compare_runs([run], agents=["old", "new"], pieces=pieces).metrics
+    assert found.pulls[0].task == "t3"
+    assert (found.pulls[0].sentence.text, found.pulls[0].sentence.gain_nats) == ("Then mipo.", pytest.approx(2.0))
+    assert found.pulls[0].sentence.peer == "peer"
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_compared_is_refused_in_one_clear_message(tmp_path):
+    run = written_run(tmp_path / "run", {"ann": [1, 2], "bob": [2, 3], "cy": [0, 1]})
+    other = written_run(tmp_path / "other", {"ann": [1, 2], "bob": [2, 3]}, tasks=["x", "y"])
+    third = written_run(tmp_path / "third", {"ann": [1, 2]}, prompts={"t0": "else", "t1": "else"})
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for folders, agents, said in (
+        ([empty], (), "is not a run folder with scores or a review"),
+        ([tmp_path / "nowhere"], (), "is not a run folder"),
+        ([run], (), "two agents of run must be named, run has 3"),
+        ([run], ("ann",), "must be named, got 1"),
+        ([run], ("ann", "ann"), "cannot be compared with itself"),
+        ([run], ("ann", "bot"), "unknown agent 'bot' in run. Did you mean 'bob'? Agents: ann, bob, cy"),
+        ([run, run], ("ann",), "must differ, got"),
+        ([run, other], ("ann",), "run and other have no common task: compare runs of the same tasks"),
+        ([run, third], ("ann",), "no common task with the same prompt"),
+        ([run, run, run], (), "one run folder or two must be given, got 3"),
+        ([], (), "one run folder or two must be given, got 0"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            compare_runs(folders, agents=agents)
+    with pytest.raises(UserError, match=re.escape("no metric 'rouge-1' in run. Did you mean 'rouge-l'?")):
+        compare_runs([run], agents=("ann", "bob"), metrics=["rouge-1"])
+
+
+def test_runs_without_a_metric_in_common_are_refused_with_what_they_have(tmp_path):
+    one = written_run(tmp_path / "one", noisy(3, 0))
+    two = written_run(tmp_path / "two", noisy(3, 0), metric="bleu", signature="bleu|seed:0")
+    with pytest.raises(UserError, match="no metric in common: one has rouge-l; two has bleu"):
+        compare_runs([one, two], agents=["old", "new"])
+
+
+def test_everything_goes_into_json(tmp_path):
+    found = goldless.compare(written_run(tmp_path / "run", noisy(12, 2)), agents=["old", "new"])
+    data = json.loads(json.dumps(found.as_json()))
+    assert data["metrics"][0]["decided"] is True
+    assert {"pulls", "p", "d_low", "signature", "outcome"} <= set(data["metrics"][0])

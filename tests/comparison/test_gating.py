@@ -1,0 +1,176 @@
+"""A gate's verdict as scipy's one-sided tests give it, and what it refuses to decide."""
+
+from __future__ import annotations
+
+import json
+import re
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import polars as pl
+import pytest
+from comparison_runs import noisy, written_run
+from scipy import stats
+
+import goldless
+from goldless.comparison.gating import parse_margin
+from goldless.comparison.pull_request import as_junit, as_markdown
+from goldless.errors import UserError
+
+VERDICTS = {(True, False): "SHIP", (False, True): "BLOCK", (False, False): "INCONCLUSIVE"}
+
+
+def gate(run, **options):
+    return goldless.gate(run, **{"baseline": "old", "candidate": "new", "margin": 0.5, **options})
+
+
+@pytest.mark.parametrize("shift", [0.6, 0.0, -0.3, -0.5, -0.9, -1.6])
+@pytest.mark.parametrize("alpha", [0.05, 0.2])
+def test_the_verdict_is_that_of_two_one_sided_t_tests(tmp_path, shift, alpha):
+    """The interval is at least as long as Student's, so a decision here is one there; the seeds are far from a tie."""
+    scores = noisy(40, shift, seed=3)
+    found = gate(written_run(tmp_path / "run", scores), alpha=alpha)
+    gaps = np.array(scores["new"]) - np.array(scores["old"])
+    ship = stats.ttest_1samp(gaps, -0.5, alternative="greater").pvalue < alpha
+    block = stats.ttest_1samp(gaps, -0.5, alternative="less").pvalue < alpha
+    assert found.verdict == VERDICTS[bool(ship), bool(block)]
+    low, high = stats.ttest_1samp(gaps, 0).confidence_interval(1 - 2 * alpha)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=0.04)
+
+
+def test_what_an_inconclusive_gate_would_take_is_scipys_number_of_tasks(tmp_path):
+    scores = noisy(20, -0.35, seed=8)
+    found = gate(written_run(tmp_path / "run", scores))
+    gaps = np.array(scores["new"]) - np.array(scores["old"])
+    mean, sd = gaps.mean() + 0.5, gaps.std(ddof=1)
+    enough = next(n for n in range(20, 10**6) if abs(mean) > stats.t.ppf(0.95, n - 1) * sd / np.sqrt(n))
+    assert (found.verdict, found.more_tasks) == ("INCONCLUSIVE", enough - 20)
+    assert f"about {enough - 20} more task" in found.reason
+
+
+def test_at_the_margin_a_candidate_ships_or_blocks_wrongly_as_rarely_as_alpha_says(tmp_path):
+    """A true loss of exactly the margin: SHIP is wrong, and so is BLOCK; alpha each, here 0.1 within 3 sigma."""
+    verdicts = []
+    for seed in range(80):
+        run = written_run(tmp_path / f"run{seed}", noisy(15, -0.5, seed=seed))
+        verdicts.append(gate(run, alpha=0.1, resamples=500).verdict)
+    limit = stats.binom.ppf(0.9985, 80, 0.1)
+    assert verdicts.count("SHIP") <= limit
+    assert verdicts.count("BLOCK") <= limit
+
+
+def test_a_margin_in_standard_deviations_is_of_the_baselines_scores(tmp_path):
+    scores = noisy(40, 0)
+    found = gate(written_run(tmp_path / "run", scores), margin="0.2sd")
+    assert found.margin == pytest.approx(0.2 * np.std(scores["old"], ddof=1))
+    assert (found.margin_given, parse_margin("0.2sd").in_sd) == ("0.2sd", True)
+
+
+def test_fewer_than_ten_tasks_decide_nothing_however_clear_they_are(tmp_path):
+    run = written_run(tmp_path / "run", {"old": [1.0] * 9, "new": [9.0] * 9})
+    found = gate(run)
+    assert (found.verdict, found.more_tasks) == ("INCONCLUSIVE", 1)
+    assert "9 common tasks with both scores are too few: a gate needs 10" in found.reason
+
+
+def test_equal_responses_ship(tmp_path):
+    run = written_run(tmp_path / "run", {"old": [1.0, 2.0] * 6, "new": [1.0, 2.0] * 6})
+    assert gate(run, margin=0.1).verdict == "SHIP"
+
+
+def test_a_candidate_does_not_ship_by_leaving_hard_tasks_unanswered(tmp_path):
+    scores = noisy(40, 0.5)
+    worst = np.argsort(scores["new"])[:8]
+    kept = [None if i in worst else score for i, score in enumerate(scores["new"])]
+    found = gate(written_run(tmp_path / "run", {"old": scores["old"], "new": kept}))
+    assert found.verdict == "INCONCLUSIVE"
+    assert "the candidate has no score on 8 of 40 tasks" in found.reason
+    without = {"old": [score for i, score in enumerate(scores["old"]) if i not in worst]}
+    without["new"] = [score for score in kept if score is not None]
+    assert gate(written_run(tmp_path / "other", without)).verdict == "SHIP"
+
+
+def test_two_runs_are_gated_with_the_baselines_first(tmp_path):
+    one = written_run(tmp_path / "main", {"bot": noisy(40, 0)["old"]}, texts={"bot": "before"})
+    two = written_run(tmp_path / "pr", {"bot": noisy(40, -3)["new"]}, texts={"bot": "after"})
+    assert goldless.gate(one, two, margin=0.5).verdict == "BLOCK"
+    found = goldless.gate(two, one, margin=0.5)
+    assert (found.verdict, found.baseline, found.candidate) == ("SHIP", "bot (pr)", "bot (main)")
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"baseline": None}, "--baseline is missing: name the agent that the candidate is to replace"),
+        ({"candidate": None}, "--candidate is missing: name one of new, third"),
+        ({"baseline": "olt"}, "unknown agent 'olt' in run. Did you mean 'old'? Agents: old, new, third"),
+        ({"candidate": "newt"}, "unknown agent 'newt' in run. Did you mean 'new'?"),
+        ({"candidate": "old"}, "--candidate must differ from --baseline, got 'old' for both"),
+        ({"margin": None}, "--margin is missing: how much worse may the candidate be?"),
+        ({"margin": -1}, "margin must be a number of at least 0 in the metric's unit"),
+        ({"margin": "-0.2sd"}, "margin must be a number of at least 0"),
+        ({"margin": "much"}, "got 'much'"),
+        ({"margin": "1.2.3"}, "got '1.2.3'"),
+        ({"margin": float("inf")}, "got inf"),
+        ({"alpha": 0}, "alpha must be between 0 and 0.5, got 0"),
+        ({"alpha": 1}, "alpha must be between 0 and 0.5, got 1"),
+        ({"metric": "gem"}, "no metric 'gem' in run"),
+        ({"aa": 10}, "--aa asks a judge again, but rouge-l is not computed from verdicts"),
+        ({"aa": 10, "repeats": "run"}, "--aa and --repeats exclude each other"),
+        ({"repeats": ("a", "b")}, "--repeats must be given once per run folder, got 2 for 1"),
+    ],
+)
+def test_a_gate_that_cannot_be_is_refused_in_one_clear_message(tmp_path, options, said):
+    run = written_run(tmp_path / "run", noisy(12, 0) | {"third": [1.0] * 12})
+    with pytest.raises(UserError, match=re.escape(said)):
+        gate(run, **options)
+
+
+def test_a_gate_decides_by_one_metric(tmp_path):
+    rows = [{"task": f"t{i}", "agent": a, "text": f"{a} {i}"} for i in range(3) for a in ("old", "new")]
+    result = goldless.evaluate(pl.DataFrame(rows), metrics=["length", "rouge-l"], resamples=200)
+    run = goldless.save_run(result, tmp_path / "run")
+    with pytest.raises(UserError, match=re.escape("one metric. Name it with --metric: length, rouge-l")):
+        gate(run)
+
+
+# --- for people and servers ------------------------------------------------------------------------------------------
+
+
+def test_markdown_says_verdict_numbers_and_certificate_and_escapes_what_agents_say(tmp_path):
+    hostile = "<img src=x> | @maintainer [click](http://x) `"
+    run = written_run(tmp_path / "run", noisy(40, -3), texts={"new": hostile})
+    text = as_markdown(gate(run))
+    assert text.startswith("### ⛔ goldless gate: BLOCK\n")
+    for words in (
+        "A/A certificate: **not needed**",
+        "not worse by more than 0.5 points; 40 common tasks",
+        "t",
+        "rouge-l",
+    ):
+        assert words in text
+    assert "<img" not in text
+    assert "@maintainer" not in text  # nobody is notified by a response
+    rows = [line for line in text.splitlines() if line.startswith("|")]
+    assert len({len(re.findall(r"(?<!\\)\|", line)) for line in rows[:3]}) == 1
+
+
+@pytest.mark.parametrize(("shift", "kinds"), [(3, []), (-3, ["failure"]), (-0.5, ["error"])])
+def test_junit_has_a_failure_for_block_and_an_error_for_inconclusive(tmp_path, shift, kinds):
+    run = written_run(tmp_path / "run", noisy(40, shift), texts={"new": "nul \x00 and \x1b"})
+    suite = ET.fromstring(as_junit(gate(run))).find("testsuite")
+    candidate, judge = suite.findall("testcase")
+    assert [child.tag for child in candidate] == kinds
+    assert candidate.get("name") == "new is not worse than old by rouge-l"
+    assert [child.tag for child in judge] == ["skipped"]
+    counted = {name: int(suite.get(name)) for name in ("tests", "failures", "errors", "skipped")}
+    assert counted == {"tests": 2, "failures": kinds.count("failure"), "errors": kinds.count("error"), "skipped": 1}
+
+
+def test_everything_goes_into_json(tmp_path):
+    data = json.loads(json.dumps(gate(written_run(tmp_path / "run", noisy(12, 2))).as_json()))
+    assert (data["verdict"], data["certificate"]["state"]) == ("SHIP", "not needed")
+    assert {"margin", "alpha", "low", "high", "reason", "comparison", "warnings"} <= set(data)

@@ -73,7 +73,7 @@ def gate(
 
     Examples:
       goldless gate runs/pr --baseline v1 --candidate v2 --margin 0.2sd
-      goldless gate runs/main runs/pr --metric gem-raw+control --margin 0.2sd --markdown gate.md --junit gate.xml
+      goldless gate runs/main runs/pr --margin 0.2sd --markdown gate.md --junit gate.xml
     """
     import anyio
 

@@ -46,7 +46,7 @@ class MetricDifference:
     peer_names: tuple[str, ...]
     level: float
     more_tasks: int | None
-    """About so many more tasks would decide; 0: decided; None: too far to say."""
+    """About how many more tasks would decide; 0: decided; None: too far to say."""
     signature: str
     pulls: tuple[TaskPull, ...] = ()
     notes: tuple[str, ...] = ()
@@ -140,13 +140,13 @@ class PairedComparison:
     def _reasons(self, *, sentences: bool) -> tuple[tuple[str, str, bool], ...]:
         """Columns that show why: the sentences of peers, or else the beginnings of the two responses."""
         texts = ("first_text", f"{self.first} says", sentences), ("second_text", f"{self.second} says", sentences)
-        return (("sentence", "a sentence of a peer that one tells more of", False), *texts) if sentences else texts
+        return (("sentence", "a peer's sentence that one predicts better", False), *texts) if sentences else texts
 
     def _sentence_of(self, pull: TaskPull) -> str | None:
         if (found := pull.sentence) is None:
             return None
         better = self.second if found.gain_nats > 0 else self.first
-        return f"{better} tells {abs(found.gain_nats):.2f} nats more of {found.peer}: {found.text}"
+        return f"{better} gives {abs(found.gain_nats):.2f} nats more about {found.peer}'s: {found.text}"
 
     def as_json(self) -> dict[str, Any]:
         """Everything as plain data."""

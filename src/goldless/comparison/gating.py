@@ -93,7 +93,7 @@ class Gate:
     high: float | None
     """One-sided bounds of candidate - baseline, each at alpha."""
     more_tasks: int | None
-    """About so many more tasks would decide; 0: decided; None: too far to say, or tasks do not help."""
+    """About how many more tasks would decide; 0: decided; None: too far to say, or tasks do not help."""
     certificate: Certificate
     comparison: PairedComparison
     """The difference with its two-sided interval, and the tasks that pull most."""

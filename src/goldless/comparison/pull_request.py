@@ -33,8 +33,8 @@ def as_markdown(gate: Gate) -> str:
     if found.pulls:
         table = "\n".join(_without_notes(gate.comparison.pulls_table().to_markdown()))
         lines += ["", "<details><summary>Tasks that pull most</summary>", "", table, "", "</details>"]
-    lines += ["", "<details><summary>Signature</summary>", "", code_line(found.signature), "", "</details>", ""]
-    return "\n".join(lines).replace("@", "@\u200b")
+    signed = ["", "<details><summary>Signature</summary>", "", code_line(found.signature), "", "</details>", ""]
+    return "\n".join([*(line.replace("@", "@\u200b") for line in lines), *signed])
 
 
 def _without_notes(markdown: str) -> list[str]:

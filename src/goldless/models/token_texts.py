@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 
@@ -13,6 +15,8 @@ from goldless.models.interface import Message
 
 if TYPE_CHECKING:
     from goldless.models.gguf.model import GgufModel
+
+Found = TypeVar("Found")
 
 
 class TokenTexts:
@@ -28,7 +32,7 @@ class TokenTexts:
         model = self._model() if scorer.startswith("embedded:") else None
         if model is None or model.identity.short != scorer:
             return None
-        return anyio.run(_pieces, model, text)
+        return _apart(_pieces, model, text)
 
     def _model(self) -> GgufModel | None:
         with self._lock:
@@ -37,7 +41,7 @@ class TokenTexts:
                 if find_embedded() is not None:
                     try:
                         model = embedded_model()
-                        anyio.run(model.prepare)
+                        _apart(model.prepare)
                         self._embedded = model
                     except (GoldlessError, OSError):
                         self._embedded = None
@@ -48,3 +52,9 @@ async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
     request = await model.encode((Message("user", "-"),), text)
     pieces = await model.pieces(request)
     return pieces if pieces is not None and "".join(pieces) == text else None
+
+
+def _apart(work: Callable[..., Awaitable[Found]], *arguments: Any) -> Found:
+    """Run work to its end in a thread of its own: a loop may be running in this one."""
+    with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
+        return threads.submit(anyio.run, work, *arguments).result()

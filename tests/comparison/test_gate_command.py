@@ -1,0 +1,108 @@
+"""``goldless compare`` and ``goldless gate`` by the command line."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+from comparison_runs import judge, noisy, reviewed, worths, written_run
+
+import goldless as package
+
+
+@pytest.fixture
+def run(tmp_path):
+    return written_run(tmp_path / "run", noisy(40, -3) | {"third": [1.0] * 40})
+
+
+def test_compare_prints_the_difference_and_the_tasks_that_make_it(goldless, run):
+    ended = goldless("compare", run, "--agents", "old,new")
+    assert ended.code == 0, ended.err
+    for words in ("new minus old", "rouge-l: old scores higher than new", "tasks that pull most", "old says"):
+        assert words in ended.out
+
+
+def test_compare_knows_all_formats(goldless, run):
+    found = json.loads(goldless("compare", run, "--agents", "old,new", "--json").out)
+    assert (found["metrics"][0]["n"], found["metrics"][0]["decided"]) == (40, True)
+    rows = goldless("compare", run, "--agents", "old,new", "--format", "csv").out.splitlines()
+    assert rows[0].startswith("metric,first,second,difference,low,high,d,p,n")
+    assert goldless("compare", run, "--agents", "old,new", "--format", "latex").code == 0
+
+
+def test_compare_warns_on_standard_error_of_what_differs(goldless, tmp_path):
+    one = written_run(tmp_path / "one", noisy(12, 0), signature="rouge-l|peers:all|seed:0")
+    two = written_run(tmp_path / "two", noisy(12, 0), signature="rouge-l|peers:x|seed:0")
+    ended = goldless("compare", one, two, "--agents", "old,new")
+    assert "warning: the runs differ: peers is all in one and x in two" in " ".join(ended.err.split())
+
+
+@pytest.mark.parametrize(
+    ("agents", "code", "word"),
+    [(("new", "old"), 0, "SHIP"), (("old", "new"), 6, "BLOCK"), (("third", "third"), 2, "")],
+)
+def test_a_gate_ends_with_the_code_of_its_verdict(goldless, run, agents, code, word):
+    ended = goldless("gate", run, "--baseline", agents[0], "--candidate", agents[1], "--margin", "0.5")
+    assert (ended.code, ended.out.split(":")[0]) == (code, word), ended.err
+
+
+def test_a_gate_that_cannot_decide_ends_with_7_and_says_what_it_would_take(goldless, tmp_path):
+    run = written_run(tmp_path / "run", noisy(20, -0.35, seed=8))
+    ended = goldless("gate", run, "--baseline", "old", "--margin", "0.5")
+    assert ended.code == 7
+    assert "more tasks" in ended.out
+
+
+def test_a_gate_writes_markdown_and_junit_whatever_it_says(goldless, run, tmp_path):
+    files = tmp_path / "gate.md", tmp_path / "gate.xml"
+    ended = goldless(
+        *("gate", run, "--baseline", "old", "--candidate", "new", "--margin", "0.2sd"),
+        *("--markdown", files[0], "--junit", files[1], "--json"),
+    )
+    assert ended.code == 6
+    assert json.loads(ended.out)["verdict"] == "BLOCK"
+    assert "goldless gate: BLOCK" in files[0].read_text(encoding="utf-8")
+    assert ET.parse(files[1]).getroot().find("testsuite").get("failures") == "1"
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_a_judge_is_asked(goldless, tmp_path):
+    run = reviewed(tmp_path / "run", judge(), worths(12))
+    (tmp_path / "taken").write_text("a file")
+    ended = goldless(
+        *("gate", run, "--baseline", "old", "--candidate", "new", "--margin", "0", "--aa", "5"),
+        *("--reviewers", "judge=scripted:nowhere", "--junit", tmp_path / "taken" / "gate.xml"),
+    )
+    assert ended.code == 2
+    assert "cannot write" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--margin", "1"], "--baseline is missing"),
+        (["--baseline", "old", "--candidate", "new"], "--margin is missing"),
+        (["--baseline", "old", "--candidate", "new", "--margin", "-1"], "margin must be a number of at least 0"),
+        (["--baseline", "nobody", "--candidate", "new", "--margin", "1"], "unknown agent 'nobody'"),
+    ],
+)
+def test_what_is_missing_or_wrong_is_said_with_exit_code_2(goldless, run, arguments, said):
+    ended = goldless("gate", run, *arguments)
+    assert (ended.code, ended.out) == (2, "")
+    assert said in " ".join(ended.err.split())
+
+
+def test_a_folder_that_is_not_a_run_is_refused(goldless, tmp_path):
+    for verb in (["compare"], ["gate", "--baseline", "a", "--margin", "1"]):
+        ended = goldless(*verb, tmp_path)
+        assert ended.code == 2
+        assert "is not a run folder with scores or a review" in " ".join(ended.err.split())
+
+
+def test_runs_of_the_first_version_are_still_compared():
+    runs = Path(__file__).parents[1] / "fixtures" / "runs_of_0_1_0"
+    for folder in runs.iterdir():
+        agents = sorted(a.agent for a in package.read_study(folder).agents)[:2]
+        found = package.compare(folder, agents=agents, resamples=200)
+        assert all(one.n > 0 for one in found.metrics), folder

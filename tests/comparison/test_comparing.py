@@ -103,6 +103,20 @@ def test_a_review_by_ratings_compares_the_mean_ratings(tmp_path):
     assert (found.first, found.second, found.unit) == (2.0, 4.0, "points")
 
 
+def test_an_agent_with_several_samples_is_compared_by_their_mean(tmp_path):
+    once = worths(12)
+    twice = pl.concat([once.with_columns(sample=pl.lit(str(i))) for i in (1, 2)])
+    twice = twice.filter((pl.col("agent") == "new") | (pl.col("sample") == "1"))
+    single, several = (
+        goldless.save_run(
+            goldless.evaluate(study, metrics="length", resamples=200, journal=tmp_path / "j"), tmp_path / name
+        )
+        for study, name in ((once, "single"), (twice, "several"))
+    )
+    (one,), (two,) = (goldless.compare(run, agents=["old", "new"]).metrics for run in (single, several))
+    assert (two.first, two.second, two.n) == (one.first, one.second, 12)
+
+
 # --- two runs --------------------------------------------------------------------------------------------------------
 
 

@@ -75,9 +75,10 @@ class Judged:
         return tuple(dict.fromkeys((self.sides.first.run, self.sides.second.run)))
 
     def agents(self, number: int) -> tuple[str, ...]:
-        """The agents that are compared in the run of that number."""
+        """The agents that are compared in the run of that number, with their samples."""
         sides: tuple[Side, ...] = (self.sides.first, self.sides.second)
-        return tuple(side.agent for side in sides if side.run is self.runs[number])
+        mine = (side for side in sides if side.run is self.runs[number])
+        return tuple(name for side in mine for name in side.run.samples[side.agent])
 
     @cached_property
     def asked(self) -> dict[Question, Answer]:

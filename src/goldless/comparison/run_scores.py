@@ -75,8 +75,18 @@ class Run:
 
     @cached_property
     def agents(self) -> tuple[str, ...]:
-        """Its agents, in order."""
-        return tuple(agent.agent for agent in self.study.agents)
+        """Its agents, in order; where an agent has several samples, the agent before its samples."""
+        return tuple(
+            dict.fromkeys(name for one in self.study.agents for name in (one.sample_of or one.agent, one.agent))
+        )
+
+    @cached_property
+    def samples(self) -> dict[str, tuple[str, ...]]:
+        """The samples of each agent; of one that has none, itself."""
+        return {
+            agent: tuple(one.agent for one in self.study.agents if agent in {one.agent, one.sample_of})
+            for agent in self.agents
+        }
 
     @cached_property
     def metrics(self) -> dict[str, Scored]:
@@ -96,9 +106,9 @@ class Run:
         return all(found is None or found.complete for found in (self.board, self.review))
 
     def text(self, task: str, agent: str) -> str | None:
-        """An agent's response to a task."""
-        found = self.study.response(task, agent)
-        return None if found is None else found.text
+        """An agent's response to a task; several samples one after the other."""
+        found = [self.study.response(task, one) for one in self.samples[agent]]
+        return "\n\n".join(one.text for one in found if one is not None) or None
 
 
 def read_run(folder: Path | str) -> Run:

@@ -31,7 +31,7 @@ from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
-from goldless.runs.options import REVIEWING, SCORING, Options, Progress
+from goldless.runs.options import REVIEWING, SCORING, STOPPING, Options, Progress
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
 from goldless.runs.store import save_review, save_run
@@ -39,6 +39,8 @@ from goldless.studies import as_study
 
 RATING = (*SCORING, "reviewers")
 """Scoring with metrics that reviewers may give."""
+EVALUATING = (*RATING, STOPPING)
+"""The same, asking no more tasks than needed."""
 
 Result = TypeVar("Result")
 Model = str | ChatModel
@@ -59,7 +61,7 @@ class Arguments(TypedDict, total=False):
 
 
 class Scoring(Arguments, total=False):
-    """Arguments of ``evaluate``."""
+    """Arguments of functions that score."""
 
     metrics: str | Callable[..., object] | Sequence[str | Callable[..., object]]
     scorer: str | Scorer
@@ -88,6 +90,14 @@ class Rating(Scoring, total=False):
     """Arguments of functions whose metrics may be given by reviewers, such as ``review[5-level]``."""
 
     reviewers: Model | Sequence[Model] | Mapping[str, Model]
+
+
+class Evaluating(Rating, total=False):
+    """Arguments of ``evaluate``, which may stop early."""
+
+    until: str | Sequence[str]
+    alpha: float
+    at_least: int
 
 
 class Reviewing(Arguments, total=False):
@@ -122,9 +132,12 @@ class Reviewing(Arguments, total=False):
     criterion: str | None
     margin: float | None
     convention: Literal["default", "paper", "pre", "auto-pre"]
+    until: str | Sequence[str]
+    alpha: float
+    at_least: int
 
 
-def evaluate(study: Any, **options: Unpack[Rating]) -> Evaluation:
+def evaluate(study: Any, **options: Unpack[Evaluating]) -> Evaluation:
     """Score a study with the metrics and return frozen results.
 
     ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
@@ -136,7 +149,7 @@ def evaluate(study: Any, **options: Unpack[Rating]) -> Evaluation:
     the user's journal by default, so that nothing is computed or paid for twice. The other arguments are the options of
     ``goldless score``; see its help.
     """
-    return _run(evaluate_study, study, from_arguments(Options, "evaluate", RATING, options))
+    return _run(evaluate_study, study, from_arguments(Options, "evaluate", EVALUATING, options))
 
 
 def plan(study: Any, **options: Unpack[Rating]) -> Plan:

@@ -102,7 +102,13 @@ def test_every_option_of_the_command_line_has_a_help_and_a_group():
 
 
 @pytest.mark.parametrize(
-    ("arguments", "takes"), [(api.Scoring, SCORING), (api.Rating, api.RATING), (api.Reviewing, REVIEWING)]
+    ("arguments", "takes"),
+    [
+        (api.Scoring, SCORING),
+        (api.Rating, api.RATING),
+        (api.Evaluating, api.EVALUATING),
+        (api.Reviewing, REVIEWING),
+    ],
 )
 def test_what_a_type_checker_sees_is_what_is_taken(arguments, takes):
     keywords = {OPTIONS[name].keyword or name for name in taken(Options, takes)} | {"progress"}

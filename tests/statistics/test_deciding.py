@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 from scipy.special import lambertw
-from scipy.stats import nct, norm, t
+from scipy.stats import nct, norm, t, ttest_1samp
 
 from goldless.errors import UserError
 from goldless.statistics.deciding import (
@@ -17,9 +17,9 @@ from goldless.statistics.deciding import (
     FIXED_SAMPLE,
     Anytime,
     decide,
-    excludes_zero,
     least_tasks,
     more_tasks,
+    p_values,
     radius,
     tasks_needed,
     tasks_to_detect,
@@ -70,7 +70,7 @@ def ever_decided(drawn, bound, alpha):
     n = np.arange(1.0, drawn.shape[1] + 1)
     mean = np.cumsum(drawn, axis=1) / n
     sd = np.sqrt((np.cumsum(drawn**2, axis=1) - n * mean**2) / np.maximum(n - 1, 1))
-    return excludes_zero(np.broadcast_to(n, sd.shape), mean, sd, alpha=alpha, bound=bound).any(axis=1).mean()
+    return (p_values(np.broadcast_to(n, sd.shape), mean, sd, alpha=alpha, bound=bound) < alpha).any(axis=1).mean()
 
 
 def test_looking_after_every_task_is_wrong_for_ordinary_intervals_and_not_for_the_sequence():
@@ -114,7 +114,7 @@ def test_the_sequence_detects_with_the_power_it_promises():
     tasks = tasks_to_detect(0.5, bound=ANYTIME)
     drawn = np.random.default_rng(3).normal(0.5, 1.0, size=(4000, tasks))
     n = np.full(4000, float(tasks))
-    found = excludes_zero(n, drawn.mean(axis=1), drawn.std(axis=1, ddof=1), alpha=0.05)
+    found = p_values(n, drawn.mean(axis=1), drawn.std(axis=1, ddof=1), alpha=0.05) < 0.05
     assert found.mean() == pytest.approx(0.8, abs=0.03)
 
 
@@ -168,3 +168,29 @@ def test_alpha_must_be_between_0_and_1(alpha):
 def test_impossible_powers_are_refused(effect, power):
     with pytest.raises(UserError, match="must be"):
         tasks_to_detect(effect, power=power)
+
+
+@pytest.mark.parametrize("bound", [ANYTIME, FIXED_SAMPLE])
+def test_p_is_alpha_where_the_interval_ends_at_zero(bound):
+    n, sd, alpha = np.array([12.0, 50.0, 400.0]), np.array([2.0, 0.1, 7.0]), 0.01
+    found = p_values(n, radius(n, sd, alpha=alpha, bound=bound), sd, alpha=alpha, bound=bound)
+    assert found == pytest.approx([alpha] * 3)
+
+
+def test_the_fixed_p_is_scipys():
+    drawn = np.random.default_rng(2).normal(0.2, 1.0, size=25)
+    found = p_values(
+        np.array([25.0]), drawn.mean(keepdims=True), drawn.std(ddof=1, keepdims=True), alpha=0.05, bound=FIXED_SAMPLE
+    )
+    assert found == pytest.approx([ttest_1samp(drawn, 0.0).pvalue])
+
+
+def test_equal_differences_have_the_p_of_equal_signs_and_no_difference_has_none():
+    n, mean, sd = np.array([10.0, 10.0, 9.0]), np.array([1.0, 0.0, 1.0]), np.zeros(3)
+    assert p_values(n, mean, sd, alpha=0.05)[0] == pytest.approx(max(2.0**-9, 1 / _most(10)))
+    assert p_values(n, mean, sd, alpha=0.05)[1:].tolist() == [1.0, 1.0]
+
+
+def _most(n):
+    """The martingale's limit for an infinite t: b^((1 - n) / 2)."""
+    return (1 + n * ANYTIME.rho_squared(0.05)) ** ((n - 1) / 2)

@@ -9,21 +9,28 @@ from typing import TYPE_CHECKING
 from goldless.cli.command import RUN_FOLDER, StudyArgument, as_words, verb
 from goldless.cli.console import NOTHING, end, incomplete, out, say
 from goldless.cli.output import Output, tell_spending
-from goldless.runs.options import SCORING, Options
+from goldless.runs.options import SCORING, STOPPING, Options
 
 if TYPE_CHECKING:
     from goldless.reports.leaderboard import Leaderboard, RaterTable
     from goldless.runs.evaluation import Evaluation
+    from goldless.runs.rounds import Stopped
 
 
-@verb(*SCORING, "reviewers", first=("metrics", "scorer", "rewriters", "recorded", "out_folder"), out=RUN_FOLDER)
+@verb(
+    *SCORING,
+    STOPPING,
+    "reviewers",
+    first=("metrics", "scorer", "rewriters", "recorded", "out_folder"),
+    out=RUN_FOLDER,
+)
 def score(study: StudyArgument, *, options: Options, output: Output) -> None:
     """Score a study and print the leaderboard with intervals.
 
     Examples:
       goldless score answers.csv
       goldless score answers.csv --metric gem-raw,rouge-l,length --out runs/first
-      goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama
+      goldless score answers.csv --scorer http://127.0.0.1:8000/v1#llama --until best
     """
     from goldless.runs.pipeline import evaluate_study
     from goldless.runs.store import metrics_in, save_run
@@ -79,8 +86,12 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
         out().print(board.to_rich())
         for line in board.notes if isinstance(board, Leaderboard) else ():
             out().print(line, markup=False)
-        if isinstance(board, Leaderboard) and (said := verdict(board)):
-            out().print(said, markup=False)
+        if isinstance(board, Leaderboard):
+            stopped = evaluation.stopped
+            if stopped is None and (said := verdict(board)):
+                out().print(said, markup=False)
+            if stopped is not None and stopped.by == board.metric:
+                print_stopped(stopped)
         if details:
             for name, value in summaries.get(board.metric, {}).items():
                 out().print(f"{name.replace('_', ' ')}: {value:.4f}", markup=False, style="dim")
@@ -98,6 +109,16 @@ def _print_boards(boards: Sequence[Leaderboard | RaterTable], evaluation: Evalua
             f"difference {_three(groups.difference)}{interval}; {shown}",
             markup=False,
         )
+
+
+def print_stopped(stopped: Stopped) -> None:
+    """Print the comparisons of a question and its answer."""
+    from goldless.reports.decisions import decision_table
+
+    table = decision_table(stopped.question, stopped.comparisons, stopped.usd_per_task)
+    out().print(table.to_rich())
+    for line in (*table.notes, stopped.sentence):
+        out().print(line, markup=False)
 
 
 def verdict(board: Leaderboard) -> str:

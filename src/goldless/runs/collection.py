@@ -170,11 +170,12 @@ class Collector:
     async def write_synopses(self, writer: OpenModel, names: Sequence[str]) -> pl.DataFrame:
         """Write the synopses of these names that the study does not have."""
         stage = SynopsisStage(writer.chat)
+        paired = self._paired
         wanted = [
             (task, name)
             for task, _ in with_peers(self.study)
             for name in names
-            if name in PROMPTS and name not in task.synopses
+            if name in PROMPTS and name not in task.synopses and (paired is None or task.task in paired)
         ]
         done: dict[tuple[str, str], SynopsisEvidence] = {}
         finished = 0
@@ -193,7 +194,11 @@ class Collector:
         """Rewrites of all responses that have peers: known ones, and the others written now."""
         stage = RewritingStage(rewriter.chat, template, self.options.rewrite_max_tokens)
         there = set() if known is None else set(known.table.select("task", "agent").iter_rows())
-        wanted = [r for _, rs in with_peers(self.study) for r in rs if (r.task, r.agent) not in there]
+        paired = self._paired
+        if paired is not None:
+            paired |= {task for key, others in self.control.items() if key[0] in paired for task in others}
+        every = (r for task, rs in with_peers(self.study) if paired is None or task.task in paired for r in rs)
+        wanted = [r for r in every if (r.task, r.agent) not in there]
         done: dict[Response, RewriteEvidence] = {}
 
         async def one(response: Response) -> None:
@@ -203,6 +208,11 @@ class Collector:
         await side_by_side(one, wanted, 1 if rewriter.local else CALLS_AT_ONCE)
         made = rewrites_frame([done[response] for response in wanted])
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
+
+    @property
+    def _paired(self) -> set[str] | None:
+        """The tasks of the pairing; None: all."""
+        return None if self.options.pairing is None else {task for task, _ in self.options.pairing}
 
     def jobs(
         self,

@@ -20,6 +20,7 @@ from goldless.models.interface import ModelIdentity
 from goldless.records import Agent, FailureKind
 from goldless.reports.leaderboard import Leaderboard, RaterRow, RaterTable
 from goldless.runs.opening import Spending
+from goldless.runs.rounds import Stopped
 from goldless.statistics.effects import GroupComparison
 from goldless.statistics.influence import Influence
 from goldless.studies import Study
@@ -127,6 +128,8 @@ class Evaluation(StudyResult):
     """Custom templates, by name."""
     prompts: Mapping[str, str] = field(default_factory=dict)
     """Text of the critic's prompts, by name."""
+    stopped: Stopped | None = None
+    """Where it stopped, and what is decided; None: it was not to stop early."""
 
     @property
     def agents(self) -> tuple[Agent, ...]:

@@ -76,10 +76,14 @@ class OpenModel:
         return Spending(
             model=self.identity.short,
             calls=self.ledger.calls,
-            reused=self.scorer.reused + self.chat.reused,
+            reused=max(0, self.scorer.reused + self.chat.reused),
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
         )
+
+    def again(self) -> None:
+        """Count replies anew: all that was paid for now is about to be read from the journal, and is not reused."""
+        self.scorer.reused, self.chat.reused = -self.ledger.calls, 0
 
     def progress(self, stage: str, done: int, total: int) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""

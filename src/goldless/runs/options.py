@@ -21,6 +21,7 @@ from goldless.runs.option_forms import (
     FLAG,
     LEVEL,
     LIMITS,
+    LINES,
     METRIC_NAMES,
     MODEL,
     NAMES,
@@ -61,10 +62,11 @@ EXAM = "Exam"
 LABELS = "People's labels"
 GROUPS = "Comparing agents"
 STATISTICS = "Statistics"
+STOPPING = "Stopping early"
 MODELS = "Models and money"
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
-REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, MODELS)
+REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
 """The groups that reviewing takes."""
 
 OnTooLong = Literal["error", "skip"]
@@ -334,6 +336,16 @@ class Options:
         10_000, STATISTICS, "--resamples N", "Resamples of tasks for intervals and tests."
     )
     level: float = LEVEL.option(0.95, STATISTICS, "--level LEVEL", "Confidence level of the intervals.")
+    until: Sequence[str] = LINES.option(
+        (),
+        STOPPING,
+        "--until QUESTION",
+        "Ask tasks in random order until this is decided: 'A>B', best, top=N or baseline=AGENT (by the first metric).",
+    )
+    alpha: float = LEVEL.option(
+        0.05, STOPPING, "--alpha ALPHA", "Probability of a wrong answer to --until, however often one looks."
+    )
+    at_least: int = whole(2).option(10, STOPPING, "--at-least N", "Tasks before anything is decided for --until.")
     recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence recorded in the study; call no model.")
     verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(
         "auto",

@@ -15,11 +15,14 @@ from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
 from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
+from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
 from goldless.runs.evaluation import MetricOutcome, RaterOutcome
 from goldless.runs.options import Options
 from goldless.signature import Signature
+from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
+from goldless.statistics.comparisons import Comparison, all_pairs
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
@@ -65,12 +68,19 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         "missing": "left-out",
         "interval": interval_name(options.level),
         "test": _test_name(options),
+        **({"until": f"{','.join(options.until)}(tasks={_tasks(options)})"} if options.until else {}),
         "resamples": str(options.resamples),
     }
     return Signature(metric.name, {**settings, **made})
 
 
+def _tasks(options: Options) -> int:
+    return len({task for task, _ in options.pairing or {}})
+
+
 def _test_name(options: Options) -> str:
+    if options.until:
+        return f"confidence-sequence(alpha={options.alpha:g},at-least={options.at_least},{options.peers_of_pair}-peers)"
     which = options.compare if options.baseline is None else f"baseline-{options.baseline}"
     return f"sign-flip-max-t({which},{options.peers_of_pair}-peers)"
 
@@ -98,8 +108,10 @@ def rater_outcome(found: MetricScores) -> RaterOutcome:
     return RaterOutcome(found.metric.name, str(found.signature), found.scores.raters)
 
 
-def metric_outcome(found: MetricScores, study: Study, options: Options) -> MetricOutcome:
-    """The results of a metric: its scores, ranked."""
+def metric_outcome(
+    found: MetricScores, study: Study, options: Options, until: Until | None = None, usd_per_task: float | None = None
+) -> MetricOutcome:
+    """The results of a metric: its scores, ranked. ``until``: the question that decided how many tasks there are."""
     agents = [agent.agent for agent in study.agents]
     values = score_table(found.responses, study)
     by_name = _agent_scores(found.scores, study) if len(found.scores.by_wording) > 1 else {}
@@ -110,7 +122,9 @@ def metric_outcome(found: MetricScores, study: Study, options: Options) -> Metri
         responses=found.responses,
         problems=found.problems,
         summary=found.scores.summary,
-        leaderboard=_leaderboard(found, study, options, values, spread=_spread(by_name, agents)),
+        leaderboard=_leaderboard(
+            found, study, options, values, spread=_spread(by_name, agents), until=until, usd_per_task=usd_per_task
+        ),
         by_wording=by_name,
         influence=tuple(most_influential(values, list(study.tasks), agents, INFLUENTIAL)),
         peer_graph=peer_graph(found.pairs, agents),
@@ -199,9 +213,11 @@ def _leaderboard(
     values: npt.NDArray[np.float64],
     *,
     spread: Mapping[str, float],
+    until: Until | None,
+    usd_per_task: float | None,
 ) -> Leaderboard:
     """The leaderboard over all agents, except those that a pairing uses only as peers."""
-    paired = None if options.pairing is None else {agent for _, agent in options.pairing}
+    paired = None if options.pairing is None or until is not None else {agent for _, agent in options.pairing}
     ranked = [j for j, agent in enumerate(study.agents) if paired is None or agent.agent in paired]
     agents = [study.agents[j].agent for j in ranked]
     counts = found.responses.group_by(pl.col("agent").cast(pl.String)).agg(pl.col("asked", "used").sum())
@@ -211,6 +227,7 @@ def _leaderboard(
         values[:, ranked],
         agents,
         by_peer=None if by_peer is None else by_peer[:, ranked],
+        until=until,
         missing=missing,
         **options.some("peers_of_pair", "compare", "baseline", "seed", "resamples", "level"),
     )
@@ -224,8 +241,18 @@ def _leaderboard(
         used=dict(counts.select("agent", "used").iter_rows()),
         groups={agent.agent: agent.group for agent in study.agents if paired is None or agent.agent in paired},
         between_prompts=spread,
-        notes=leaderboard_notes(table, missing, limited=_limits(found.metric) is not None),
+        notes=[
+            *leaderboard_notes(table, missing, limited=_limits(found.metric) is not None),
+            *([STOPPED_EARLY] if until is not None else outlook_notes(table.comparisons, usd_per_task)),
+        ],
     )
+
+
+def answer(found: MetricScores, study: Study, options: Options, until: Until) -> list[Comparison]:
+    """The comparisons of a question by a metric's scores, without ranking."""
+    values = score_table(found.responses, study)
+    by_peer = _by_peer(found, study, values) if options.peers_of_pair == "common" else None
+    return until.compare([agent.agent for agent in study.agents], all_pairs(values, by_peer))
 
 
 def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArray | None:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -30,7 +31,7 @@ from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
-from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs
+from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs, with_peers
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import (
     OpenModel,
@@ -42,7 +43,7 @@ from goldless.runs.opening import (
     training_notes,
 )
 from goldless.runs.options import Options, check_options, check_review_options
-from goldless.runs.outcomes import MetricScores, audit_scores, metric_outcome, rater_outcome, signature
+from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
 from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
 from goldless.runs.recorded import (
     recorded_contrasts,
@@ -58,8 +59,10 @@ from goldless.runs.review_outcome import qualified, review_result, without_famil
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
+from goldless.runs.rounds import Rounds, Stopped, usd_per_task
 from goldless.runs.samples import averaged
 from goldless.signature import table_hash
+from goldless.statistics.answering import Until
 from goldless.studies import Study
 from goldless.templates import TEMPLATES, find_template
 
@@ -80,6 +83,10 @@ class Scored:
     scores: Mapping[str, MetricScores]
     """By metric."""
     collected: Collected
+    options: Options
+    """As they were when it stopped: with the responses that were scored."""
+    stopped: Stopped | None = None
+    """Where a run that was to stop early stopped."""
 
     @property
     def evidence(self) -> Evidence:
@@ -90,6 +97,10 @@ class Scored:
     def spending(self) -> tuple[Spending, ...]:
         """Calls, tokens and cost of each model."""
         return tuple(model.spending for model in dict.fromkeys(self.collected.models.values()))
+
+
+Collect = Callable[[RunPlan], Awaitable[Collected]]
+"""Collects what a plan needs and what is not there yet."""
 
 
 async def score_study(study: Study, options: Options) -> Scored:
@@ -108,8 +119,14 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         options.say(f"warning: {finding.message}")
     scored = await _scored(plan)
     collected, found = scored.collected, scored.scores
+    tasks = sum(1 for _ in with_peers(study))
+    if scored.stopped is not None:
+        options, tasks = scored.options, scored.stopped.tasks
+    price = usd_per_task(scored.spending, tasks)
     outcomes = {
-        name: metric_outcome(replace(one, scores=averaged(one.scores, study.samples)), agents, options)
+        name: metric_outcome(
+            replace(one, scores=averaged(one.scores, study.samples)), agents, options, plan.until, price
+        )
         for name, one in found.items()
         if one.scores.raters is None
     }
@@ -130,6 +147,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             "resamples": str(options.resamples),
             **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
         },
+        stopped=scored.stopped,
         prompts=_critic_words(options) if plan.critic and not options.recorded else {},
         templates={t.name: t for t in options.chosen_templates() if t.name not in TEMPLATES} if plan.likelihood else {},
     )
@@ -143,11 +161,45 @@ def _critic_words(options: Options) -> dict[str, str]:
 
 
 async def _scored(plan: RunPlan) -> Scored:
+    async with _collecting(plan) as collect:
+        if plan.until is None:
+            return await _scores(plan, await collect(plan))
+        return await _scored_until(plan, plan.until, collect)
+
+
+async def _scored_until(plan: RunPlan, until: Until, collect: Collect) -> Scored:
+    """Score more and more tasks until the first metric decides the question."""
+    metric = plan.metrics[0].name
+    agents = plan.study.one_sample_each()
+    rounds = Rounds.of(plan.study, plan.options, until, plan.peers)
+    while True:
+        rounds.grow()
+        scored = await _scores(plan.limited(dict(rounds.pairing)), await collect(plan.limited(dict(rounds.pairing))))
+        if scored.scores[metric].scores.raters is not None:
+            raise MetricError(f"--until compares agents, but {metric} scores raters. Name another metric first")
+        scored = replace(scored, scores={name: _limited(one, rounds) for name, one in scored.scores.items()})
+        deciding = scored.scores[metric]
+        deciding = replace(deciding, scores=averaged(deciding.scores, plan.study.samples))
+        found = answer(deciding, agents, plan.options, until)
+        rounds.look(found, over_budget=scored.evidence.failures["budget"] > 0)
+        plan.options.say(rounds.answer)
+        if rounds.stopped is not None:
+            return replace(scored, stopped=rounds.result(metric, scored.spending))
+
+
+def _limited(found: MetricScores, rounds: Rounds) -> MetricScores:
+    """The scores of the responses that are scored: an agent that is decided is only a partner of others."""
+    scores = found.scores
+    if scores.raters is not None:
+        return found
+    kept = replace(scores, responses=rounds.scored(scores.responses))
+    if scores.by_peer is not None:
+        return replace(found, scores=replace(kept, by_peer=rounds.scored(scores.by_peer)))
+    return replace(found, scores=replace(kept, pairs=rounds.scored(scores.pairs)))
+
+
+async def _scores(plan: RunPlan, collected: Collected) -> Scored:
     study, options = plan.study, plan.options
-    if options.recorded:
-        collected = Collected(_recorded_evidence(plan))
-    else:
-        collected = await _collect(plan) if plan.asks_models else Collected()
     # the usual limit is not said: signatures made before it could be another stay as they were
     limited = plan.rewriting and options.rewrite_max_tokens != MOST_TOKENS
     given = Given(
@@ -164,7 +216,8 @@ async def _scored(plan: RunPlan) -> Scored:
         level=options.level,
         say=options.say,
     )
-    return Scored({metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}, collected)
+    found = {metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}
+    return Scored(found, collected, options)
 
 
 async def _metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
@@ -209,38 +262,64 @@ async def review_study(study: Study, options: Options) -> Review:
 # --- asking models -------------------------------------------------------------------------------------------------
 
 
-async def _collect(plan: RunPlan) -> Collected:
-    """Collect everything that the metrics need and that is not there yet."""
+@asynccontextmanager
+async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
+    """What collects everything that the metrics need and that is not there yet, with each model opened once."""
+    if not plan.asks_models:
+        known = Collected(_recorded_evidence(plan)) if plan.options.recorded else Collected()
+
+        async def there(_: RunPlan) -> Collected:
+            return known
+
+        yield there
+        return
     options = plan.options
     async with open_journal(options.journal) as journal, open_models(plan.parts(), options, journal) as models:
         _check_parts(plan, models)
         _warn_of_training(plan, models)
-        parts = EvidenceParts()
-        collector = Collector(plan.study, options, parts, plan.control)
         canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None
         stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
-        synopses = empty(SYNOPSES)
-        if plan.synopses:
-            synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
-        rewritten = await _preprocess(plan, collector, models)
-        tables: dict[str, Any] = {"synopses": synopses}
-        if rewritten:
-            tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
-        if plan.likelihood:
-            wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
-            scored = await collector.score(models["scorer"], wanted, plan.peers, synopses)
-            tables["logprobs"], tables["control"] = scored
-            tables["with_tokens"] = partial(parts.scan, "logprobs")
-        if stage is not None:
-            tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
-        if plan.scales:
-            tables["judgements"] = await _ratings(plan, models)
-        described = {}
-        if canaries is not None:
-            described["logprobs"] = _scorer_description(models["scorer"], canaries)
-        if stage is not None:
-            described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
-        return Collected(Evidence(**tables, described=described), models, canaries)
+
+        async def collect(plan: RunPlan) -> Collected:
+            for model in models.values():
+                model.again()
+            return await _collect(plan, models, canaries, stage, noise)
+
+        yield collect
+
+
+async def _collect(
+    plan: RunPlan,
+    models: Mapping[str, OpenModel],
+    canaries: CanaryReport | None,
+    stage: CriticStage | None,
+    noise: float | None,
+) -> Collected:
+    """Collect everything that a plan needs and that is not there yet."""
+    options, parts = plan.options, EvidenceParts()
+    collector = Collector(plan.study, options, parts, plan.control)
+    synopses = empty(SYNOPSES)
+    if plan.synopses:
+        synopses = await collector.write_synopses(models["synopsis writer"], plan.synopses)
+    rewritten = await _preprocess(plan, collector, models)
+    tables: dict[str, Any] = {"synopses": synopses}
+    if rewritten:
+        tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
+    if plan.likelihood:
+        wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
+        scored = await collector.score(models["scorer"], wanted, plan.peers, synopses)
+        tables["logprobs"], tables["control"] = scored
+        tables["with_tokens"] = partial(parts.scan, "logprobs")
+    if stage is not None:
+        tables["verdicts"] = await collector.judge(models["critic"], stage, plan.questions)
+    if plan.scales:
+        tables["judgements"] = await _ratings(plan, models)
+    described = {}
+    if canaries is not None:
+        described["logprobs"] = _scorer_description(models["scorer"], canaries)
+    if stage is not None:
+        described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
+    return Collected(Evidence(**tables, described=described), models, canaries)
 
 
 async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel]) -> pl.DataFrame:

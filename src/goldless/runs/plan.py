@@ -22,7 +22,7 @@ from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
 from goldless.metrics.likelihood import CONTROL
-from goldless.metrics.metric import Metric
+from goldless.metrics.metric import Metric, Pairing
 from goldless.models.interface import content_hash
 from goldless.runs.collection import Control, Preprocessor, preprocessors, with_peers
 from goldless.runs.opening import Part
@@ -30,7 +30,9 @@ from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
 from goldless.runs.recorded import check_wins, recorded_control, recorded_rewrites
 from goldless.runs.reviewers import named_reviewers, review_parts
+from goldless.runs.rounds import asked_until
 from goldless.runs.samples import samples_apart
+from goldless.statistics.answering import Until
 from goldless.studies import Study
 from goldless.synopses import PROMPTS
 
@@ -55,6 +57,17 @@ class RunPlan:
     """Whether a rewriter has to write more."""
     synopses: tuple[str, ...]
     """Synopses that a model has to write."""
+    until: Until | None = None
+    """The question that decides how many tasks are asked; None: all are."""
+
+    def limited(self, pairing: Pairing) -> RunPlan:
+        """The part of this plan that scores these responses; all that was drawn stays as it was drawn."""
+
+        def wanted(agent: str, peer: str, task: str) -> bool:
+            return peer in pairing.get((task, agent), ())
+
+        asked = (q for q in self.questions if wanted(q.first, q.second, q.task) or wanted(q.second, q.first, q.task))
+        return replace(self, options=replace(self.options, pairing=pairing), questions=tuple(asked))
 
     @property
     def likelihood(self) -> tuple[Metric, ...]:
@@ -138,6 +151,7 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
     if options.baseline is not None and options.baseline not in (names := [agent.agent for agent in agents.agents]):
         advice = nearest(options.baseline, names) or f". Agents: {', '.join(names)}"
         raise UserError(f"--baseline must be an agent of the study, got {options.baseline!r}{advice}")
+    until = asked_until(options, [agent.agent for agent in agents.agents])
     _warn_of_unused(options, metrics)
     peers = _peers(study, options)
     questions, shuffles = _critic_work(study, options, peers, metrics)
@@ -155,6 +169,7 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
         preprocessors=known,
         rewriting=rewriting,
         synopses=tuple(dict.fromkeys(name for name in synopses if name is not None)),
+        until=until,
     )
 
 

@@ -286,12 +286,19 @@ class ReviewCollector:
         return pl.concat(found)
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
+        pairing = self.options.pairing
         if self.options.chosen_scale.pairwise:
             pairs, options = self._others(name, all_pairs(self.answered)), self.options
+            if pairing is not None:
+                sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
+                pairs = [p for p in pairs if sides & {(p.task, p.first, p.second), (p.task, p.second, p.first)}]
             return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
         strange = self._stranger(name)
         return [
-            ReviewQuestion(task, agent) for task, agents in self.answered.items() for agent in agents if strange(agent)
+            ReviewQuestion(task, agent)
+            for task, agents in self.answered.items()
+            for agent in agents
+            if strange(agent) and (pairing is None or (task, agent) in pairing)
         ]
 
     def _others(self, name: str, pairs: Sequence[ExamPair]) -> list[ExamPair]:

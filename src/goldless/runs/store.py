@@ -26,6 +26,7 @@ from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pa
 from goldless.runs.opening import Spending
 from goldless.runs.options import Progress
 from goldless.runs.review_results import Review, review_as_json
+from goldless.runs.rounds import stopped_as_json
 from goldless.studies import Study
 from goldless.studies.writing import write_texts
 from goldless.templates import FIELDS
@@ -225,6 +226,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "failures": dict(sorted(evaluation.failures.items())),
         "tasks_without_peers": list(evaluation.tasks_without_peers),
         "findings": [asdict(finding) for finding in evaluation.findings],
+        **({} if evaluation.stopped is None else {"until": stopped_as_json(evaluation.stopped)}),
         "metrics": metrics,
     }
 

@@ -46,14 +46,23 @@ class Comparison:
     n: int
     """Common tasks."""
     p_adjusted: float | None = None
-    """Corrected for all comparisons made (step-down max-T); below 0.05 the difference is decided."""
+    """Corrected for all comparisons made (step-down max-T, or for those of a question)."""
     peers: PeersOfPair | None = None
     """The peers both were compared with: common ones, or each agent's own; None: not a matter of peers."""
+    more_tasks: int | None = None
+    """About so many more tasks would decide if mean and spread stay; 0: decided; None: too far to estimate."""
+    alpha: float = SIGNIFICANT
+    """Below it a corrected p decides."""
 
     @property
     def decided(self) -> bool:
         """Whether one of the two is better."""
-        return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANT
+        return self.p_adjusted is not None and self.p_adjusted < self.alpha
+
+    @property
+    def better(self) -> str | None:
+        """The better of the two; None: undecided."""
+        return (self.first if (self.difference or 0.0) > 0 else self.second) if self.decided else None
 
 
 @dataclass(frozen=True, slots=True)

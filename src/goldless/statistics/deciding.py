@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Protocol, overload
 
 import numpy as np
-from scipy.special import nctdtr, stdtrit
+from scipy.special import nctdtr, stdtr, stdtrit
 
 from goldless.arrays import BoolArray, FloatArray
 from goldless.errors import UserError
@@ -42,6 +42,10 @@ class Bound(Protocol):
 
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
         """Half the width of the two-sided interval for n tasks, in standard deviations (n - 1) of the differences."""
+        ...
+
+    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
+        """Two-sided p of n differences, from their mean in standard deviations; ``alpha``: where it matters most."""
         ...
 
 
@@ -72,6 +76,14 @@ class Anytime:
         np.divide((n - 1) / n * (k - 1), 1 - k * b, out=squared, where=k * b < 1)
         return np.asarray(np.sqrt(squared), np.float64)
 
+    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
+        """One over the martingale: valid whenever one stops."""
+        b = 1 / (1 + n * self.rho_squared(alpha))
+        y = n / (n - 1) * ratio**2
+        # (1 + y) / (1 + b y), which is 1 / b where all differences are equal
+        grown = np.where(np.isinf(y), -np.log(b), np.log1p(y) - np.log1p(b * np.where(np.isinf(y), 0.0, y)))
+        return np.asarray(np.exp(np.minimum(0.0, -0.5 * (np.log(b) + n * grown))), np.float64)
+
 
 @dataclass(frozen=True, slots=True)
 class FixedSample:
@@ -82,6 +94,11 @@ class FixedSample:
     def width(self, n: FloatArray, alpha: float) -> FloatArray:
         """Half the width in standard deviations."""
         return np.asarray(stdtrit(n - 1, 1 - alpha / 2) / np.sqrt(n), np.float64)
+
+    def p(self, n: FloatArray, ratio: FloatArray, alpha: float) -> FloatArray:
+        """Of the t test."""
+        del alpha
+        return np.asarray(2 * stdtr(n - 1, -np.abs(ratio) * np.sqrt(n)), np.float64)
 
 
 ANYTIME = Anytime()
@@ -154,13 +171,15 @@ def radius(
     return float(found) if found.ndim == 0 else found
 
 
-def excludes_zero(
+def p_values(
     n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
-) -> BoolArray:
-    """Whether means of n differences are decided; NaN is not."""
-    enough = n >= least_tasks(alpha, at_least)
-    wide = radius(np.where(enough, n, np.nan), sd, alpha=alpha, bound=bound)
-    return np.asarray(enough & (np.abs(mean) > wide))
+) -> FloatArray:
+    """P of means of n differences; 1 where tasks are too few to decide at ``alpha``."""
+    enough = (n >= least_tasks(alpha, at_least)) & ~np.isnan(mean) & (mean != 0)
+    ratio = np.full(np.shape(mean), np.inf)
+    np.divide(mean, sd, out=ratio, where=sd > 0)
+    found = bound.p(np.where(enough, n, 2.0), np.where(enough, ratio, 0.0), alpha)
+    return np.where(enough, np.maximum(found, 2.0 ** (1 - n)), 1.0)
 
 
 def tasks_needed(
@@ -168,11 +187,26 @@ def tasks_needed(
 ) -> int | None:
     """The smallest n whose interval would exclude 0 with this mean and standard deviation; None: more than ``most``."""
     check_alpha(alpha)
-    return _smallest(
-        lambda n: abs(mean) > radius(n, sd, alpha=alpha, bound=bound),
-        least_tasks(alpha, at_least),
-        most,
-    )
+    given = (np.array([value]) for value in (mean, sd, float(most)))
+    found = float(_needed(*given, alpha=alpha, bound=bound, least=least_tasks(alpha, at_least))[0])
+    return None if np.isnan(found) else int(found)
+
+
+def _needed(
+    mean: FloatArray, sd: FloatArray, most: FloatArray, *, alpha: float, bound: Bound, least: int
+) -> FloatArray:
+    """The same for many means; NaN: more than ``most``."""
+
+    def decided(n: FloatArray) -> BoolArray:
+        return np.asarray(np.abs(mean) > radius(n, sd, alpha=alpha, bound=bound))
+
+    low, high = np.full(mean.shape, least - 1.0), np.maximum(most, least)
+    possible = decided(high)
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        yes = decided(np.maximum(middle, 2.0))
+        low, high = np.where(yes, low, middle), np.where(yes & (middle > low), middle, high)
+    return np.where(possible, high, np.nan)
 
 
 def tasks_to_detect(
@@ -219,9 +253,18 @@ def more_tasks(
     n: int, mean: float, sd: float, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
 ) -> int | None:
     """About how many tasks more an undecided difference needs, at least one; None: too far to say."""
-    most = max(n * FAR, least_tasks(alpha, at_least))
-    needed = tasks_needed(mean, sd, alpha=alpha, bound=bound, at_least=at_least, most=most)
-    return None if needed is None else max(1, needed - n)
+    given = (np.array([float(value)]) for value in (n, mean, sd))
+    found = float(tasks_missing(*given, alpha=alpha, bound=bound, at_least=at_least)[0])
+    return None if np.isnan(found) else int(found)
+
+
+def tasks_missing(
+    n: FloatArray, mean: FloatArray, sd: FloatArray, *, alpha: float, bound: Bound = ANYTIME, at_least: int = AT_LEAST
+) -> FloatArray:
+    """The same for many differences; NaN: too far to say."""
+    check_alpha(alpha)
+    needed = _needed(mean, sd, n * FAR, alpha=alpha, bound=bound, least=least_tasks(alpha, at_least))
+    return np.where(n > 1, np.maximum(1.0, needed - n), np.nan)
 
 
 def decide(

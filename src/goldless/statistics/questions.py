@@ -45,6 +45,10 @@ class Question(Protocol):
         """The agents that more tasks are needed for; ``beats`` [agents, agents]: the first is decidedly better."""
         ...
 
+    def matters(self, beats: BoolArray, first: int, second: int) -> bool:
+        """Whether a comparison is part of the answer, or of what is missing to it."""
+        ...
+
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
         """What is known, in words."""
         ...
@@ -72,6 +76,11 @@ class Versus:
         """Both, until one beats the other."""
         decided = beats[self.first, self.second] or beats[self.second, self.first]
         return [] if decided else [self.first, self.second]
+
+    def matters(self, beats: BoolArray, first: int, second: int) -> bool:
+        """Always."""
+        del beats, first, second
+        return True
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
         """Who is better."""
@@ -101,6 +110,11 @@ class Baseline:
         decided = beats[self.agent] | beats[:, self.agent]
         others = [other for other in range(len(beats)) if other != self.agent and not decided[other]]
         return sorted([*others, self.agent]) if others else []
+
+    def matters(self, beats: BoolArray, first: int, second: int) -> bool:
+        """Always."""
+        del beats, first, second
+        return True
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
         """How many are better, worse, undecided."""
@@ -143,6 +157,14 @@ class Top:
         """Those who are neither in nor out."""
         inside, outside = self.places(beats)
         return [int(agent) for agent in np.flatnonzero(~(inside | outside))]
+
+    def matters(self, beats: BoolArray, first: int, second: int) -> bool:
+        """Two that are open; once nothing is, one that is in with one that is out."""
+        open_ = self.open(beats)
+        if open_:
+            return first in open_ and second in open_
+        inside, _ = self.places(beats)
+        return bool(inside[first] != inside[second])
 
     def answer(self, beats: BoolArray, names: Sequence[str]) -> str:
         """Who is in, and who may be."""

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray
 from goldless.errors import UserError
+from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import USUAL, Draws, Interval, task_intervals
 from goldless.statistics.comparisons import Compare, Comparison, PeersOfPair, all_pairs, compare_pairs
 from goldless.statistics.new_peers import NewPeers, new_peer_intervals
@@ -61,6 +62,7 @@ def standings(
     peers_of_pair: PeersOfPair = "common",
     compare: Compare = "all",
     baseline: str | None = None,
+    until: Until | None = None,
     missing: Missing | None = None,
     **draws: Unpack[Draws],
 ) -> Standings:
@@ -68,21 +70,27 @@ def standings(
 
     ``by_peer`` [tasks, agents, peers]: the scores that response scores are means of. Two agents are compared over the
     peers they have in common, or each over its own. ``compare``: every pair, or the leader with each other agent;
-    ``baseline``: that agent with each other one.
+    ``baseline``: that agent with each other one. ``until``: the pairs of a question, by a confidence sequence, since
+    the data decided how many tasks there are.
     """
     found = task_intervals(values, **draws)
     intervals = dict(zip(agents, found, strict=True))
     order = sorted(agents, key=lambda agent: _order(intervals[agent]))
     how: Draws = {**USUAL, **draws}
     leads = compare == "leader" and baseline is None and bool(order) and intervals[order[0]].mean is not None
-    comparisons = compare_pairs(
-        agents,
-        all_pairs(values, by_peer if peers_of_pair == "common" else None),
-        leader=order[0] if leads else None,
-        baseline=baseline,
-        seed=how["seed"],
-        permutations=how["resamples"],
-    )
+    pairs = all_pairs(values, by_peer if peers_of_pair == "common" else None)
+    if until is not None:
+        comparisons = until.compare(agents, pairs)
+    else:
+        comparisons = compare_pairs(
+            agents,
+            pairs,
+            leader=order[0] if leads else None,
+            baseline=baseline,
+            seed=how["seed"],
+            permutations=how["resamples"],
+        )
+        comparisons = with_outlook(comparisons, agents, pairs)
     beaten = _beaten(comparisons)
     new_peers = {} if by_peer is None else dict(zip(agents, new_peer_intervals(by_peer, found), strict=True))
     worst = _worst(values, agents, missing, **draws)
@@ -106,8 +114,7 @@ def _order(interval: Interval) -> tuple[bool, float]:
 
 def _beaten(comparisons: Sequence[Comparison]) -> set[tuple[str, str]]:
     """Pairs of a better and a worse agent."""
-    sure = [c for c in comparisons if c.decided]
-    return {(c.first, c.second) if (c.difference or 0.0) > 0 else (c.second, c.first) for c in sure}
+    return {(c.better, c.second if c.better == c.first else c.first) for c in comparisons if c.better is not None}
 
 
 def _worst(

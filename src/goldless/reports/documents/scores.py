@@ -7,6 +7,7 @@ from typing import Annotated, Any, Self
 from pydantic import Discriminator, Tag, model_validator
 
 from goldless.reports.documents.fields import EMPTY, Bounded, Count, Level, Number, Part, Result, Text, Texts
+from goldless.statistics.comparisons import SIGNIFICANT
 from goldless.templates import FIELDS, TEMPLATES, Template
 
 
@@ -59,11 +60,29 @@ class AgentComparison(Part):
     p_holm: Number = None
     p_adjusted: Number = None
     n: Count = 0
+    more_tasks: Count | None = None
+    """About how many more tasks would decide; 0: decided; None: too far to estimate, or an older document."""
+    alpha: Number = SIGNIFICANT
+
+    @property
+    def decided(self) -> bool:
+        """Whether one of the two is better."""
+        return self.corrected is not None and self.corrected < (self.alpha or 0.0)
 
     @property
     def corrected(self) -> float | None:
         """P corrected for all comparisons; results of 0.1.0 have Holm's only."""
         return self.p_holm if self.p_adjusted is None else self.p_adjusted
+
+
+class UntilNote(Part):
+    """Where a run that was to stop early stopped."""
+
+    question: Text
+    summary: Text
+    by: Text = ""
+    usd_per_task: Number = None
+    comparisons: tuple[AgentComparison, ...] = ()
 
 
 class TaskInfluence(Part):
@@ -205,6 +224,7 @@ class LeaderboardDocument(Result):
     failures: dict[Text, Count] = EMPTY
     tasks_without_peers: Texts = ()
     findings: tuple[FindingNote, ...] = ()
+    until: UntilNote | None = None
     metrics: dict[Text, Metric] = EMPTY
 
     @property

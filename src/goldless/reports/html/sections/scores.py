@@ -30,7 +30,7 @@ from goldless.reports.html.charts.svg import pictures
 from goldless.reports.html.labels import decimals_for, numeral, plural
 from goldless.reports.html.run_results import RunResults
 from goldless.reports.report_table import Column
-from goldless.statistics.comparisons import SIGNIFICANT
+from goldless.statistics.deciding import outlook
 
 
 @section("comparisons", "Which agents differ")
@@ -64,7 +64,7 @@ def _differences(metric: str, board: RankedMetric) -> Figure:
     )
     caption = (
         "Mean difference over the tasks, and where possible the peers, that both agents have. ",
-        f"Coloured and bold: significant at {SIGNIFICANT:g}, ",
+        f"Coloured and bold: significant at {board.comparisons[0].alpha:g}, ",
         Term("corrected", "corrected for all comparisons"),
         ". Grey: the data do not show which agent is better.",
     )
@@ -78,8 +78,8 @@ def _decided(row: AgentComparison) -> str:
         return "no common task"
     if row.corrected is None:
         return "one common task" if row.n == 1 else "no test"
-    if row.corrected >= SIGNIFICANT:
-        return "no"
+    if not row.decided:
+        return "no" if row.more_tasks is None else f"no; {outlook(row.n, row.more_tasks)}"
     return "first is better" if row.difference > 0 else "second is better"
 
 
@@ -90,7 +90,7 @@ def _difference(found: tuple[AgentComparison, float] | None, largest: float, dec
     if row.difference is None:
         return HeatCell(0.0, "-", "-", "no common task", sure=False)
     value = sign * row.difference
-    sure = row.corrected is not None and row.corrected < SIGNIFICANT
+    sure = row.decided
     first, second = (row.first, row.second) if sign > 0 else (row.second, row.first)
     said = "decided" if sure else _decided(row) if row.corrected is None else "undecided"
     numbers = f"{numeral(value, decimals + 1, signed=True)}, p (corrected) {numeral(row.corrected, absent='none')}"

@@ -38,6 +38,9 @@ def _state(run: RunResults) -> Iterator[Block]:
 
 
 def _board_verdicts(run: RunResults) -> Iterator[list[Inline]]:
+    until = None if run.leaderboard is None else run.leaderboard.until
+    if until is not None:
+        yield [Name(until.by), f": {until.summary}"]
     for place, (metric, board) in enumerate(run.boards.items()):
         scored = [row for row in board.rows if row.score is not None]
         if not scored:
@@ -51,7 +54,7 @@ def _board_verdicts(run: RunResults) -> Iterator[list[Inline]]:
             Name(metric),
             f" with {numeral(lead.score, decimals)} {board.unit}",
             *_interval(lead, board.level, decimals),
-            *_sure(lead, scored),
+            *(_sure(lead, scored) if until is None else ()),
             *_missing(run, board),
         ]
         document = run.leaderboard

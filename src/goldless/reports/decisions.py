@@ -1,0 +1,67 @@
+"""Decided, undecided, or n more tasks, in words and as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from goldless.reports.report_table import Column, ReportTable
+from goldless.statistics.comparisons import Comparison
+from goldless.statistics.deciding import outlook
+
+LISTED = 3
+ROWS = 12
+"""Comparisons shown in a terminal; the rest is in the JSON."""
+COLUMNS = (
+    Column("first", "first", least=8),
+    Column("second", "second", least=8),
+    Column("difference", "difference", "number", "-", 3),
+    Column("n", "tasks", "figure"),
+    Column("p_adjusted", "p (corrected)", "probability", "-"),
+    Column("said", "decided"),
+)
+
+
+def outlook_notes(comparisons: Sequence[Comparison], usd_per_task: float | None) -> Iterator[str]:
+    """One sentence about what is undecided, and what it would take; nothing where all is decided."""
+    undecided = nearest_first(one for one in comparisons if not one.decided and one.n > 1)
+    if not undecided:
+        return
+    listed = "; ".join(
+        f"{one.first} or {one.second}, {outlook(one.n, one.more_tasks, usd_per_task)}" for one in undecided[:LISTED]
+    )
+    more = f"; and {len(undecided) - LISTED} more" * (len(undecided) > LISTED)
+    yield (
+        f"Undecided: {len(undecided)} of {len(comparisons)} differences: {listed}{more} (by Student's t at "
+        f"{undecided[0].alpha:g}, corrected, if means and spread stay as they are)."
+    )
+
+
+STOPPED_EARLY = (
+    "Tasks were added until the question was decided, so only its comparisons are tested, by a confidence sequence; "
+    "the intervals of scores do not allow for that. An agent that was decided early is scored on fewer tasks."
+)
+
+
+def nearest_first(comparisons: Iterator[Comparison] | Sequence[Comparison]) -> list[Comparison]:
+    """Those that need the fewest tasks first, those too far to say last."""
+    return sorted(comparisons, key=lambda one: (one.more_tasks is None, one.more_tasks or 0))
+
+
+def decision_table(question: str, comparisons: Sequence[Comparison], usd_per_task: float | None) -> ReportTable:
+    """The comparisons of a question: undecided ones first, then those decided, the closest first."""
+    undecided = nearest_first([one for one in comparisons if not one.decided])
+    shown = [*undecided, *sorted((c for c in comparisons if c.decided), key=lambda c: -(c.p_adjusted or 0.0))]
+    rows = tuple(
+        {
+            "first": one.first,
+            "second": one.second,
+            "difference": one.difference,
+            "n": one.n,
+            "p_adjusted": one.p_adjusted,
+            "said": one.better or outlook(one.n, one.more_tasks, usd_per_task),
+        }
+        for one in shown[:ROWS]
+    )
+    cut = len(shown) - len(rows)
+    notes = (f"{cut} more comparisons are in the JSON output.",) if cut else ()
+    return ReportTable(f"until {question}", COLUMNS, rows, notes=notes)

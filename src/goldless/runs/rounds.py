@@ -1,0 +1,153 @@
+"""Rounds: tasks in a random order that the seed fixes, some more each time, until a question is decided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+import polars as pl
+
+from goldless.models.interface import content_hash
+from goldless.runs.opening import Spending
+from goldless.runs.options import Options
+from goldless.statistics.answering import Until
+from goldless.statistics.comparisons import Comparison
+from goldless.statistics.deciding import least_tasks
+from goldless.statistics.questions import only_question, parse_question
+from goldless.studies import Study
+
+GROWTH = 1.2
+"""How many times the tasks so far there are after one more round: looking is free, and so are few rounds."""
+Reason = Literal["decided", "all tasks", "budget"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where a run that was to stop early stopped, and what it knows."""
+
+    question: str
+    alpha: float
+    at_least: int
+    by: str
+    """The metric, or the ranking of a review."""
+    tasks: int
+    """Tasks asked."""
+    tasks_there: int
+    """Tasks in the study that could be asked."""
+    reason: Reason
+    answer: str
+    open: tuple[str, ...]
+    """Agents that the answer still depends on."""
+    tasks_of: Mapping[str, int]
+    """Tasks on which each agent was scored; as a partner of others it is used on all."""
+    comparisons: tuple[Comparison, ...]
+    """Those that are part of the answer, or of what is missing to it."""
+    usd_per_task: float | None
+    """What a task of this run costs; None: unknown or free."""
+
+    @property
+    def sentence(self) -> str:
+        """The answer with where and why the run stopped."""
+        why = {"decided": "decided", "all tasks": "undecided with all tasks", "budget": "undecided within the budget"}
+        share = sum(self.tasks_of.values()) / (len(self.tasks_of) * self.tasks_there)
+        seen = f"{self.tasks} of {self.tasks_there} tasks, {share:.0%} of the scores"
+        return f"{self.question}: {self.answer} ({why[self.reason]}, {seen}, alpha {self.alpha:g})."
+
+
+def stopped_as_json(stopped: Stopped) -> dict[str, Any]:
+    """Where a run stopped, as plain data."""
+    return {**asdict(stopped), "decided": stopped.reason == "decided", "summary": stopped.sentence}
+
+
+def asked_until(options: Options, agents: Sequence[str]) -> Until | None:
+    """The question of a run; None: all tasks are asked. Raises if it cannot be asked of these agents."""
+    if not options.until:
+        return None
+    return Until(parse_question(only_question(options.until), agents), options.alpha, options.at_least)
+
+
+@dataclass(slots=True)
+class Rounds:
+    """The responses that are scored so far, by task and agent, with the peers of each."""
+
+    until: Until
+    agents: Sequence[str]
+    answered: Mapping[str, Sequence[str]]
+    """The agents that answered each task, tasks in the order in which they are asked."""
+    peers: Sequence[str] | None
+    pairing: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
+    tasks: int = 0
+    comparisons: Sequence[Comparison] = ()
+    stopped: Reason | None = None
+
+    @classmethod
+    def of(cls, study: Study, options: Options, until: Until, peers: Sequence[str] | None = None) -> Rounds:
+        """The rounds of a study; recorded evidence may be of any agent on any task."""
+        agents = [agent.agent for agent in study.agents]
+        given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
+        # by hash, so that a further task changes the order of no other two
+        order = sorted(given, key=lambda task: content_hash("until", options.seed, task))
+        return cls(until, agents, {task: given[task] for task in order if len(given[task]) > 1}, peers)
+
+    def grow(self) -> None:
+        """Add the next tasks for the agents that are still open; all others stay their peers."""
+        k = len(self.agents)
+        first = least_tasks(self.until.alpha / self.until.question.tests(k), self.until.at_least)
+        more = max(first, math.ceil(self.tasks * GROWTH)) - self.tasks
+        open_ = self.until.open(self.agents, self.comparisons)
+        for task in list(self.answered)[self.tasks : self.tasks + more]:
+            there = self.answered[task]
+            for agent in there:
+                if agent in open_:
+                    chosen = (name for name in there if name != agent and (self.peers is None or name in self.peers))
+                    self.pairing[task, agent] = tuple(chosen)
+        self.tasks = min(len(self.answered), self.tasks + more)
+
+    def look(self, comparisons: Sequence[Comparison], *, over_budget: bool) -> None:
+        """Take note of the comparisons so far, and whether to stop."""
+        self.comparisons = comparisons
+        if not self.until.open(self.agents, comparisons):
+            self.stopped = "decided"
+        elif over_budget:
+            self.stopped = "budget"
+        elif self.tasks == len(self.answered):
+            self.stopped = "all tasks"
+
+    @property
+    def answer(self) -> str:
+        """What is known so far."""
+        return f"{self.tasks} of {len(self.answered)} tasks: {self.until.answer(self.agents, self.comparisons)}"
+
+    def scored(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The rows of responses that are scored, by their columns task and agent."""
+        keys = pl.DataFrame(list(self.pairing), schema=dict.fromkeys(("task", "agent"), pl.String), orient="row")
+        text = [pl.col(name).cast(pl.String) for name in ("task", "agent")]
+        return rows.join(keys, left_on=text, right_on=["task", "agent"], how="semi", maintain_order="left")
+
+    def result(self, by: str, spending: Sequence[Spending]) -> Stopped:
+        """Where the run stopped."""
+        asked = dict.fromkeys(self.agents, 0)
+        for _, agent in self.pairing:
+            asked[agent] += 1
+        return Stopped(
+            question=self.until.question.text,
+            alpha=self.until.alpha,
+            at_least=self.until.at_least,
+            by=by,
+            tasks=self.tasks,
+            tasks_there=len(self.answered),
+            reason=self.stopped or "all tasks",
+            answer=self.until.answer(self.agents, self.comparisons),
+            open=tuple(self.until.open(self.agents, self.comparisons)),
+            tasks_of=asked,
+            comparisons=tuple(self.until.matter(self.agents, self.comparisons)),
+            usd_per_task=usd_per_task(spending, self.tasks),
+        )
+
+
+def usd_per_task(spending: Sequence[Spending], tasks: int) -> float | None:
+    """What one task costs by the calls made now, those from the journal at the same price; None: unknown or free."""
+    known = [(s.cost_usd / s.calls) * (s.calls + s.reused) for s in spending if s.cost_usd and s.calls]
+    return sum(known) / tasks if known and tasks else None

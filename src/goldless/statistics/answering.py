@@ -1,0 +1,131 @@
+"""Comparisons of agents with what each would take: those that answer a question, and those that were made anyway."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from goldless.arrays import BoolArray, FloatArray
+from goldless.statistics.comparisons import SIGNIFICANT, Comparison, Pairs, fewest_tasks
+from goldless.statistics.deciding import (
+    AT_LEAST,
+    FIXED_SAMPLE,
+    check_alpha,
+    p_values,
+    tasks_missing,
+)
+from goldless.statistics.questions import Question
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """A question, and how sure its answer must be."""
+
+    question: Question
+    alpha: float = SIGNIFICANT
+    at_least: int = AT_LEAST
+    """Tasks before anything is decided."""
+
+    def __post_init__(self) -> None:
+        """Refuse an alpha that is not between 0 and 1."""
+        check_alpha(self.alpha)
+
+    def compare(self, agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
+        """The comparisons of the question by a confidence sequence, corrected: valid whenever one stops."""
+        asked = self.question.pairs(len(agents))
+        column = {
+            both: place for place, both in enumerate(zip(pairs.first.tolist(), pairs.second.tolist(), strict=True))
+        }
+        places = np.array([column[min(pair), max(pair)] for pair in asked], np.int64)
+        sign = np.array([1.0 if first < second else -1.0 for first, second in asked])
+        n, mean, sd = moments(pairs.differences[:, places])
+        p, adjusted = self.test(n, mean, sd, len(agents))
+        decided = adjusted < self.alpha
+        left = self.alpha / self.question.tests(len(agents), int(decided.sum()))
+        more = tasks_missing(n, mean, sd, alpha=left, at_least=self.at_least)
+        return [
+            Comparison(
+                first=agents[first],
+                second=agents[second],
+                difference=float(sign[i] * mean[i]) if n[i] else None,
+                p=float(p[i]) if n[i] > 1 else None,
+                p_holm=None,
+                n=int(n[i]),
+                p_adjusted=float(adjusted[i]) if n[i] > 1 else None,
+                peers=pairs.peers[places[i]],
+                alpha=self.alpha,
+                more_tasks=0 if decided[i] else _count(more[i]),
+            )
+            for i, (first, second) in enumerate(asked)
+        ]
+
+    def test(self, n: FloatArray, mean: FloatArray, sd: FloatArray, agents: int) -> tuple[FloatArray, FloatArray]:
+        """P of each comparison alone, and corrected for the question."""
+        each = self.alpha / self.question.tests(agents)
+        p = p_values(n, mean, sd, alpha=each, at_least=self.at_least)
+        order = np.argsort(p, kind="stable")
+        tests = np.array([self.question.tests(agents, rank) for rank in range(len(p))])
+        adjusted = np.empty(len(p))
+        adjusted[order] = np.maximum.accumulate(np.minimum(1.0, p[order] * tests))
+        return p, adjusted
+
+    def open(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> list[str]:
+        """The agents that more tasks are needed for."""
+        return [agents[agent] for agent in self.question.open(beats(agents, comparisons))]
+
+    def matter(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> list[Comparison]:
+        """The comparisons that are part of the answer, or of what is missing to it."""
+        number, known = {agent: place for place, agent in enumerate(agents)}, beats(agents, comparisons)
+        return [c for c in comparisons if self.question.matters(known, number[c.first], number[c.second])]
+
+    def answer(self, agents: Sequence[str], comparisons: Sequence[Comparison]) -> str:
+        """What is known, in words."""
+        return self.question.answer(beats(agents, comparisons), agents)
+
+
+def beats(agents: Sequence[str], comparisons: Sequence[Comparison]) -> BoolArray:
+    """[agents, agents]: whether the first is decidedly better."""
+    number = {agent: place for place, agent in enumerate(agents)}
+    found = np.zeros((len(agents), len(agents)), np.bool_)
+    for one in comparisons:
+        if one.better is not None:
+            worse = one.second if one.better == one.first else one.first
+            found[number[one.better], number[worse]] = True
+    return found
+
+
+def with_outlook(comparisons: Sequence[Comparison], agents: Sequence[str], pairs: Pairs) -> list[Comparison]:
+    """Comparisons of a fixed number of tasks, each with about how many more it would take.
+
+    By Student's interval, corrected for those that are still undecided.
+    """
+    undecided = sum(not one.decided for one in comparisons)
+    if not undecided:
+        return [replace(one, more_tasks=0) for one in comparisons]
+    column = {
+        (agents[first], agents[second]): place
+        for place, (first, second) in enumerate(zip(pairs.first, pairs.second, strict=True))
+    }
+    n, mean, sd = moments(pairs.differences[:, [column[one.first, one.second] for one in comparisons]])
+    more = tasks_missing(n, mean, sd, alpha=SIGNIFICANT / undecided, bound=FIXED_SAMPLE, at_least=fewest_tasks())
+    return [
+        replace(one, more_tasks=0 if one.decided else _count(value))
+        for one, value in zip(comparisons, more, strict=True)
+    ]
+
+
+def moments(differences: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Number, mean and standard deviation (n - 1) of each column without NaN; NaN where there are too few."""
+    there = ~np.isnan(differences)
+    n = there.sum(axis=0).astype(np.float64)
+    mean, variance = np.full(n.shape, np.nan), np.full(n.shape, np.nan)
+    np.divide(np.where(there, differences, 0.0).sum(axis=0), n, out=mean, where=n > 0)
+    squares = np.where(there, differences - mean, 0.0) ** 2
+    np.divide(squares.sum(axis=0), n - 1, out=variance, where=n > 1)
+    return n, mean, np.sqrt(variance)
+
+
+def _count(value: float) -> int | None:
+    return None if np.isnan(value) else int(value)

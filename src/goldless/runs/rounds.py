@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -75,8 +76,11 @@ class Rounds:
     until: Until
     agents: Sequence[str]
     answered: Mapping[str, Sequence[str]]
-    """The agents that answered each task, tasks in the order in which they are asked."""
-    peers: Sequence[str] | None
+    """The agents, or samples of them, that answered each task; tasks in the order in which they are asked."""
+    peers: Callable[[str, str], Iterable[str]]
+    """The peers of a response, by task and agent."""
+    samples: Mapping[str, str]
+    """The agent of each sample."""
     pairing: dict[tuple[str, str], tuple[str, ...]] = field(default_factory=dict)
     tasks: int = 0
     comparisons: Sequence[Comparison] = ()
@@ -85,24 +89,29 @@ class Rounds:
     @classmethod
     def of(cls, study: Study, options: Options, until: Until, peers: Sequence[str] | None = None) -> Rounds:
         """The rounds of a study; recorded evidence may be of any agent on any task."""
-        agents = [agent.agent for agent in study.agents]
+        agents, pairing = [agent.agent for agent in study.agents], options.pairing
         given = {task.task: agents if options.recorded else [r.agent for r in rs] for task, rs in study}
+
+        def peers_of(task: str, agent: str) -> Iterable[str]:
+            if pairing is not None:
+                return pairing.get((task, agent), ())
+            return (name for name in given[task] if name != agent and (peers is None or name in peers))
+
         # by hash, so that a further task changes the order of no other two
         order = sorted(given, key=lambda task: content_hash("until", options.seed, task))
-        return cls(until, agents, {task: given[task] for task in order if len(given[task]) > 1}, peers)
+        answered = {task: given[task] for task in order if len(given[task]) > 1}
+        ranked = list(dict.fromkeys(study.samples.get(agent, agent) for agent in agents))
+        return cls(until, ranked, answered, peers_of, study.samples)
 
     def grow(self) -> None:
         """Add the next tasks for the agents that are still open; all others stay their peers."""
         k = len(self.agents)
         first = least_tasks(self.until.alpha / self.until.question.tests(k), self.until.at_least)
         more = max(first, math.ceil(self.tasks * GROWTH)) - self.tasks
-        open_ = self.until.open(self.agents, self.comparisons)
+        open_ = set(self.until.open(self.agents, self.comparisons))
         for task in list(self.answered)[self.tasks : self.tasks + more]:
-            there = self.answered[task]
-            for agent in there:
-                if agent in open_:
-                    chosen = (name for name in there if name != agent and (self.peers is None or name in self.peers))
-                    self.pairing[task, agent] = tuple(chosen)
+            mine = [agent for agent in self.answered[task] if self.samples.get(agent, agent) in open_]
+            self.pairing |= {(task, agent): tuple(self.peers(task, agent)) for agent in mine}
         self.tasks = min(len(self.answered), self.tasks + more)
 
     def look(self, comparisons: Sequence[Comparison], *, over_budget: bool) -> None:
@@ -128,9 +137,7 @@ class Rounds:
 
     def result(self, by: str, spending: Sequence[Spending]) -> Stopped:
         """Where the run stopped."""
-        asked = dict.fromkeys(self.agents, 0)
-        for _, agent in self.pairing:
-            asked[agent] += 1
+        asked = Counter(agent for _, agent in {(task, self.samples.get(one, one)) for task, one in self.pairing})
         return Stopped(
             question=self.until.question.text,
             alpha=self.until.alpha,
@@ -141,7 +148,7 @@ class Rounds:
             reason=self.stopped or "all tasks",
             answer=self.until.answer(self.agents, self.comparisons),
             open=tuple(self.until.open(self.agents, self.comparisons)),
-            tasks_of=asked,
+            tasks_of={agent: asked[agent] for agent in self.agents},
             comparisons=tuple(self.until.matter(self.agents, self.comparisons)),
             usd_per_task=usd_per_task(spending, self.tasks),
         )

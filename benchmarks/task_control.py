@@ -4,7 +4,7 @@
 
 Scores invented support tickets (two agents with one empty text for every ticket; one that copies the ticket and one
 that answers in German) and the sample study, as it is, with a tag before every response and with a closing sentence
-after it. Prints each agent's mean in nats under the plain metric and with control. Replies are journalled: a second
+after it. Prints each agent's mean in nats under the plain metric, with control, and with both directions. Replies are journalled: a second
 run is instant.
 """
 
@@ -29,8 +29,8 @@ CLOSING = (
     " We hope that this answer is helpful to you. If anything remains unclear, we will be glad to explain it in more "
     "detail, and we thank you for the interesting question."
 )
-RAW = ("gem-raw", "gem-raw+control")
-BEYOND = (*RAW, "gem-s[prompt]", "gem-s[prompt]+control")
+RAW = ("gem-raw", "gem-raw+control", "gem-raw+control+both")
+BEYOND = (*RAW, "gem-s[prompt]", "gem-s[prompt]+control", "gem-s[prompt]+control+both")
 
 
 def sample_rows(dressed: Callable[[str], str]) -> list[dict[str, str]]:

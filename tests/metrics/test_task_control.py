@@ -15,7 +15,7 @@ import goldless
 from evidence_frames import Logprob, PairScore, logprobs_frame, pair_rows
 from goldless.errors import MetricError
 from goldless.evidence import CONTROL
-from goldless.metrics.likelihood import GEM, RELATIVES, pair_scores
+from goldless.metrics.likelihood import GEM, GEM_BOTH, RELATIVES, pair_scores
 from goldless.models.interface import ScoreRequest, TokenLogprobs
 from goldless.models.prefix_tree import build_tree, computed_tokens
 from goldless.models.scripted import ScriptedModel
@@ -95,10 +95,14 @@ def test_two_colluding_boilerplates_lead_the_plain_metric_and_are_last_under_con
         t: {"good": f"{w} {w}ta {w}mo", "short": f"{w} {w}ta", "boiler1": boiler, "boiler2": f"{boiler} lume"}
         for t, w in zip("abcd", WORDS, strict=True)
     }
-    result = evaluate(texts, toy_scorer(), ["gem-raw", "gem-raw+control"])
-    order = {name: [row.agent for row in result.leaderboard(name).rows] for name in ("gem-raw", "gem-raw+control")}
+    metrics = ["gem-raw", "gem-raw+control", "gem-raw+control+both"]
+    result = evaluate(texts, toy_scorer(), metrics)
+    order = {name: [row.agent for row in result.leaderboard(name).rows] for name in metrics}
     assert set(order["gem-raw"][:2]) == {"boiler1", "boiler2"}
     assert set(order["gem-raw+control"][2:]) == {"boiler1", "boiler2"}
+    assert set(order["gem-raw+control+both"][2:]) == {"boiler1", "boiler2"}
+    for boiler_agent in ("boiler1", "boiler2"):
+        assert sum(in_words(result, "gem-raw+control+both")[boiler_agent].values()) == pytest.approx(0.0)
 
 
 def test_given_the_prompt_what_copies_it_is_worth_nothing(toy_scorer):
@@ -111,10 +115,12 @@ def test_given_the_prompt_what_copies_it_is_worth_nothing(toy_scorer):
         t: {"good": f"{w} hoft {w}ta", "fine": f"{w} {w}ta", "copycat": prompts[t]}
         for t, w in zip("abcd", WORDS, strict=True)
     }
-    result = evaluate(texts, toy_scorer(), ["gem-raw+control", "gem-s[prompt]+control"], prompts)
-    found = in_words(result, "gem-s[prompt]+control")
-    assert found["copycat"] == pytest.approx(dict.fromkeys("abcd", 0.0))
-    assert found["good"] == pytest.approx(dict.fromkeys("abcd", 0.5))
+    beyond = ["gem-s[prompt]+control", "gem-s[prompt]+control+both"]
+    result = evaluate(texts, toy_scorer(), ["gem-raw+control", *beyond], prompts)
+    for metric in beyond:
+        found = in_words(result, metric)
+        assert found["copycat"] == pytest.approx(dict.fromkeys("abcd", 0.0))
+        assert found["good"] == pytest.approx(dict.fromkeys("abcd", 0.5))
     # without the prompt: "w" with both, "hoft" is in good's and copycat's on every task, and cancels
     assert in_words(result)["copycat"] == pytest.approx(dict.fromkeys("abcd", 1.0))
 
@@ -174,6 +180,13 @@ def test_mi_with_control_takes_off_both_directions():
     assert [row.score for row in rows(RELATIVES["mi"])] == pytest.approx([1.0, 1.0])
 
 
+def test_both_directions_are_the_mean_of_each_with_its_control():
+    """The mean of 11 and 9, for either of the two."""
+    assert [row.score for row in rows(GEM_BOTH)] == [10.0, 10.0]
+    lost = [("t", "b", "a", "u", CallFailure("timeout", "late")), *ELSEWHERE[2:]]
+    assert [row.missing for row in rows(GEM_BOTH, lost)] == ["timeout", "timeout"]
+
+
 def test_a_metric_without_marginals_is_controlled_too():
     """-35 less the mean of -58 and -64, per token."""
     assert rows(RELATIVES["gppm"])[0].score == pytest.approx(2.6)
@@ -196,7 +209,7 @@ def test_where_no_other_task_is_left_the_pair_is_missing_with_its_cause():
 
 def test_a_run_folder_gives_the_same_scores_again_without_a_model(toy_scorer, tmp_path):
     prompts = {t: f"what of {t}" for t in TOY}
-    metrics = ["gem-raw+control", "gem-s[prompt]+control", "mi+control"]
+    metrics = ["gem-raw+control", "gem-s[prompt]+control", "gem-s[prompt]+control+both", "mi+control"]
     first = evaluate(TOY, toy_scorer(), metrics, prompts)
     goldless.save_run(first, tmp_path / "run")
     again = goldless.evaluate(tmp_path / "run", metrics=metrics, recorded=True, resamples=200)
@@ -238,6 +251,21 @@ def test_the_draw_is_the_seeds_and_each_other_task_is_met_equally_often(toy_scor
 def test_control_is_only_for_metrics_over_log_probabilities(toy_scorer):
     with pytest.raises(MetricError, match=r"'length\+control'.*gem-raw\+control"):
         evaluate(TOY, toy_scorer(), "length+control")
+
+
+def test_both_directions_ask_nothing_more_and_say_how_they_are_written(toy_scorer):
+    alone = evaluate(TOY, toy_scorer())
+    again = toy_scorer()
+    both = evaluate(TOY, again, "gem-raw+control+both")
+    assert not again.calls  # all replies are in the journal
+    # ann and bob share 3 words, and 1 with each other's other responses, in either direction
+    assert in_words(both, "gem-raw+control+both")["ann"]["t2"] == in_words(alone)["ann"]["t2"] == pytest.approx(1.0)
+    for wrong in ("gem-raw+both+control", "gem-raw+control+both+control", "gem-raw+control+control"):
+        with pytest.raises(MetricError, match=r"must come once, before \+both.*Try gem-raw\+control"):
+            evaluate(TOY, toy_scorer(), wrong)
+    for wrong in ("mi+both", "tvd-mi+both", "gem-raw+both+both"):
+        with pytest.raises(MetricError, match=r"is for gem-raw, gem and gem-s"):
+            evaluate(TOY, toy_scorer(), wrong)
 
 
 class Bytes(ScriptedModel):

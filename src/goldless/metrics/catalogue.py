@@ -14,7 +14,7 @@ from goldless.errors import MetricError, nearest
 from goldless.metrics.embedding_similarity import Measure, SentenceSimilarity
 from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
-from goldless.metrics.likelihood import CONTROL, GEM, RELATIVES, LikelihoodMetric
+from goldless.metrics.likelihood import BOTH, CONTROL, GEM, GEM_BOTH, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
 from goldless.metrics.review_scores import ReviewMetric
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
@@ -70,6 +70,8 @@ METRICS = {
     "gem-s[COLUMN]": "the same given a text column of the tasks table: gem-s[prompt], gem-s[abstract], gem-s[assw]",
     "gem-raw+control": "minus what the same two agents share on other tasks; +control works with every metric over "
     "log-probabilities",
+    "gem-raw+control+both": "mean of both directions, what a response says about its peers' and they about it; +both "
+    "works with gem-raw, gem and gem-s",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
     "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
@@ -174,8 +176,9 @@ CATALOGUE: Catalogue[Any] = Catalogue("goldless.metrics", OURS, _wrong_shape)
 
 def find_metric(name: str) -> Metric:
     """The metric with this name."""
-    if name.strip().endswith(CONTROL):
-        return _controlled(name.strip())
+    for ending, modified in ((BOTH, _both), (CONTROL, _controlled)):
+        if name.strip().endswith(ending):
+            return modified(name.strip())
     match = re.fullmatch(r"([^\[\]]+)(?:\[([^\[\]]+)\])?", name.strip())
     base, option = (match[1].strip(), match[2]) if match else (name, None)
     option = option.strip() if option else None
@@ -197,7 +200,20 @@ def _controlled(name: str) -> Metric:
             f"{name!r}: {CONTROL} is for metrics over log-probabilities, got {plain.name}. "
             f"Try gem-raw{CONTROL}, gem-s[prompt]{CONTROL} or mi{CONTROL}"
         )
+    if plain.control or plain.likelihood is GEM_BOTH:
+        right = plain.name.replace(BOTH, "").replace(CONTROL, "") + CONTROL + BOTH * (plain.likelihood is GEM_BOTH)
+        raise MetricError(f"{CONTROL} must come once, before {BOTH}, got {name!r}. Try {right}")
     return replace(plain, name=name, control=True)
+
+
+def _both(name: str) -> Metric:
+    one = find_metric(name.removesuffix(BOTH))
+    if not isinstance(one, LikelihoodMetric) or one.likelihood is not GEM:
+        raise MetricError(
+            f"{name!r}: {BOTH} is for gem-raw, gem and gem-s, got {one.name}. mi, bartscore and tvd-mi already are "
+            f"means of both directions. Try gem-raw{CONTROL}{BOTH}"
+        )
+    return replace(one, name=name, likelihood=GEM_BOTH)
 
 
 def _made(entry: Any, name: str, option: str | None) -> Metric | None:

@@ -5,7 +5,8 @@ log p(y | x), log p(y), log p(x | y) and log p(x), all given z as well. They are
 where a metric says so. An agent's score on a task is the mean over its peers.
 
 Task control (``NAME+control``) takes off what the same two agents share on other tasks: for the responses y' of the
-peer to a few other tasks, the mean of the metric on (x, y'), under the same synopsis z.
+peer to a few other tasks, the mean of the metric on (x, y'), under the same synopsis z. ``NAME+both`` takes the mean
+of both directions: the mutual information of two responses is the same in either.
 """
 
 from __future__ import annotations
@@ -35,6 +36,11 @@ Term = Literal["peer given agent", "peer", "agent given peer", "agent"]
 def gem(peer_given_agent: Number, peer: Number) -> Number:
     """Pointwise mutual information log p(y | x) - log p(y), in nats (GEM paper, section 3; GEM-S: all given z)."""
     return peer_given_agent - peer
+
+
+def gem_both(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
+    """The mean of log p(y | x) - log p(y) and log p(x | y) - log p(x), in nats: two estimates of the same number."""
+    return ((peer_given_agent - peer) + (agent_given_peer - agent)) / 2
 
 
 def mean_token_mi(peer_given_agent: Number, peer: Number, agent_given_peer: Number, agent: Number) -> Number:
@@ -97,10 +103,13 @@ class Likelihood:
 
 
 CONTROL = "+control"
-"""What a metric's name ends in where what two agents share on other tasks is taken off."""
+"""What a metric's name has where what two agents share on other tasks is taken off."""
+BOTH = "+both"
+"""What a metric's name ends in where it is the mean of both directions."""
 GEM = Likelihood(gem, ("peer given agent", "peer"), per_token=False)
+GEM_BOTH = Likelihood(gem_both, ("peer given agent", "peer", "agent given peer", "agent"), per_token=False)
 RELATIVES: Mapping[str, Likelihood] = {
-    "mi": Likelihood(mean_token_mi, ("peer given agent", "peer", "agent given peer", "agent"), per_token=True),
+    "mi": Likelihood(mean_token_mi, GEM_BOTH.terms, per_token=True),
     "gppm": Likelihood(gppm, ("peer given agent",), per_token=True),
     "bartscore": Likelihood(bartscore_f1, ("peer given agent", "agent given peer"), per_token=False),
     "bartscore-precision": Likelihood(bartscore_precision, ("agent given peer",), per_token=False),
@@ -152,7 +161,7 @@ class LikelihoodMetric:
             raise MetricError(
                 f"{given.study.name} carries no log-probabilities of responses to other tasks (a table "
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
-                f"{self.name.removesuffix(CONTROL)}"
+                f"{self.name.replace(CONTROL, '')}"
             )
         scored = {
             wording: given.compared(pair_scores(rows, self.likelihood, controls.get(wording)))

@@ -326,7 +326,7 @@ def _control(study: Study, options: Options, metrics: Sequence[Metric]) -> Contr
     if most < 1:
         raise MetricError(
             f"{controlled[0]} needs at least 2 tasks that two agents answered, got 1: it takes off what responses "
-            f"share on other tasks. Try {controlled[0].removesuffix(CONTROL)}"
+            f"share on other tasks. Try {controlled[0].replace(CONTROL, '')}"
         )
     if most < options.control_tasks:
         warnings.warn(

@@ -4,8 +4,8 @@
 
 Scores invented support tickets (two agents with one empty text for every ticket; one that copies the ticket and one
 that answers in German) and the sample study, as it is, with a tag before every response and with a closing sentence
-after it. Prints each agent's mean in nats under the plain metric, with control, and with both directions. Replies are journalled: a second
-run is instant.
+after it. Prints each agent's mean in nats under the plain metric, with control, and with both directions. Replies are
+journalled: a second run is instant.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from goldless.api import (
         agree,
         bias,
+        calibrate,
         compare,
         consistency,
         cost,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     )
     from goldless.meta_evaluation.agreement import Agreement
     from goldless.meta_evaluation.bias import BiasReport
+    from goldless.meta_evaluation.calibration import Calibration
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost.cost_report import CostReport
     from goldless.meta_evaluation.rating_card import CrashTest, save_crash_test
@@ -64,6 +66,7 @@ __all__ = [
     "Agreement",
     "BiasReport",
     "BudgetError",
+    "Calibration",
     "CallError",
     "CanaryError",
     "CapabilityError",
@@ -91,6 +94,7 @@ __all__ = [
     "__version__",
     "agree",
     "bias",
+    "calibrate",
     "compare",
     "consistency",
     "cost",
@@ -113,13 +117,14 @@ __all__ = [
 ]
 
 _HOMES = {
-    "goldless.api": "agree bias compare consistency cost crash_test evaluate explain export gate plan review",
+    "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
     "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError",
     "goldless.meta_evaluation.agreement": "Agreement",
     "goldless.meta_evaluation.bias": "BiasReport",
+    "goldless.meta_evaluation.calibration": "Calibration",
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost.cost_report": "CostReport",
     "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",

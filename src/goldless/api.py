@@ -18,6 +18,8 @@ from goldless.exporting.catalogue import export as export_to
 from goldless.meta_evaluation.agreement import Agreement
 from goldless.meta_evaluation.agreement import agree as agree_with_people
 from goldless.meta_evaluation.bias import BiasReport, find_bias
+from goldless.meta_evaluation.calibration import Calibration
+from goldless.meta_evaluation.calibration import calibrate as calibrate_to_people
 from goldless.meta_evaluation.consistency import Consistency, scorer_consistency
 from goldless.meta_evaluation.cost.cost_report import CostReport
 from goldless.meta_evaluation.cost.spending import find_costs
@@ -209,6 +211,41 @@ def agree(
         criterion=criterion,
     )
     return _run(work, study, from_arguments(Options, "agree", SCORING, {"metrics": (), **options}))
+
+
+def calibrate(
+    study: Any,
+    *,
+    labels: Any = None,
+    reviewers: str | Sequence[str] = (),
+    scale: str | None = None,
+    scores: Any = None,
+    criterion: str | None = None,
+    drawn: Sequence[Path | str] = (),
+    next_count: int = 0,
+    average: bool = False,
+    **options: Unpack[Scoring],
+) -> Calibration:
+    """Estimate agents' mean labels over all tasks from labels on some of them and metrics or reviewers on all.
+
+    ``study``: a study or a run folder, whose metrics are used by default. ``labels``: a file or frame with task, agent,
+    rater, score; None: the study's own. ``scores``: a file, or a mapping of metrics to scores by (task, agent).
+    ``next_count``: how many tasks to draw to be labelled next; ``drawn``: files of earlier draws. ``average``: use the
+    mean of the standardised proxies as the only one. ``options`` are those of ``evaluate``; without ``metrics`` none
+    is computed.
+    """
+    work = partial(
+        calibrate_to_people,
+        labels=labels,
+        reviewers=several(reviewers),
+        scale=scale,
+        scores=scores,
+        criterion=criterion,
+        drawn=drawn,
+        next_count=next_count,
+        average=average,
+    )
+    return _run(work, study, from_arguments(Options, "calibrate", SCORING, {"metrics": (), **options}))
 
 
 def bias(

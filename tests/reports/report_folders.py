@@ -300,6 +300,24 @@ def consistency() -> dict[str, object]:
     return {"rows": [row | rest], "level": 0.95, "notes": []}
 
 
+def calibration() -> dict[str, object]:
+    agent = {"agent": "ann", "mean": 4.25, "low": 4.0, "high": 4.5, "labelled": 20, "unlabelled": 80}
+    rest = {"labels_worth": 26.5, "label_mean": 4.5, "missing": 0, "weights": {"length": 0.25}}
+    pair = {"first": "ann", "second": "bob", "difference": 0.5, "low": 0.25, "high": 0.75, "p_holm": 0.001}
+    return {
+        "study": "letters",
+        "proxies": ["length"],
+        "labelled": 20,
+        "tasks": 100,
+        "agents": [agent | rest],
+        "comparisons": [pair | {"verdict": "ann is better"}],
+        "shares": [{"agent": "ann", "judge": "length", "share": 0.5, "low": 0.25, "high": 0.75, "good": 9, "bad": 11}],
+        "next_labels": [{"task": "t21", "chance": 0.25, "expected_change": 0.01}],
+        "signature": "calibration|estimate:ppi++-by-task",
+        "notes": [],
+    }
+
+
 def every_document() -> dict[str, dict[str, object]]:
     """One document of each kind."""
     return {
@@ -307,6 +325,7 @@ def every_document() -> dict[str, dict[str, object]]:
         "review": review(),
         "crash_test": crash_test(),
         "agreement": agreement(),
+        "calibration": calibration(),
         "bias": bias(),
         "cost": cost(),
         "consistency": consistency(),

@@ -34,6 +34,7 @@ SECTIONS = {
     "review": {"review"},
     "crash_test": {"crash-test"},
     "agreement": {"agreement"},
+    "calibration": {"calibration"},
     "bias": {"bias"},
     "cost": {"cost"},
     "consistency": {"consistency"},

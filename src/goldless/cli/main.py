@@ -49,6 +49,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "audit": "Look for shared texts, copied prompts and colluding agents.",
         "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
         "agree": "Compare metrics and reviewers with human labels.",
+        "calibrate": "Estimate agents' scores on the people's scale from few labels.",
         "bias": "Measure what reviewers and metrics favour besides quality.",
         "consistency": "Compare the ranking under different scorers.",
         "perturb": "Write a study with perturbed copies of its responses.",

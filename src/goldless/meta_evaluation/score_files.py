@@ -132,7 +132,7 @@ def read_run_scores(folders: Sequence[Path | str], *, metrics: Sequence[str] = (
         )
     short = [path.name for path in paths]
     names = short if len(set(short)) == len(short) else [str(path) for path in paths]
-    found = [scored for path, name in zip(paths, names, strict=True) for scored in _scores(path, name)]
+    found = [scored for path, name in zip(paths, names, strict=True) for scored in run_scores(path, name)]
     known = list(dict.fromkeys(scored.metric for scored in found))
     strange = [metric for metric in metrics if metric not in known]
     if strange:
@@ -160,7 +160,8 @@ def _fingerprint(folder: Path) -> str:
         raise UserError(f"{folder}/leaderboard.json: cannot be read ({error!r}). Score the study again") from error
 
 
-def _scores(folder: Path, name: str) -> list[ScoredBy]:
+def run_scores(folder: Path, name: str) -> list[ScoredBy]:
+    """The scores in a run folder, by metric and signature."""
     rows: dict[tuple[str, str], dict[tuple[str, str], float | None]] = {}
     try:
         frame = pl.read_csv(folder / SCORES, schema_overrides=SCHEMA).select(*SCHEMA)

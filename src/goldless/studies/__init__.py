@@ -9,6 +9,7 @@ from goldless.studies.reading import (
     sample_study,
     study_from_frame,
     study_from_records,
+    with_labels,
 )
 from goldless.studies.study import Study
 from goldless.studies.writing import write_study
@@ -21,5 +22,6 @@ __all__ = [
     "sample_study",
     "study_from_frame",
     "study_from_records",
+    "with_labels",
     "write_study",
 ]

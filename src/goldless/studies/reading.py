@@ -26,7 +26,7 @@ from goldless.studies.response_table import ResponseColumns, ResponseTable, pair
 from goldless.studies.spool import Spool
 from goldless.studies.standard_input import standard_input
 from goldless.studies.study import Origin, Study
-from goldless.studies.tables import Source
+from goldless.studies.tables import ALLOWED, Source, is_table
 from goldless.studies.task_table import AgentTable, TaskTable, read_agents, record_of
 
 SAMPLE = "sample"
@@ -163,6 +163,25 @@ def as_study(source: Any) -> Study:
     if isinstance(source, str | os.PathLike):
         return read_study(source)
     return study_from_frame(source)
+
+
+def with_labels(study: Study, labels: Any) -> Study:
+    """The study with the labels of a file or frame in place of its own. Reports all problems at once."""
+    if isinstance(labels, str | os.PathLike):
+        path = Path(labels)
+        if not is_table(path):
+            raise UserError(f"{path}: no such labels file; {ALLOWED}")
+        source = Source(path, path.name)
+    else:
+        source = Source(_data(labels), "labels")
+    tasks, agents = Names(study.name), Names(study.name)
+    tasks.update({task: number for number, task in enumerate(study.tasks)})
+    agents.update({agent.agent: number for number, agent in enumerate(study.agents)})
+    responses = study.content.response_columns
+    with all_at_once("labels") as problems:
+        table = LabelTable(tasks, agents)
+        table.read(source, problems, responses if len(responses.key) else None)
+    return study.with_labels(table.finish())
 
 
 def _data(given: Any) -> Any:

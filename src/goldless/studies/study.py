@@ -18,6 +18,7 @@ from goldless.records import Agent, Preference, Rating, Response, Task
 from goldless.studies import recorded
 from goldless.studies.checking import Row, as_json, as_text
 from goldless.studies.content import MADE, StudyContent
+from goldless.studies.label_table import LabelColumns
 from goldless.studies.response_table import pair_keys
 
 
@@ -255,6 +256,11 @@ class Study:
         """
         agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
         content = replace(self.content, agents=agents)
+        return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
+
+    def with_labels(self, labels: LabelColumns | None) -> Study:
+        """The same study with these labels in place of its own."""
+        content = replace(self.content, label_columns=labels)
         return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
 
     def _task_number(self, task: str) -> int:

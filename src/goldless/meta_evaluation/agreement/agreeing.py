@@ -5,16 +5,12 @@ study → labels, files and recorded judgements checked → metrics computed →
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Sequence
 
 import numpy as np
-import polars as pl
 
 from goldless.arrays import FloatArray
 from goldless.errors import MetricError, UserError, nearest
-from goldless.judging.scales import find_scale
 from goldless.meta_evaluation.agreement.ceiling import Measured, human_ceiling
 from goldless.meta_evaluation.agreement.results import (
     Agreement,
@@ -25,20 +21,9 @@ from goldless.meta_evaluation.agreement.results import (
     LabelCounts,
     correlations,
 )
-from goldless.meta_evaluation.judges import (
-    Judge,
-    Scores,
-    agent_names,
-    judgement_arrays,
-    judgements_hash,
-    metric_judges,
-    recorded_scales,
-    reviewer_judges,
-    scoring_judge,
-)
+from goldless.meta_evaluation.judges import Judge, metric_judges
+from goldless.meta_evaluation.named_judges import Given, check_unlike, given_judges, levelled_judge, recorded_judges
 from goldless.meta_evaluation.resampling import draws_of
-from goldless.meta_evaluation.score_files import GivenScores, check_given, read_score_files
-from goldless.metrics.chair import usual_fusion
 from goldless.metrics.judgement_table import Convention, check_convention
 from goldless.metrics.label_agreement import PairCredits, accuracies, compare_all_credits
 from goldless.metrics.pair_labels import PairLabels, check_margin, pair_labels, rating_table, usual_margin
@@ -46,14 +31,10 @@ from goldless.records import Preference, Rating
 from goldless.runs.options import Options
 from goldless.runs.pipeline import evaluate_study
 from goldless.runs.recorded import evidence_hash
-from goldless.runs.review_evidence import recorded_review, without_own_family
 from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws, interval_name, task_intervals
 from goldless.statistics.comparisons import compare_all
-from goldless.statistics.rank_correlation import levelled
 from goldless.studies import Study
-
-Given = str | Path | Sequence[str | Path] | Mapping[str, Scores]
 
 
 async def agree(
@@ -81,13 +62,13 @@ async def agree(
     draws = draws_of(options)
     _check_named(options, reviewers, scale, scores)
     _check_labels(study, margin)
-    chosen = _criteria(study, criterion)
-    judges = _recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)
-    judges += [_given_judge(one, study) for one in _given(scores, study)]
-    _check_unlike(judges)
+    chosen = label_criteria(study, criterion)
+    judges = recorded_judges(study, reviewers, scale, convention=convention, own_family=own_family)
+    judges += given_judges(scores, study)
+    check_unlike(judges)
     evaluation = await evaluate_study(study, options) if options.metrics else None
-    judges = [*map(_levelled, metric_judges(evaluation, study, only_asked=True)), *judges]
-    _check_unlike(judges)
+    judges = [*map(levelled_judge, metric_judges(evaluation, study, only_asked=True)), *judges]
+    check_unlike(judges)
     found = tuple(
         _on_criterion(study, judges, name, convention=convention, margin=margin, measurement=measurement, draws=draws)
         for name in chosen
@@ -126,7 +107,7 @@ def _check_labels(study: Study, margin: float | None) -> None:
         )
 
 
-def _criteria(study: Study, criterion: str | None) -> list[str | None]:
+def label_criteria(study: Study, criterion: str | None) -> list[str | None]:
     """The given criterion, or all criteria of the labels."""
     found = list(dict.fromkeys(label.criterion for label in study.labels()))
     if criterion is None:
@@ -138,90 +119,6 @@ def _criteria(study: Study, criterion: str | None) -> list[str | None]:
             f"Criteria: {', '.join(known) or 'none'}"
         )
     return [criterion]
-
-
-def _given(scores: Given | None, study: Study) -> list[GivenScores]:
-    if scores is None:
-        return []
-    if isinstance(scores, Mapping):
-        return [check_given(name, one, study) for name, one in scores.items()]
-    return read_score_files([scores] if isinstance(scores, str | Path) else list(scores), study)
-
-
-def _levelled(judge: Judge) -> Judge:
-    """Scores that differ only by rounding are equal."""
-    scores = judge.response_scores
-    return replace(judge, scores=replace(scores, score=levelled(scores.score)))
-
-
-def _given_judge(given: GivenScores, study: Study) -> Judge:
-    """External scores."""
-    rows = [(task, agent, score) for (task, agent), score in sorted(given.scores.items())]
-    settings = {"scores": f"given-{evidence_hash(rows)}", **({"file": given.file} if given.file else {})}
-    signature = Signature(given.metric, {**settings, "study": study.fingerprint[:8]})
-    names = {"tasks": study.tasks, "agents": agent_names(study)}
-    return _levelled(scoring_judge(given.metric, "scores", given.scores, signature=str(signature), **names))
-
-
-def _recorded_judges(
-    study: Study, reviewers: Sequence[str], scale: str | None, *, convention: Convention, own_family: bool
-) -> list[Judge]:
-    """Recorded reviewers, each alone, and their equal vote where they are several; ``all``: every one on the scale.
-
-    By default judgements on agents of a reviewer's own family are left out, as in a review; the papers keep them.
-    """
-    if not reviewers:
-        return []
-    wanted = [] if "all" in reviewers else list(dict.fromkeys(reviewers))
-    chosen = find_scale(_scale(study, scale))
-    evidence = recorded_review(study, scale=chosen, reviewers=wanted, convention=convention)
-    rows = evidence.judgements
-    own_family = own_family or convention != "default"
-    if not own_family:
-        rows = without_own_family(rows, {}, {agent.agent: agent.family or agent.agent for agent in study.agents})
-    said = set(rows["reviewer"])
-    heard = [name for name in evidence.reviewers if name in said]
-    if not heard:
-        raise MetricError(
-            "the given reviewers judged only agents of their own family. Add --own-family to count these judgements"
-        )
-    table = judgement_arrays(study, rows, heard, pairwise=chosen.pairwise)
-    settings = {
-        "scale": chosen.name,
-        "own-family": "judged" if own_family else "left-out",
-        "missing": "left-out" if convention == "default" else "0.5" if chosen.pairwise else "0",
-        "study": study.fingerprint[:8],
-    }
-    fusion = "vote" if chosen.pairwise else usual_fusion(convention)
-    of_panel = {"reviewers": ",".join(heard), "fusion": fusion}
-    found = []
-    for judge in reviewer_judges(table, convention=convention):
-        own = rows if judge.kind == "panel" else rows.filter(pl.col("reviewer") == judge.name)
-        evidence_settings = {**settings, "evidence": f"recorded-{judgements_hash(own)}"}
-        described = {**of_panel, **evidence_settings} if judge.kind == "panel" else evidence_settings
-        found.append(replace(judge, signature=str(Signature(judge.name, described))))
-    return found
-
-
-def _scale(study: Study, scale: str | None) -> str:
-    """The scale named, or the only one that judgements are on."""
-    if scale is not None:
-        return scale
-    known = list(recorded_scales(study))
-    if len(known) == 1:
-        return known[0]
-    raise UserError(f"choose the scale of the judgements with --scale. {study.name} has {', '.join(known) or 'none'}")
-
-
-def _check_unlike(judges: Sequence[Judge]) -> None:
-    """Raise where two judges have one name."""
-    names = [judge.name for judge in judges]
-    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
-    if twice:
-        raise UserError(
-            f"names of metrics, reviewers and scores must be unique, got {', '.join(map(repr, twice))} more than once. "
-            "Rename one in the column metric of its file, or leave one out"
-        )
 
 
 # --- on one criterion ----------------------------------------------------------------------------------------------

@@ -139,6 +139,28 @@ class AgreementDocument(Result):
     criteria: tuple[CriterionNote, ...] = ()
 
 
+# --- calibration to people -------------------------------------------------------------------------------------------
+
+
+class CalibratedAgentNote(Bounded):
+    """An agent's mean label."""
+
+    agent: Text
+    mean: Number = None
+
+
+class CalibrationDocument(Result):
+    """``calibration.json``."""
+
+    labelled: Count = 0
+    tasks: Count = 0
+    proxies: Texts = ()
+    agents: tuple[CalibratedAgentNote, ...] = ()
+    comparisons: tuple[Part, ...] = ()
+    shares: tuple[Part, ...] = ()
+    next_labels: tuple[Part, ...] = ()
+
+
 # --- bias ------------------------------------------------------------------------------------------------------------
 
 

@@ -17,6 +17,7 @@ from goldless.reports.html.charts.svg import light_css, theme_css
 from goldless.reports.html.labels import label
 from goldless.reports.html.run_results import RunResults, read_run
 from goldless.reports.html.sections.asked import asked_section, missing_section
+from goldless.reports.html.sections.calibration import calibration_section
 from goldless.reports.html.sections.edition import edition_section
 from goldless.reports.html.sections.leaderboard import leaderboard_section, raters_section, sizes_section
 from goldless.reports.html.sections.meta_evaluation import bias_section, cost_section, crash_test_section
@@ -38,6 +39,7 @@ SECTIONS: tuple[SectionMaker, ...] = (
     review_section,
     crash_test_section,
     agreement_section,
+    calibration_section,
     consistency_section,
     bias_section,
     cost_section,

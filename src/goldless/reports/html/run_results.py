@@ -13,6 +13,7 @@ from goldless.reports.documents.fields import Part, Result, Unreadable, read_doc
 from goldless.reports.documents.meta_evaluation import (
     AgreementDocument,
     BiasDocument,
+    CalibrationDocument,
     ConsistencyDocument,
     CostDocument,
     CrashTestDocument,
@@ -33,6 +34,7 @@ RESULTS: dict[str, type[Result]] = {
     "review": ReviewDocument,
     "crash_test": CrashTestDocument,
     "agreement": AgreementDocument,
+    "calibration": CalibrationDocument,
     "bias": BiasDocument,
     "cost": CostDocument,
     "consistency": ConsistencyDocument,
@@ -73,6 +75,7 @@ class RunResults:
     review: ReviewDocument | None = None
     crash_test: CrashTestDocument | None = None
     agreement: AgreementDocument | None = None
+    calibration: CalibrationDocument | None = None
     bias: BiasDocument | None = None
     cost: CostDocument | None = None
     consistency: ConsistencyDocument | None = None

@@ -180,6 +180,8 @@ def _signature_lines(run: RunResults) -> Iterator[tuple[str, str]]:
     if run.agreement is not None:
         for one in run.agreement.criteria:
             yield f"agreement on {one.criterion}" if one.criterion else "agreement", one.signature
+    if run.calibration is not None:
+        yield "calibration", run.calibration.signature
     if run.consistency is not None:
         yield from ((f"consistency, {name}", line) for name, line in run.consistency.signatures.items())
     if run.review is not None:

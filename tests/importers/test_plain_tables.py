@@ -98,7 +98,7 @@ def test_repeats_of_a_plain_table_need_no_columns(file):
     path = file("twice.csv", "task,agent,text\nt,a,x\nt,a,y\n")
     assert texts(read_study(path, repeats="tasks")) == {("t", "a"): "x", ("t#2", "a"): "y"}
     assert texts(read_study(path, repeats="first")) == {("t", "a"): "x"}
-    with pytest.raises(UserError, match="repeats must be one of first, agents, tasks, got 'last'"):
+    with pytest.raises(UserError, match="repeats must be one of samples, first, agents, tasks, got 'last'"):
         read_study(path, repeats="last")
 
 

@@ -18,19 +18,23 @@ ROWS = [
 ]
 
 
-def tables(rows, repeats=None, **more):
+def tables(rows, repeats="samples", **more):
     problems = Problems()
     found = study_tables(Log(samples_frame(rows), **more), problems, repeats)
     return found, [problem.message for problem in problems.error("x").problems]
 
 
-def test_several_responses_of_an_agent_are_refused_with_the_choices():
-    _, said = tables(ROWS)
-    (message,) = said
-    assert message.startswith(
-        "1 task with several responses of one agent, such as task 't1' of agent 'a' (a.jsonl:2). "
+def test_several_responses_of_an_agent_are_samples_of_it():
+    found, said = tables(
+        [*ROWS, {"task": "t2", "agent": "a", "text": "two"}, {"task": "t2", "agent": "c", "text": "2"}]
     )
-    assert message.endswith("Choose with --repeats: first, agents (more agents: NAME#2) or tasks (more tasks: NAME#2)")
+    assert not said
+    assert found["responses"].rows() == [
+        ("t1", "a", "1", "one"),
+        ("t1", "a", "2", "uno"),
+        ("t2", "a", "1", "two"),
+        ("t2", "c", None, "2"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ StudyArgument = Annotated[
         "standard input, or sample.",
     ),
 ]
-FORMATS = "study, table"
+FORMATS = "study, table, lm_eval, promptfoo, alpaca_eval, every_eval_ever"
 """Formats as the help lists them; plugins may add others."""
 FilesArgument = Annotated[
     str,
@@ -51,7 +51,7 @@ EXAMPLE_COLUMNS = "--columns task=id,agent=model,text=output"
 METAVARS = {str: "TEXT", int: "N", float: "NUMBER", Path: "PATH", bool: ""}
 """What the help shows for a type, where the option itself does not say it."""
 READING_PARAMETERS = ("importer", "columns", "wide", "repeats")
-Repeats = Literal["first", "agents", "tasks"]
+Repeats = Literal["samples", "first", "agents", "tasks"]
 OUTPUT_PARAMETERS = ("out_folder", "table", "json_only", "verbose")
 
 
@@ -265,7 +265,10 @@ def _reading_parameters() -> Iterable[inspect.Parameter]:
     yield _keyword("columns", list[str] | None, None, own(said, READING, "--columns NAME=COLUMN"))
     said = "Read a table with one row per task and one column per agent."
     yield _keyword("wide", bool, False, own(said, READING, "--wide"))
-    said = "If an agent has several responses to a task: keep the first, or make them agents or tasks (NAME#2)."
+    said = (
+        "If an agent has several responses to a task: average over samples (default for logs), keep the first, or make "
+        "more agents or tasks of them (NAME#2)."
+    )
     yield _keyword("repeats", Repeats | None, None, own(said, READING, "--repeats"))
 
 

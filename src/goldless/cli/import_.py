@@ -63,7 +63,7 @@ def _table(summary: dict[str, Any]) -> ReportTable:
     from goldless.reports.report_table import Column, ReportTable
 
     lost = {f"missing: {cause}": count for cause, count in summary["missing"].items()}
-    counts = {name: summary[name] for name in ("files", "tasks", "agents", "responses")} | lost | summary["also"]
+    counts = {name: summary[name] for name in ("tasks", "agents", "responses")} | lost | summary["also"]
     rows = tuple({"what": what, "count": count} for what, count in counts.items())
     columns = (Column("what", "what"), Column("count", "count", "count"))
     return ReportTable(f"Read as {summary['format']}", columns, rows)

@@ -17,6 +17,7 @@ from goldless.errors import UserError
 from goldless.records import Agent, Response, Task
 from goldless.studies.checking import Names, Problems, all_at_once
 from goldless.studies.content import MADE, Recorded, StudyContent
+from goldless.studies.hub import PREFIX, hub_files
 from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.plain_table import mapped
@@ -49,14 +50,14 @@ def read_study(path: str | os.PathLike[str], *, importer: str | None = None, **o
 def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | None = None, **options: Any) -> Study:
     """Read a study from one or several files or folders, together, with one importer; "-" is standard input.
 
-    ``repeats``: what to do with several responses of an agent to a task: "first", "agents" or "tasks". ``columns``: the
-    columns of a plain table by their names in a study, such as ``{"task": "id"}``; ``wide``: it has one column per
-    agent.
+    ``repeats``: what several responses of an agent to a task are: "samples", "agents" or "tasks", or "first": only the
+    first is read. ``columns``: the columns of a plain table by their names in a study, such as ``{"task": "id"}``;
+    ``wide``: it has one column per agent.
     """
     if not paths:
         raise UserError("paths must name at least one file or folder, got none")
     with ExitStack() as stack:
-        files = [stack.enter_context(standard_input()) if path == "-" else Path(path) for path in paths]
+        files = [file for path in paths for file in _files(path, stack)]
         first = files[0]
         with all_at_once(_said(files)) as problems:
             read = imported_tables(files, importer, problems, options)
@@ -65,6 +66,13 @@ def import_study(paths: Sequence[str | os.PathLike[str]], *, importer: str | Non
     place = None if paths[0] == "-" else first
     origin = Origin(read.importer, len(files), tuple(read.notes))
     return Study(first.resolve().name if first.is_dir() else first.stem, place, content, origin=origin)
+
+
+def _files(path: str | os.PathLike[str], stack: ExitStack) -> list[Path]:
+    """The files of a path: itself, what comes from standard input, or what a dataset on the Hub has."""
+    if path == "-":
+        return [stack.enter_context(standard_input())]
+    return hub_files(path) if isinstance(path, str) and path.startswith(PREFIX) else [Path(path)]
 
 
 def _said(files: Sequence[Path]) -> str:

@@ -229,7 +229,7 @@ class ResponseTable:
             check.duplicate(message, self._line[row])
 
 
-SAMPLES = "Number the samples in a column sample, or choose with --repeats: first, agents or tasks"
+SAMPLES = "Number the samples in a column sample, or choose with --repeats: samples, first, agents or tasks"
 
 
 class _Given(NamedTuple):

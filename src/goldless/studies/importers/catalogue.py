@@ -19,8 +19,12 @@ import narwhals.stable.v2 as nw
 from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
+from goldless.studies.importers.alpaca_eval import AlpacaEval
+from goldless.studies.importers.every_eval_ever import EveryEvalEver
+from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.plain_table import PlainTable
+from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import StudyTables
 from goldless.studies.tables import Line
 
@@ -70,6 +74,10 @@ def _shape(value: Any) -> str | None:
 BUILT_IN: Mapping[str, Importer] = {
     OURS: StudyTables(),
     TABLE: PlainTable(),
+    "lm_eval": LmEval(),
+    "promptfoo": Promptfoo(),
+    "alpaca_eval": AlpacaEval(),
+    "every_eval_ever": EveryEvalEver(),
 }
 IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _shape)
 
@@ -130,9 +138,10 @@ def imported_tables(
     if others := [option for option in given if not _takes(importer, option)]:
         raise UserError(f"{chosen} files are read without the option {others[0]!r}")
     apart = {"repeats": given.pop("repeats", None)} if not _declares(importer, "repeats") else {}
+    by = apart.get("repeats") or REPEATS[0]
     try:
         found = importer.read(paths, problems, **given)
-        tables = study_tables(found, problems, apart.get("repeats")) if isinstance(found, Log) else dict(found)
+        tables = study_tables(found, problems, by) if isinstance(found, Log) else dict(found)
     except (UserError, OSError):
         raise
     except Exception as error:

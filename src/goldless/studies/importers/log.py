@@ -10,9 +10,8 @@ import polars as pl
 
 from goldless.studies.checking import Problems
 
-Repeats = Literal["first", "agents", "tasks"]
-REPEATS: tuple[Repeats, ...] = ("first", "agents", "tasks")
-CHOOSE_REPEATS = "Choose with --repeats: first, agents (more agents: NAME#2) or tasks (more tasks: NAME#2)"
+Repeats = Literal["samples", "first", "agents", "tasks"]
+REPEATS: tuple[Repeats, ...] = ("samples", "first", "agents", "tasks")
 
 IMPORTED = "imported"
 """The table with where each sample is from and why it is missing; each importer may add columns, such as its cost."""
@@ -43,6 +42,8 @@ class Log:
     """Tables that are complete, such as ``judge_NAME``."""
     notes: Sequence[str] = ()
     """What the user should know about the reading, such as which of several filters was kept."""
+    same: Sequence[str] = ("prompt", "reference")
+    """Columns that must be the same under every agent."""
 
 
 def samples_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -51,26 +52,29 @@ def samples_frame(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     return frame.with_columns(pl.col(name).cast(pl.String) for name in OWN if name in frame.columns)
 
 
-def study_tables(log: Log, problems: Problems, repeats: Repeats | None = None) -> dict[str, Any]:
+def study_tables(log: Log, problems: Problems, repeats: Repeats = "samples") -> dict[str, Any]:
     """The tables of a study; whatever breaks a rule is added to ``problems``, with counts and examples."""
     samples = _completed(log.samples)
     _check_models(samples, problems)
-    named = _without_repeats(samples, repeats, problems)
-    for column in ("prompt", "reference"):
-        _check_same(samples, column, problems)
+    named = _without_repeats(samples, repeats)
+    for column in log.same:
+        if column in samples.columns:
+            _check_same(samples, column, problems)
     present = named.filter(pl.col("missing").is_null())
     if present.is_empty() and not log.tables and not problems.total:
         problems.add(f"no response among {samples.height:,} samples{_causes(samples)}")
+    if problems.total:
+        return {}
     other = [name for name in log.task_columns if name in samples.columns]
     found: dict[str, Any] = {
         "tasks": _tasks(named, ["prompt", "reference", *other]),
         "agents": named.select(pl.col("agent").unique(maintain_order=True)),
-        "responses": present.select("task", "agent", "text"),
+        "responses": present.select("task", "agent", *(["sample"] if "sample" in named.columns else []), "text"),
         IMPORTED: _filled(named.drop("row", "text", "prompt", "reference", *other)),
     }
     for name, given in (("labels", log.labels), ("judgements", log.judgements), ("scores", log.scores)):
         if given is not None and given.height:
-            keys = present.select(pl.col("row").cast(pl.Int64), "task", "agent")
+            keys = present.select(pl.col("row").cast(pl.Int64), "task", _full_name(present))
             rows = given.with_columns(pl.col("row").cast(pl.Int64)).join(keys, on="row", maintain_order="left")
             if rows.height:
                 found[name] = rows.select("task", "agent", pl.exclude("row", "task", "agent"))
@@ -98,26 +102,31 @@ def _check_models(samples: pl.DataFrame, problems: Problems) -> None:
             problems.add(f"agent {agent!r} is the name of {rows.height} models: {used}. Import these runs one by one")
 
 
-def _without_repeats(samples: pl.DataFrame, repeats: Repeats | None, problems: Problems) -> pl.DataFrame:
-    """One sample per task and agent."""
-    if not samples.select(pl.struct("task", "agent").is_duplicated().any()).item():
+def _without_repeats(samples: pl.DataFrame, repeats: Repeats) -> pl.DataFrame:
+    """One response per task and agent, or the samples of an agent numbered in a column ``sample``."""
+    samples = samples.drop("sample", strict=False)
+    again = pl.struct("task", "agent").is_duplicated()
+    if not samples.select(again.any()).item():
         return samples
-    number = pl.int_range(1, pl.len() + 1).over("task", "agent")
-    numbered = samples.with_columns(number.alias("_number"))
-    again = numbered.filter(pl.col("_number") > 1)
-    if repeats is None:
-        pairs = again.select("task", "agent").n_unique()
-        task, agent, source = again.select("task", "agent", "source").row(0)
-        where = f" ({source})" if source else ""
-        problems.add(
-            f"{pairs:,} task{'s' * (pairs != 1)} with several responses of one agent, such as task {task!r} of agent "
-            f"{agent!r}{where}. {CHOOSE_REPEATS}"
-        )
-    if repeats in {None, "first"}:
-        return numbered.filter(pl.col("_number") == 1).drop("_number")
+    numbered = samples.with_columns(pl.int_range(1, pl.len() + 1).over("task", "agent").alias("sample"))
+    if repeats == "samples":
+        # All responses of an agent are numbered, or none.
+        return numbered.with_columns(pl.when(again.any().over("agent")).then(pl.col("sample").cast(pl.String)))
+    if repeats == "first":
+        return numbered.filter(pl.col("sample") == 1).drop("sample")
     column = "agent" if repeats == "agents" else "task"
-    name = pl.when(pl.col("_number") > 1).then(pl.format("{}#{}", column, "_number")).otherwise(column)
-    return numbered.with_columns(name.alias(column)).drop("_number")
+    name = pl.when(pl.col("sample") > 1).then(pl.format("{}#{}", column, "sample")).otherwise(column)
+    return numbered.with_columns(name.alias(column)).drop("sample")
+
+
+def _full_name(samples: pl.DataFrame) -> pl.Expr:
+    """The agent as a study names it, with its sample if it has several."""
+    agent = pl.col("agent")
+    return (
+        agent
+        if "sample" not in samples.columns
+        else pl.coalesce(pl.format("{}#{}", agent, "sample"), agent).alias("agent")
+    )
 
 
 def _check_same(samples: pl.DataFrame, column: str, problems: Problems) -> None:

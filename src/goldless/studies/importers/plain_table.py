@@ -167,7 +167,9 @@ def numbered(lines: Iterator[Line], repeats: Repeats | None) -> Iterator[Line]:
     for line in lines:
         key = line.row.get("task"), line.row.get("agent")
         seen[key] += 1
-        if seen[key] == 1:
+        if repeats == "samples":
+            yield Line(line.number, {**line.row, "sample": seen[key]})
+        elif seen[key] == 1:
             yield line
         elif repeats != "first":
             column, name = ("agent", key[1]) if repeats == "agents" else ("task", key[0])

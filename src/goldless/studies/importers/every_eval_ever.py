@@ -1,0 +1,79 @@
+"""Every Eval Ever: instance-level ``.jsonl`` files of its schema."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from goldless.studies.checking import Problems, as_text
+from goldless.studies.importers.files import first_keys, first_line, log_files, numbered_rows
+from goldless.studies.importers.log import Log, samples_frame
+
+KEYS = {"evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input"}
+AGGREGATE = {"evaluation_id", "evaluation_results", "source_metadata"}
+PATTERNS = ("*.jsonl",)
+
+
+class EveryEvalEver:
+    """One line per model and sample, of whatever tool was converted to the schema."""
+
+    description = "instance-level results of Every Eval Ever (.jsonl)"
+
+    def recognises(self, path: Path) -> bool:
+        """Whether it is such a file, aggregate or by instance, or a folder with one."""
+        return any(map(_is_ours, log_files([path], *PATTERNS)))
+
+    def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
+        """Responses, the final turn of conversations; scores under the names of their evaluations."""
+        samples: list[dict[str, Any]] = []
+        scores: list[dict[str, Any]] = []
+        several = 0
+        for path in log_files(paths, *PATTERNS):
+            if path.suffix.lower() == ".json":
+                said = "the file has aggregate results without responses. Give the .jsonl file of its instances"
+                problems.add(said, path.name)
+                continue
+            for number, row in numbered_rows(path, problems):
+                if lacking := sorted(KEYS - row.keys()):
+                    problems.add(f"an instance must have {', '.join(lacking)}", path.name, number)
+                    continue
+                score = (row.get("evaluation") or {}).get("score")
+                if isinstance(score, int | float):
+                    scores.append({"row": len(samples), "metric": str(row["evaluation_name"]), "score": float(score)})
+                references = [as_text(one) for one in row["input"].get("reference") or ()]
+                several += len(references) > 1
+                place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
+                samples.append(_sample(row) | place)
+        notes = [f"{several} samples have several references; the first is used"] * bool(several)
+        return Log(samples_frame(samples), scores=pl.DataFrame(scores) if scores else None, notes=notes)
+
+
+def _is_ours(path: Path) -> bool:
+    if path.suffix.lower() == ".jsonl":
+        return first_line(path).keys() >= KEYS
+    return path.suffix.lower() == ".json" and first_keys(path) >= AGGREGATE
+
+
+def _sample(row: Mapping[str, Any]) -> dict[str, Any]:
+    error = row.get("error")
+    return {
+        "task": f"{row['evaluation_name']}/{row['sample_id']}",
+        "agent": str(row["model_id"]),
+        "text": None if error else _text(row),
+        "missing": "error" if error else None,
+        "message": as_text(error) if error else None,
+        "prompt": as_text(row["input"]["raw"]) if row["input"].get("raw") else None,
+        "interaction": row["interaction_type"],
+    }
+
+
+def _text(row: Mapping[str, Any]) -> str | None:
+    """The output of a single turn, or the last thing that the model says; reasoning is not part of it."""
+    output = (row.get("output") or {}).get("raw")
+    if output:
+        return as_text(output[0] if isinstance(output, list) else output)
+    said = [one.get("content") for one in row.get("messages") or () if one.get("role") == "assistant"]
+    return next((as_text(text) for text in reversed(said) if text), None)

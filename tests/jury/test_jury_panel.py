@@ -272,7 +272,7 @@ async def test_fewer_than_two_answers_are_refused(answers):
 # --- what a jury is worth ----------------------------------------------------------------------------------------
 
 
-def licence(name, of="errors", **shared):
+def licence(name, of="errors", study="f", **shared):
     return issue(
         ModelIdentity("scripted", name),
         find_scale("pairwise"),
@@ -281,7 +281,7 @@ def licence(name, of="errors", **shared):
         sittings=(),
         traits={},
         weight=1.0,
-        study_fingerprint="f",
+        study_fingerprint=study,
         shared={f"scripted:{other}": SharedErrors(value, 40, of) for other, value in shared.items()},
     )
 
@@ -297,6 +297,7 @@ def test_a_jury_is_worth_what_its_licences_say_of_shared_errors():
 
 
 def test_a_jury_of_licences_from_different_reviews_does_not_say_what_it_is_worth():
+    assert jury_worth([licence("ann", bob=0.2), licence("bob", study="g", ann=0.2)]).effective_votes is None
     worth = jury_worth([licence("ann", bob=0.2), licence("cy")])
     assert (worth.effective_votes, worth.correlation) == (None, None)
     assert "is not known" in str(worth)

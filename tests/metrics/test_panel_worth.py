@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import spearmanr
 
 import goldless
+from goldless.errors import MetricError
 from goldless.metrics.exam_traits import peers
 from goldless.metrics.pair_labels import pair_labels
 from goldless.metrics.panel_worth import panel_votes, panel_worth
@@ -145,8 +146,8 @@ def test_the_odd_one_out_is_last_and_a_reviewer_of_positions_is_named():
     table = judgements({"x": honest, "y": honest, "z": odd, "p": first})
     worth = panel_worth(table, ["x", "y", "z", "p"], **FAST)
     assert [row.reviewer for row in worth.peers][-2:] == ["z", "p"]
-    assert "left out: p" in worth.votes.note
-    assert any("left out: p" in note for note in worth.notes)
+    assert "every pair: p" in worth.votes.note
+    assert any("every pair: p" in note for note in worth.notes)
 
 
 def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
@@ -154,6 +155,22 @@ def test_the_exam_by_peers_puts_the_odd_one_below_the_mean():
     mean = np.mean([trait.value for trait in found.values()])
     assert found["z"].value < mean < found["x"].value
     assert (found["x"].asked, found["x"].used, found["x"].n_tasks) == (36, 36, 12)
+
+
+def test_the_exam_by_peers_needs_pairs_in_common():
+    apart = {f"r{i}": lambda task, a, b, i=i: float(a < b) if task % 3 == i else None for i in range(3)}
+    with pytest.raises(MetricError, match=r"at least 3 reviewers that judged the same pairs, got 0 of 3"):
+        peers(judgements(apart), **FAST)
+
+
+def test_a_reviewer_with_few_pairs_in_common_is_not_ordered():
+    """One of twelve tasks is less than a tenth."""
+    rare = lambda task, a, b: float(a < b) if task == 0 else None  # noqa: E731
+    table = judgements({"x": honest, "y": honest, "z": odd, "rare": rare})
+    worth = panel_worth(table, table.reviewers, **FAST)
+    assert [row.reviewer for row in worth.peers] == ["x", "y", "z"]
+    assert "not ordered, with too few pairs that another reviewer judged: rare" in worth.notes
+    assert peers(table, **FAST)["rare"].value is None
 
 
 def test_more_than_two_levels_are_warned_of():

@@ -24,6 +24,7 @@ from report_folders import (
 from goldless.reports.documents.meta_evaluation import BiasNote
 from goldless.reports.html import write_report
 from goldless.reports.html.blocks import Code, Figure, Table, Term, html_cells
+from goldless.reports.html.page import report_page
 from goldless.reports.html.run_results import read_run
 from goldless.reports.html.sections.asked import asked_section
 from goldless.reports.html.sections.leaderboard import leaderboard_section, sizes_section
@@ -243,6 +244,31 @@ def test_a_reviewer_is_held_against_its_limit_in_words(tmp_path):
         ("judge-b", "consistency"): "not above",
         ("judge-b", "pertinence"): "missing",
     }
+
+
+def test_the_report_says_what_a_panel_is_worth_and_how_far_its_order_can_be_trusted(tmp_path):
+    document = review()
+    document["settings"] = {"orders": "one-random"}
+    document["reviewers"][0]["first_shown"] = {"value": 0.75, "low": 0.5, "high": 1.0, "n": 16}
+    document["panel"]["worth"] = {
+        "reviewers": ["judge-a", "judge-b", "judge-c"],
+        "by_errors": {"judges": 3, "votes": 1.5, "low": 1.25, "high": 1.75, "correlation": 0.5, "n": 40},
+        "by_votes": {"judges": 3, "votes": 1.2, "correlation": 0.75, "n": 60},
+        "peers": [{"reviewer": "judge-a", "accuracy": 0.9, "low": 0.8, "high": 0.95, "n": 60, "discrimination": 2.0}],
+        "claimed": 0.97,
+        "right": 0.73,
+        "n_claimed": 40,
+        "notes": ["on a scale of three or more levels votes do not identify accuracy"],
+    }
+    page = report_page(run_of(tmp_path, {"review": document}))
+    for words in (
+        "The 3 reviewers are worth 1.50 (1.25 … 1.75) independent votes: their errors correlate at 0.500 on 40 labelled",
+        "claims to be right on 0.970 of the pairs and is right on 0.730 of 40 labelled ones",
+        "three or more levels",
+        "Position bias",
+        "judge-aware d",
+    ):
+        assert words in page
 
 
 def test_a_rating_is_told_by_word_and_shape_and_not_by_colour_alone(tmp_path):

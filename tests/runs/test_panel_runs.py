@@ -76,7 +76,7 @@ def test_with_labels_errors_count_and_a_judge_that_is_never_wrong_has_none_to_sh
     found = review({"a": odd(), "b": odd(), "h": honest()}, study(labels=people()))
     worth = review_as_json(found)["panel"]["worth"]
     assert worth["by_errors"]["votes"] == pytest.approx(1.0)
-    assert "left out: h" in worth["by_errors"]["note"]
+    assert "every pair: h" in worth["by_errors"]["note"]
     # two of three are wrong on every third task, and so is the model that believes them
     assert worth["right"] == pytest.approx(2 / 3)
 

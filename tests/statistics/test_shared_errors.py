@@ -91,7 +91,7 @@ def test_a_judge_that_always_says_the_same_is_left_out_and_named():
     values[2] = 0.5
     found = effective_votes(values, task, ["a", "b", "constant", "d"], **FAST)
     assert found.judges == 3
-    assert "left out: constant" in found.note
+    assert "every pair: constant" in found.note
 
 
 def test_judges_without_a_common_item_have_no_worth_and_the_reason_is_said():

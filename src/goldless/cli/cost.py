@@ -67,7 +67,7 @@ def cost(
 
     Examples:
       goldless cost answers.csv --metric gem-raw,tvd-mi --tasks 1000
-      goldless cost study/ --recorded --reviewers all
+      goldless cost study/ --recorded
     """
     from goldless.meta_evaluation.cost.judgement_costs import parse_reviewer_prices
     from goldless.studies import as_study

@@ -21,7 +21,7 @@ def review(study: StudyArgument, *, options: Options, output: Output) -> None:
 
     Examples:
       goldless review answers.csv --reviewers openai:gpt-4o,openai:gpt-4o-mini --exam auto
-      goldless review study/ --recorded --reviewers all --scale pairwise
+      goldless review study/ --recorded --scale pairwise
     """
     from goldless.runs.pipeline import review_study
     from goldless.runs.store import save_review

@@ -156,14 +156,19 @@ class JuryWorth:
         return (
             f"the {self.jurors} jurors are worth {self.effective_votes:.2f} independent votes: in the review that "
             f"licensed them their {self.of} correlate at {self.correlation:.3f}"
+            + ", which counts agreement on what is right as shared error"
+            * (self.of == "votes")
         )
 
 
 def jury_worth(licences: Sequence[Licence]) -> JuryWorth:
     """What jurors with these licences are worth together, with equal votes."""
-    found = []
-    for one, other in itertools.combinations(licences, 2):
-        found.append(one.shared.get(other.reviewer) or other.shared.get(one.reviewer))
+    found = [
+        (one.shared.get(other.reviewer) or other.shared.get(one.reviewer))
+        if one.study_hash == other.study_hash
+        else None
+        for one, other in itertools.combinations(licences, 2)
+    ]
     known = [pair for pair in found if pair is not None]
     if len(licences) < 2 or len(known) < len(found):
         return JuryWorth(len(licences), 1.0 if len(licences) == 1 else None, None, None)

@@ -20,7 +20,7 @@ from goldless.errors import MetricError
 from goldless.metrics.judgement_table import NEITHER, Convention, PairJudgements, ResponseRatings, check_convention
 from goldless.metrics.label_agreement import reviewer_credits
 from goldless.metrics.pair_labels import PairLabels
-from goldless.metrics.panel_worth import panel_votes, peer_estimates, shared_votes
+from goldless.metrics.panel_worth import FEWEST_PEERS, panel_votes, peer_estimates, shared_votes
 from goldless.statistics.bootstrap import LEVEL, Draws, ShareMethod, task_intervals, task_shares
 
 TraitName = Literal["consistency", "pertinence", "self-confidence", "human exam", "peers"]
@@ -150,11 +150,16 @@ def peers(
     A ranking of the candidates: the values are too high, since reviewers share errors.
     """
     votes = shared_votes(panel_votes(judgements, judgements.reviewers, convention=convention), **draws)
-    found = peer_estimates(votes, **draws)[0] if len(votes.task) else {}
+    if len(votes.reviewers) < FEWEST_PEERS:
+        raise MetricError(
+            f"the exam peers must have at least {FEWEST_PEERS} reviewers that judged the same pairs, got "
+            f"{len(votes.reviewers)} of {len(judgements.reviewers)}. Try --exam auto"
+        )
+    found = peer_estimates(votes, **draws)[0]
     heard = dict(zip(votes.reviewers, (~np.isnan(votes.vote)).sum(axis=1).tolist(), strict=True))
     asked = judgements.asked.any(axis=2).sum(axis=1).tolist()
     level = draws.get("level", LEVEL)
-    unmet = "no pair that another reviewer judged too"
+    unmet = "too few pairs that another reviewer judged too"
     return {
         name: Trait("peers", None, asked=pairs, level=level, note=unmet)
         if (one := found.get(name)) is None

@@ -25,10 +25,8 @@ FEWEST_PEERS = 3
 """Two reviewers that differ do not show which of them is right."""
 MOST_PAIRS = 2_500
 """Pairs used to order reviewers; with more, tasks are drawn: the order is settled long before."""
-OVERCONFIDENT = (
-    "the order is what counts: on recorded XSum it agrees with the true order (Spearman .98), but the model claimed to "
-    "be right on .97 of the pairs and was on .73, because reviewers share errors"
-)
+LEAST_SHARE = 0.1
+"""To be ordered, a reviewer must have judged more than this share of the pairs of the reviewer that judged most."""
 NOT_IDENTIFIED = (
     "on a scale of three or more levels votes alone do not identify how accurate reviewers are (arXiv 2505.21972): "
     "another order can explain the same votes"
@@ -167,15 +165,19 @@ def peer_estimates(votes: PanelVotes, **draws: Unpack[Draws]) -> tuple[dict[str,
 
 
 def shared_votes(votes: PanelVotes, *, most: int = MOST_PAIRS, **draws: Unpack[Draws]) -> PanelVotes:
-    """The votes on pairs that two or more judged, by reviewers with such a pair.
+    """The votes on pairs that two or more judged, without reviewers that judged too few of these to be compared.
 
     Of as many tasks, drawn by the seed, as have no more than this many pairs; at least of one.
     """
     shared = (~np.isnan(votes.vote)).sum(axis=0) >= 2
     votes = _some_tasks(votes.kept(shared), most=most, seed=draws.get("seed", 0))
-    heard = np.asarray(np.any(~np.isnan(votes.vote), axis=1))
-    names = tuple(name for name, has in zip(votes.reviewers, heard, strict=True) if has)
-    return replace(votes, reviewers=names, vote=votes.vote[heard])
+    for least in (LEAST_SHARE, 0.0):
+        votes = votes.kept((~np.isnan(votes.vote)).sum(axis=0) >= 2)
+        heard = (~np.isnan(votes.vote)).sum(axis=1)
+        enough = heard > least * heard.max(initial=0)
+        names = tuple(name for name, has in zip(votes.reviewers, enough, strict=True) if has)
+        votes = replace(votes, reviewers=names, vote=votes.vote[enough])
+    return votes
 
 
 def _some_tasks(votes: PanelVotes, *, most: int, seed: int) -> PanelVotes:
@@ -212,7 +214,7 @@ def panel_worth(
             notes.append(f"labels do not show which errors are shared ({by_errors.note}); votes are used instead")
     told = by_votes if by_errors is None or by_errors.votes is None else by_errors
     if told.note and len(reviewers) > 1:
-        notes.append(f"effective votes: {told.note}")
+        notes.append(told.note)
     worth = PanelWorth(tuple(reviewers), by_errors, by_votes, notes=tuple(notes))
     some = shared_votes(votes, **draws)
     varied = [bool(np.nanmax(np.abs(own - 0.5), initial=0.0) > 0) for own in some.vote]
@@ -223,7 +225,7 @@ def panel_worth(
         notes.append(f"reviewers are ordered by {used} of {of} tasks")
     unheard = [name for name in reviewers if name not in some.reviewers]
     if unheard:
-        notes.append(f"not ordered, for want of pairs that another reviewer judged: {', '.join(unheard)}")
+        notes.append(f"not ordered, with too few pairs that another reviewer judged: {', '.join(unheard)}")
     if levels > 2:
         notes.append(NOT_IDENTIFIED)
     peers, claimed, right, n = _ordered(some, labels, **draws)

@@ -3,7 +3,7 @@
 n_eff = k / (1 + (k - 1) r) for k judges with equal votes (Kish's design effect), r the mean over any two of them of the
 correlation on the items both judged. Of *errors*, |vote - label|, where labels exist. Of the *votes* themselves where
 not: judges that are right also agree, so r is too high and n_eff too low as a rule. A negative r counts as 0: a panel
-is not worth more votes than it has judges.
+is not worth more votes than it has judges. n_eff counts independence, not quality: a judge that guesses is independent.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def effective_votes(
     varied = _varied(values, there, centre)
     same = [name for name, varies in zip(names, varied, strict=True) if not varies]
     names = [name for name, varies in zip(names, varied, strict=True) if varies]
-    notes = [f"the same value on every pair, so left out: {', '.join(same)}"] * bool(same)
+    notes = [f"left out for having the same value on every pair: {', '.join(same)}"] * bool(same)
     n, n_tasks = int(kept.sum()), len(np.unique(task))
     if len(names) < 2:
         why = "no two judged the same pair" if not n else "; ".join(notes)

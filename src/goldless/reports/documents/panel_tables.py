@@ -27,7 +27,8 @@ def worth_sentences(worth: WorthNote | None) -> tuple[str, ...]:
     if best is None or best.votes is None:
         why = None if best is None else best.note
         return (f"how many votes the {many} reviewers are worth is not known: {why or 'no pair in common'}",)
-    return (f"the {best.judges} reviewers are worth {_votes(best)}: {_why(best, by_errors=by_errors)}", *notes)
+    who = f"the {many}" if best.judges == many else f"{best.judges} of the {many}"
+    return (f"{who} reviewers are worth {_votes(best)}: {_why(best, by_errors=by_errors)}", *notes)
 
 
 def _votes(found: EffectiveVotesNote) -> str:
@@ -36,6 +37,11 @@ def _votes(found: EffectiveVotesNote) -> str:
 
 
 def _why(found: EffectiveVotesNote, *, by_errors: bool) -> str:
+    if (found.correlation or 0.0) < 0:
+        return (
+            f"their {'errors' if by_errors else 'votes'} correlate at {found.correlation:.3f} on {found.n} pairs. They "
+            "contradict each other, and no panel is worth more votes than it has reviewers"
+        )
     if by_errors:
         return f"their errors correlate at {found.correlation:.3f} on {found.n} labelled pairs"
     return (

@@ -262,7 +262,7 @@ def test_the_report_says_what_a_panel_is_worth_and_how_far_its_order_can_be_trus
     }
     page = report_page(run_of(tmp_path, {"review": document}))
     for words in (
-        "The 3 reviewers are worth 1.50 (1.25 … 1.75) independent votes: their errors correlate at 0.500 on 40 labelled",
+        "The 3 reviewers are worth 1.50 (1.25 … 1.75) independent votes: their errors correlate at 0.500 on 40",
         "claims to be right on 0.970 of the pairs and is right on 0.730 of 40 labelled ones",
         "three or more levels",
         "Position bias",

@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import polars as pl
 import pytest
-from comparison_runs import noisy, written_run
+from comparison_runs import judge, noisy, reviewed, worths, written_run
 from scipy import stats
 
 import goldless
@@ -71,6 +71,16 @@ def test_fewer_than_ten_tasks_decide_nothing_however_clear_they_are(tmp_path):
     found = gate(run)
     assert (found.verdict, found.more_tasks) == ("INCONCLUSIVE", 1)
     assert "9 common tasks with both scores are too few: a gate needs 10" in found.reason
+
+
+def test_equal_differences_of_limited_scores_leave_room_for_tasks_not_seen(tmp_path):
+    """20 ties of win rates: with p = 1 - 0.05^(1/20) = 0.139 of all tasks lost, 20 ties have a chance of 0.05."""
+    run = reviewed(tmp_path / "run", judge(), worths(20, old=3, new=3))
+    found = gate(run, margin=0.1, uncertified=True)
+    assert found.difference.difference == 0
+    assert (found.low, found.high) == pytest.approx((-(1 - 0.05 ** (1 / 20)), 1 - 0.05 ** (1 / 20)))
+    assert found.verdict == "INCONCLUSIVE"
+    assert gate(run, margin=0.2, uncertified=True).verdict == "SHIP"
 
 
 def test_equal_responses_ship(tmp_path):
@@ -146,8 +156,8 @@ def test_markdown_says_verdict_numbers_and_certificate_and_escapes_what_agents_s
     text = as_markdown(gate(run))
     assert text.startswith("### ⛔ goldless gate: BLOCK\n")
     for words in (
-        "A/A certificate: **not needed**",
-        "not worse by more than 0.5 points; 40 common tasks",
+        "A/A certificate **not needed**",
+        "no loss of more than 0.5 (points); 40 common tasks",
         "t",
         "rouge-l",
     ):

@@ -32,8 +32,8 @@ def run(name: str, tmp_path: Path, **options: float) -> str | None:
     return problem_of(run_page(page, kitchen(tmp_path / "kitchen")), **options)
 
 
-def test_there_are_six_complete_examples():
-    assert len(PAGES) == 6
+def test_there_are_seven_complete_examples():
+    assert len(PAGES) == 7
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if name != EMBEDDED])

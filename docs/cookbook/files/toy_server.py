@@ -3,7 +3,8 @@
     python toy_server.py PORT
 
 The model's name chooses the rule. ``critic`` says whether two responses share two long words. ``careful`` prefers the
-response with more different long words, ``lengthy`` the longer one, ``hasty`` the one shown first.
+response with more different long words, ``lengthy`` the longer one, ``hasty`` the one shown first. ``moody`` is careful,
+but of one question in five it thinks the opposite when it is asked again.
 """
 
 from __future__ import annotations
@@ -11,7 +12,11 @@ from __future__ import annotations
 import json
 import re
 import sys
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+ASKED: Counter[str] = Counter()
+"""How often ``moody`` was asked each question."""
 
 
 def answer(model: str, question: str) -> str:
@@ -21,9 +26,14 @@ def answer(model: str, question: str) -> str:
         return "Hello."
     first, second = texts[-2:]
     words = [set(re.findall(r"[a-z]{6,}", text.lower())) for text in (first, second)]
+    better = len(words[0]) > len(words[1])
+    if model == "moody":
+        better ^= ASKED[question] > 0 and sum(question.encode()) % 5 == 0
+        ASKED[question] += 1
     rules = {
         "critic": "Yes" if len(words[0] & words[1]) >= 2 else "No",
-        "careful": "one" if len(words[0]) > len(words[1]) else "two",
+        "careful": "one" if better else "two",
+        "moody": "one" if better else "two",
         "lengthy": "one" if len(first) > len(second) else "two",
         "hasty": "one",
     }

@@ -17,7 +17,6 @@ from typing import Any, Literal
 import numpy as np
 
 from goldless.arrays import FloatArray
-from goldless.comparison.asking_again import ask_again
 from goldless.comparison.certificate import Certificate, certify
 from goldless.comparison.comparing import MetricDifference, PairedComparison, difference, open_sides
 from goldless.comparison.judged import find_judged
@@ -131,7 +130,7 @@ class Gate:
             "unit": self.unit,
             "verdict": self.verdict,
         }
-        notes = (self.reason, f"A/A certificate: {self.certificate.state}. {self.certificate.words}")
+        notes = (self.reason, f"A/A certificate {self.certificate.state}: {self.certificate.words}")
         return ReportTable(
             f"{self.verdict}: {self.candidate} in place of {self.baseline}", columns, (row,), found.signature, notes
         )
@@ -174,6 +173,9 @@ async def gate_runs(
     if aa is not None:
         if judged is None:
             raise UserError(f"--aa asks a judge again, but {name} is not computed from verdicts. Leave it out")
+        # a gate that asks nothing needs no model
+        from goldless.comparison.asking_again import ask_again  # noqa: PLC0415
+
         spending = await ask_again(judged, aa, options)
     certificate = certify(sides, name, alpha=alpha, repeats=[Path(folder) for folder in repeats])
     draws: Draws = {"seed": options.seed, "resamples": options.resamples, "level": 1 - 2 * alpha}
@@ -271,45 +273,54 @@ class _Decided:
 def _decide(
     paired: Paired, margin: float, alpha: float, certificate: Certificate, draws: Draws, *, uncertified: bool
 ) -> _Decided:
-    (interval,) = task_intervals(paired.differences[:, None], **draws)
-    low, high, n = interval.low, interval.high, interval.n
-    fewest = least_tasks(2 * alpha, AT_LEAST)
+    values = paired.differences
+    n, fewest = len(values), least_tasks(2 * alpha, AT_LEAST)
+    low, high = _bounds(values, paired.limits, alpha, draws)
     if low is None or high is None or n < fewest:
         reason = f"{n} common task{'s' * (n != 1)} with both scores are too few: a gate needs {fewest}"
         return _Decided("INCONCLUSIVE", reason, low, high, fewest - n)
-    unit = paired.unit
-    by_tasks = _verdict(low - certificate.shift, high + certificate.shift, margin)
     if not certificate.allows and not (uncertified and certificate.state == "missing"):
-        return _Decided("INCONCLUSIVE", f"no decision without a certified judge: {certificate.words}", low, high, None)
-    if by_tasks == "INCONCLUSIVE":
-        values = paired.differences
-        more = more_tasks(
-            n, float(values.mean()) + margin, float(values.std(ddof=1)), alpha=2 * alpha, bound=FIXED_SAMPLE
-        )
-        reason = f"a loss of more than {margin:.2f} {unit} is neither shown nor excluded: {outlook(n, more)}"
-        return _Decided("INCONCLUSIVE", reason, low, high, more)
-    if by_tasks == "BLOCK":
-        reason = f"the candidate is worse by more than {margin:.2f} {unit}: at best {high:+.2f}"
-        return _Decided("BLOCK", reason, low, high, 0)
-    if len(paired.unanswered) and _with_unanswered(paired, margin, certificate, draws) != "SHIP":
-        reason = (
-            f"the candidate has no score on {len(paired.unanswered)} of {n + len(paired.unanswered)} tasks; with the "
-            "lowest score there it would not be shown to be good enough"
-        )
-        return _Decided("INCONCLUSIVE", reason, low, high, None)
-    reason = f"a loss of more than {margin:.2f} {unit} is excluded: at worst {low:+.2f}"
-    return _Decided("SHIP", reason, low, high, 0)
+        return _Decided("INCONCLUSIVE", "no decision, because the judge is not certified", low, high, None)
+    loss = f"a loss beyond the margin of {margin:.2f} ({paired.unit})"
+    verdict = _verdict(low - certificate.shift, high + certificate.shift, margin)
+    if verdict == "INCONCLUSIVE":
+        spread = float(values.std(ddof=1))
+        more = more_tasks(n, float(values.mean()) + margin, spread, alpha=2 * alpha, bound=FIXED_SAMPLE)
+        return _Decided(verdict, f"{loss} is neither shown nor excluded: {outlook(n, more)}", low, high, more)
+    if verdict == "BLOCK":
+        return _Decided(verdict, f"{loss} is shown: at best {high:+.2f}", low, high, 0)
+    lost = len(paired.unanswered)
+    if lost:
+        worst, _ = _bounds(_with_unanswered(paired), paired.limits, alpha, draws)
+        if worst is None or worst - certificate.shift <= -margin:
+            reason = (
+                f"the candidate has no score on {lost} of {n + lost} tasks; with the lowest there, {loss} is possible"
+            )
+            return _Decided("INCONCLUSIVE", reason, low, high, None)
+    return _Decided(verdict, f"{loss} is excluded: at worst {low:+.2f}", low, high, 0)
+
+
+def _bounds(
+    values: FloatArray, limits: tuple[float, float] | None, alpha: float, draws: Draws
+) -> tuple[float | None, float | None]:
+    """One-sided bounds of the mean difference, each at alpha.
+
+    Equal differences have no spread to compute bounds from. Where scores have limits, up to 1 - alpha^(1/n) of all
+    tasks may be as different as these allow, and n of them would still have shown nothing of it.
+    """
+    (interval,) = task_intervals(values[:, None], **draws)
+    if limits is None or len(values) < 2 or values.min() < values.max():
+        return interval.low, interval.high
+    widest = limits[1] - limits[0]
+    unseen, same = 1 - alpha ** (1 / len(values)), float(values[0])
+    return same - unseen * (same + widest), same + unseen * (widest - same)
 
 
 def _verdict(low: float, high: float, margin: float) -> Verdict:
     return "SHIP" if low > -margin else "BLOCK" if high < -margin else "INCONCLUSIVE"
 
 
-def _with_unanswered(paired: Paired, margin: float, certificate: Certificate, draws: Draws) -> Verdict:
-    """The verdict if the candidate had the lowest score seen on each task where it has none."""
+def _with_unanswered(paired: Paired) -> FloatArray:
+    """The differences if the candidate had the lowest score seen on each task where it has none."""
     lowest = min(paired.first.min(), paired.second.min(), paired.unanswered.min())
-    values = np.concatenate([paired.differences, lowest - paired.unanswered])
-    (interval,) = task_intervals(values[:, None], **draws)
-    assert interval.low is not None
-    assert interval.high is not None
-    return _verdict(interval.low - certificate.shift, interval.high + certificate.shift, margin)
+    return np.concatenate([paired.differences, lowest - paired.unanswered])

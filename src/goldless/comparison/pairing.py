@@ -133,6 +133,8 @@ class Paired:
     """The first agent's scores on the tasks on which only the second has none."""
     signature: str
     warnings: tuple[str, ...]
+    limits: tuple[float, float] | None = None
+    """The smallest and the largest score that there can be, where known."""
 
     @property
     def differences(self) -> FloatArray:
@@ -175,6 +177,7 @@ def paired_scores(sides: Sides, metric: str) -> Paired:
         unanswered=unanswered,
         signature=" || ".join(dict.fromkeys(one.signature for one in scored)),
         warnings=tuple(warnings),
+        limits=scored[0].limits,
     )
 
 

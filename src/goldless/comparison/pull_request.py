@@ -23,11 +23,11 @@ def as_markdown(gate: Gate) -> str:
         "",
         *_without_notes(gate.table().to_markdown()),
         "",
-        f"- Rule: at alpha {gate.alpha:g}, not worse by more than {gate.margin_given}"
+        f"- Rule: at alpha {gate.alpha:g}, no loss of more than {gate.margin_given}"
         + (f" = {gate.margin:.4g}" if gate.margin_given.endswith("sd") else "")
-        + f" {markdown_cell(gate.unit)}; {found.n} common tasks"
+        + f" ({markdown_cell(gate.unit)}); {found.n} common tasks"
         + (f", {found.left_out} left out" if found.left_out else ""),
-        f"- A/A certificate: **{certificate.state}**. {markdown_cell(certificate.words)}",
+        f"- A/A certificate **{certificate.state}**: {markdown_cell(certificate.words)}",
         *(f"- Warning: {markdown_cell(line)}" for line in gate.warnings),
     ]
     if found.pulls:

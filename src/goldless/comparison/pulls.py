@@ -54,9 +54,8 @@ class TaskPull:
 def task_pulls(sides: Sides, paired: Paired, pieces: Pieces) -> tuple[TaskPull, ...]:
     """The three tasks with the largest differences for the second agent, then the three for the first."""
     differences = paired.differences
-    order = np.argsort(-differences, kind="stable")
-    up = [i for i in order[:SHOWN] if differences[i] > 0]
-    down = [i for i in order[::-1][:SHOWN] if differences[i] < 0]
+    up = [i for i in np.argsort(-differences, kind="stable")[:SHOWN] if differences[i] > 0]
+    down = [i for i in np.argsort(differences, kind="stable")[:SHOWN] if differences[i] < 0]
     tokens = _Tokens(sides, paired, pieces)
     return tuple(
         TaskPull(

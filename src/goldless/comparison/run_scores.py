@@ -12,8 +12,9 @@ import numpy as np
 import polars as pl
 
 from goldless.arrays import BoolArray, FloatArray
-from goldless.errors import UserError, nearest
+from goldless.errors import GoldlessError, UserError, nearest
 from goldless.judging.judges import find_judge
+from goldless.metrics.catalogue import find_metric
 from goldless.metrics.chair import PanelVerdicts, panel_scores, panel_verdicts
 from goldless.metrics.judgement_table import Convention, pair_judgements, response_ratings
 from goldless.metrics.tvd_mi import Direction, peer_scores
@@ -45,6 +46,10 @@ class Scored(Protocol):
     @property
     def signature(self) -> str:
         """How the scores were made."""
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """The smallest and the largest score that there can be; None: there are no limits, or they are not known."""
 
     @property
     def meets(self) -> bool:
@@ -153,6 +158,14 @@ class ScoredMetric:
     signature: str
     meets: bool = False
 
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """As the metric declares them."""
+        try:
+            return getattr(find_metric(self.metric), "bounds", None)
+        except GoldlessError:
+            return None
+
     @cached_property
     def _rows(self) -> pl.DataFrame:
         path = self.run.folder / SCORES
@@ -211,7 +224,13 @@ class ReviewedMetric:
     @property
     def unit(self) -> str:
         """What its scores are."""
-        return "share of comparisons won" if self.meets else "points"
+        return "win rate" if self.meets else "points"
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Shares, or the ends of the scale."""
+        scale = find_judge(self.review.scale)
+        return (0.0, 1.0) if self.meets else (scale.lowest, scale.highest)
 
     @property
     def signature(self) -> str:

@@ -3,8 +3,8 @@
     python toy_server.py PORT
 
 The model's name chooses the rule. ``critic`` says whether two responses share two long words. ``careful`` prefers the
-response with more different long words, ``lengthy`` the longer one, ``hasty`` the one shown first. ``moody`` is careful,
-but of one question in five it thinks the opposite when it is asked again.
+response with more different long words, ``lengthy`` the longer one, ``hasty`` the one shown first. ``moody`` is
+careful, but of one question in five it thinks the opposite when it is asked again.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ def test_a_gate_writes_markdown_and_junit_whatever_it_says(goldless, run, tmp_pa
     )
     assert ended.code == 6
     assert json.loads(ended.out)["verdict"] == "BLOCK"
-    assert "goldless gate: BLOCK" in files[0].read_text(encoding="utf-8")
+    assert "BLOCK: new in place of old" in files[0].read_text(encoding="utf-8")
     assert ET.parse(files[1]).getroot().find("testsuite").get("failures") == "1"
 
 

@@ -154,7 +154,7 @@ def test_markdown_says_verdict_numbers_and_certificate_and_escapes_what_agents_s
     hostile = "<img src=x> | @maintainer [click](http://x) `"
     run = written_run(tmp_path / "run", noisy(40, -3), texts={"new": hostile})
     text = as_markdown(gate(run))
-    assert text.startswith("### ⛔ goldless gate: BLOCK\n")
+    assert text.startswith("### ⛔ BLOCK: new in place of old\n")
     for words in (
         "A/A certificate **not needed**",
         "no loss of more than 0.5 (points); 40 common tasks",

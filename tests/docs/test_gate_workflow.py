@@ -62,7 +62,7 @@ def test_the_workflow_blocks_the_pull_request_and_says_so(judge, tmp_path):
                 shell, cwd=tmp_path, env={**os.environ, **given}, capture_output=True, check=False
             ).returncode
     assert codes == {"install": 0, "Answer with both versions": 0, "Judge": 0, "Gate": 6, "Show the verdict": 0}
-    assert "goldless gate: BLOCK" in (tmp_path / "summary.md").read_text(encoding="utf-8")
+    assert "BLOCK: v2 in place of v1" in (tmp_path / "summary.md").read_text(encoding="utf-8")
     said = (tmp_path / "gh.txt").read_text(encoding="utf-8")
     assert said.startswith("pr comment 17 --body-file gate.md\n")
     assert "0 of 60 verdicts flipped" in said

@@ -15,11 +15,11 @@ NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff
 def as_markdown(gate: Gate) -> str:
     """The verdict, the numbers, the certificate, and the tasks that pull most; a mention in a text notifies no one."""
     found, certificate = gate.difference, gate.certificate
-    title = f"{gate.candidate} in place of {gate.baseline} by {gate.metric}"
+    title = f"{gate.verdict}: {gate.candidate} in place of {gate.baseline}"
     lines = [
-        f"### {MARKS[gate.verdict]} goldless gate: {gate.verdict}",
+        f"### {MARKS[gate.verdict]} {markdown_cell(title)}",
         "",
-        f"{markdown_cell(title)}: {markdown_cell(gate.reason)}.",
+        f"By {markdown_cell(gate.metric)}, {markdown_cell(gate.reason)}.",
         "",
         *_without_notes(gate.table().to_markdown()),
         "",

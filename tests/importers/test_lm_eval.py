@@ -118,6 +118,13 @@ def test_every_bad_line_and_empty_file_is_reported_at_once(runs):
     ]
 
 
+def test_a_score_that_is_not_a_number_is_missing(runs):
+    path, rows = rows_of(runs / "lab__careful")
+    write(path, [row | {"exact_match": float("nan")} for row in rows[:1]] + rows[1:])
+    assert "NaN" in path.read_text()
+    assert read_study(runs).table("scores").filter(agent="lab/careful")["task"].to_list() == ["colours/1", "colours/2"]
+
+
 def test_files_of_two_formats_are_refused():
     with pytest.raises(UserError, match=r"must be of one format, got lm_eval .lm_eval., results.json .promptfoo."):
         import_study([FILES, FILES.parent / "promptfoo" / "results.json"])

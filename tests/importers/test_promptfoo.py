@@ -51,7 +51,12 @@ def test_people_label_models_judge_and_programs_score():
         ("llm-rubric", 0.75, "It names a colour.", "names a colour")
     }
     assert judged.height == 4
-    assert set(study.table("scores").rows()) == {(sky, "parrot", "contains", 0.0), (sky, "careful", "contains", 1.0)}
+    scores = study.table("scores")
+    assert set(scores.filter(metric="contains").rows()) == {
+        (sky, "parrot", "contains", 0.0),
+        (sky, "careful", "contains", 1.0),
+    }
+    assert scores.filter(metric="llm-rubric").height == 4
     costs = study.table("imported").filter(agent="careful", task=sky)
     assert costs["cost_usd"].to_list() == [0.001]
 
@@ -108,6 +113,14 @@ def test_the_same_run_twice_is_two_samples_and_another_model_of_the_name_is_refu
 def test_files_of_other_versions_cut_and_empty_ones_are_one_message(read, data, said):
     with pytest.raises(StudyError, match=said):
         read(data)
+
+
+def test_results_of_another_form_are_all_reported(read, results):
+    rows = results["results"]["results"]
+    rows[0]["response"], rows[1]["gradingResult"] = "text", ["text"]
+    with pytest.raises(StudyError) as refused:
+        read(results)
+    assert [problem.file for problem in refused.value.problems] == [f"results.json:{row['id']}" for row in rows[:2]]
 
 
 def test_an_empty_file_is_one_message(read):

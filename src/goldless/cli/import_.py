@@ -28,8 +28,9 @@ def import_(
     Every other verb reads such files directly, too; an imported study is checked once and is faster to read.
 
     Examples:
+      goldless import lm_eval results/ --out study
+      goldless import promptfoo results.json --out study
       goldless import table answers.csv --columns task=id,agent=model,text=output --out study
-      goldless import table wide.csv --wide --out study
     """
     from goldless.studies import import_study, write_study
     from goldless.studies.reading import StudyFiles

@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from goldless.studies.checking import Problems, as_text
-from goldless.studies.importers.files import first_keys, first_line, log_files, numbered_rows
+from goldless.studies.importers.files import expecting, first_keys, first_line, log_files, numbered_rows
 from goldless.studies.importers.log import Log, samples_frame
 
 KEYS = {"evaluation_id", "model_id", "evaluation_name", "sample_id", "interaction_type", "input"}
@@ -40,13 +40,15 @@ class EveryEvalEver:
                 if lacking := sorted(KEYS - row.keys()):
                     problems.add(f"an instance must have {', '.join(lacking)}", path.name, number)
                     continue
-                score = (row.get("evaluation") or {}).get("score")
-                if isinstance(score, int | float):
-                    scores.append({"row": len(samples), "metric": str(row["evaluation_name"]), "score": float(score)})
-                references = [as_text(one) for one in row["input"].get("reference") or ()]
-                several += len(references) > 1
-                place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
-                samples.append(_sample(row) | place)
+                with expecting("an instance", problems, path.name, number):
+                    references = [as_text(one) for one in row["input"].get("reference") or ()]
+                    place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
+                    score = (row.get("evaluation") or {}).get("score")
+                    samples.append(_sample(row) | place)
+                    several += len(references) > 1
+                    if isinstance(score, int | float):
+                        found = {"row": len(samples) - 1, "metric": str(row["evaluation_name"]), "score": float(score)}
+                        scores.append(found)
         notes = [f"{several} samples have several references; the first is used"] * bool(several)
         return Log(samples_frame(samples), scores=pl.DataFrame(scores) if scores else None, notes=notes)
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +32,8 @@ def first_line(path: Path) -> dict[str, Any]:
     """The JSON object on the first line of a file; empty if there is none."""
     try:
         with path.open("rb") as stream:
-            found = orjson.loads(stream.readline(LINE_BYTES).removeprefix(BOM))
-    except (OSError, orjson.JSONDecodeError):
+            found = json.loads(stream.readline(LINE_BYTES).removeprefix(BOM))  # NaN is no error here
+    except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
 
@@ -55,6 +57,15 @@ def read_json(path: Path, problems: Problems) -> Any:
         said = f"{error.msg} at character {error.pos + 1:,}" if data.strip() else "the file is empty"
         problems.add(f"not JSON: {said}. Is the file complete?", path.name)
         return None
+
+
+@contextmanager
+def expecting(what: str, problems: Problems, file: str, line: int | None = None) -> Iterator[None]:
+    """Report a row that does not have the form of its format, and go on."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError) as error:
+        problems.add(f"not in the form of {what}: {type(error).__name__}: {error}", file, line)
 
 
 def numbered_rows(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import orjson
 import polars as pl
 
 from goldless.studies.checking import Problems, as_json
-from goldless.studies.importers.files import first_line, log_files, numbered_rows
+from goldless.studies.importers.files import first_line, log_files
 from goldless.studies.importers.log import Log, listed
 
 PATTERN = "samples_*.jsonl"
@@ -121,13 +122,16 @@ def _samples(
     }
     try:
         frame = pl.read_ndjson(path, schema=schema)
-    except pl.exceptions.PolarsError as error:
+    except pl.exceptions.PolarsError:
         before = problems.total
-        for _ in numbered_rows(path, problems):
-            pass
-        if problems.total == before:
+        data = _without_nan(path, problems)
+        if problems.total > before:
+            return []
+        try:
+            frame = pl.read_ndjson(data, schema=schema)
+        except pl.exceptions.PolarsError as error:
             problems.add(f"cannot be read: {str(error).splitlines()[0]}", path.name)
-        return []
+            return []
     filters = frame["filter"].unique(maintain_order=True).to_list()
     if len(filters) > 1:
         said = f"scores are by the filter {filters[0]} of {', '.join(map(str, filters))}; texts are unfiltered"
@@ -156,4 +160,15 @@ def _samples(
     return [several]
 
 
-_NUMBERS = (int, float, bool)
+def _without_nan(path: Path, problems: Problems) -> bytes:
+    """The lines with null for NaN and infinity, which Python writes into JSON; lines that are not JSON are reported."""
+    lines = []
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        try:
+            lines.append(orjson.dumps(json.loads(line)) if line.strip() else b"")
+        except ValueError as error:
+            problems.add(f"not JSON: {error}", path.name, number)
+    return b"\n".join(lines)
+
+
+_NUMBERS = (int, float, bool, type(None))

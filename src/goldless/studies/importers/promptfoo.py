@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import polars as pl
 
 from goldless.studies.checking import Problems, as_json, as_text
-from goldless.studies.importers.files import first_keys, first_line, log_files, numbered_rows, read_json
+from goldless.studies.importers.files import expecting, first_keys, first_line, log_files, numbered_rows, read_json
 from goldless.studies.importers.log import Log, samples_frame
 
 PATTERNS = ("*.json", "*.jsonl")
@@ -42,16 +42,18 @@ class Promptfoo:
         return any(map(_is_results, log_files([path], *PATTERNS)))
 
     def read(self, paths: Sequence[Path], problems: Problems, **_options: Any) -> Log:
-        """Responses with their costs; people's grades are labels, models' grades judgements, all others scores."""
+        """Responses with their costs; people's grades are labels, models' grades judgements and scores."""
         files = [file for file in log_files(paths, *PATTERNS) if file in paths or _is_results(file)]
         results = [result for file in files for result in _results(file, problems)]
         tasks, agents = _Tasks(), _agents(results)
         graded = _Graded()
         samples: list[dict[str, Any]] = []
         for (place, row), agent in zip(results, agents.names, strict=True):
-            graded.add(len(samples), row)
-            prompt = _prompt(row) if agents.one_prompt else as_text(row.get("vars") or {})
-            samples.append({"task": tasks.name(row), "agent": agent, "prompt": prompt, "source": place} | _sample(row))
+            with expecting("a result of promptfoo", problems, place):
+                prompt = _prompt(row) if agents.one_prompt else as_text(row.get("vars") or {})
+                task = {"task": tasks.name(row), "agent": agent, "prompt": prompt, "source": place}
+                graded.add(len(samples), row)
+                samples.append(task | _sample(row))
         notes = ["several prompts: each is an agent, and a task is its variables"] * (not agents.one_prompt)
         notes += [f"{graded.failed} grades are missing because the grader failed"] * bool(graded.failed)
         return Log(
@@ -167,23 +169,27 @@ class _Graded:
 
     def add(self, sample: int, row: Mapping[str, Any]) -> None:
         """Sort the grades of one result."""
+        used: Counter[str] = Counter()
         for one in (row.get("gradingResult") or {}).get("componentResults") or ():
-            assertion = one.get("assertion") or {}
-            kind, score = assertion.get("type"), one.get("score")
+            assertion = (one or {}).get("assertion") or {}
+            kind, score = assertion.get("type"), (one or {}).get("score")
             if kind is None or score is None:
                 continue
+            used[kind] += 1
             by_model = kind.removeprefix("not-").startswith(BY_MODELS)
             if by_model and (one.get("metadata") or {}).get("graderError"):
                 self.failed += 1
-            elif kind == HUMAN:
+                continue
+            if kind == HUMAN:
                 self._rows["labels"].append({"row": sample, "rater": HUMAN, "score": float(score)})
             elif by_model:
                 given = {"reviewer": kind, "format": "promptfoo", "output": str(one.get("reason") or "")}
                 criterion = as_text(assertion.get("value") or "")
                 found = {"row": sample, **given, "value": float(score), "criterion": criterion}
                 self._rows["judgements"].append(found)
-            else:
-                self._rows["scores"].append({"row": sample, "metric": kind, "score": float(score)})
+            if kind != HUMAN:
+                metric = kind if used[kind] == 1 else f"{kind}#{used[kind]}"
+                self._rows["scores"].append({"row": sample, "metric": metric, "score": float(score)})
 
     def frame(self, name: str) -> pl.DataFrame | None:
         """The grades of one sort."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -40,6 +43,23 @@ def test_other_verbs_say_what_they_read_and_repeat_the_options_in_what_is_next(g
     assert done.code == 0
     assert "read as table: 2 tasks, 2 agents, 3 responses, missing: not in the files 1" in done.err
     assert f"goldless crashtest {long} {' '.join(COLUMNS)} --metric length" in done.err
+
+
+def test_samples_are_counted_apart_from_agents_and_survive_the_writing(goldless, tmp_path):
+    files = Path(__file__).parent / "files" / "promptfoo"
+    twice = (files / "results.json", files / "results.jsonl")
+    done = goldless("import", *twice, "--out", tmp_path / "study", "--json")
+    found = json.loads(done.out)
+    assert (found["agents"], found["also"]["agents with several samples"], found["missing"]) == (2, 2, {"error": 2})
+    study = read_study(tmp_path / "study")
+    assert study.samples == {f"{agent}#{n}": agent for agent in ("parrot", "careful") for n in (1, 2)}
+    assert [rating.agent for rating in study.ratings()] == ["careful#1", "careful#2"]
+
+
+def test_a_log_on_standard_input_has_a_name_that_does_not_change(goldless, monkeypatch):
+    (path,) = (Path(__file__).parent / "files" / "lm_eval" / "lab__hasty").glob("samples_colours_2*")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(path.read_bytes())))
+    assert json.loads(goldless("study", "show", "-", "--json").out)["agents"][0]["agent"] == "stdin"
 
 
 def test_a_study_of_our_own_needs_no_words(goldless):

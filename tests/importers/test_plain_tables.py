@@ -102,6 +102,11 @@ def test_repeats_of_a_plain_table_need_no_columns(file):
         read_study(path, repeats="last")
 
 
+def test_samples_may_be_numbered_in_a_column_of_another_name(file):
+    path = file("epochs.csv", "task,agent,text,epoch\nt,a,x,1\nt,a,y,2\n")
+    assert read_study(path, columns={"sample": "epoch"}).samples == {"a#1": "a", "a#2": "a"}
+
+
 def test_one_file_per_model_is_one_study(file):
     paths = [file("a.csv", "task,agent,text\nt,a,x\n"), file("b.csv", "task,agent,text\nt,b,y\n")]
     assert texts(import_study(paths)) == {("t", "a"): "x", ("t", "b"): "y"}
@@ -128,7 +133,7 @@ def test_bad_tables_are_problems(file, text, options, said):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"columns": {"model": "x"}}, "must name task, agent, text, prompt, reference or synopsis_NAME, got 'model'"),
+        ({"columns": {"model": "x"}}, "must name task, agent, text, sample, prompt, reference or .*, got 'model'"),
         ({"columns": {"task": ["x", "y"]}}, "has 2 columns for task, x, y. Name one"),
         ({"columns": {"text": "x"}, "wide": True}, "names no text"),
         ({"importer": "study", "wide": True}, "study files are read without the option 'wide'"),

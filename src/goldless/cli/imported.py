@@ -22,16 +22,20 @@ def import_summary(study: Study) -> dict[str, Any]:
     along |= {name: frame.height for name in tables if (frame := study.table(name)) is not None}
     with_prompt = sum(1 for task in study.tasks if study.task(task).prompt is not None)
     with_reference = sum(1 for task in study.tasks if study.task(task).reference is not None)
-    along = {"prompts": with_prompt, "references": with_reference} | along
+    along = {
+        "agents with several samples": len(set(study.samples.values())),
+        "prompts": with_prompt,
+        "references": with_reference,
+    } | along
     origin = study.origin
     others = len(study.tasks) * len(study.agents) - study.n_responses - sum(causes.values())
-    if others > 0 and study.n_responses:
+    if others > 0 and study.n_responses and not study.samples:
         causes |= {"not in the files": others}
     return {
         "format": None if origin is None else origin.importer,
         "files": None if origin is None else origin.files,
         "tasks": len(study.tasks),
-        "agents": len(study.agents),
+        "agents": len({agent.sample_of or agent.agent for agent in study.agents}),
         "responses": study.n_responses,
         "missing": causes,
         "also": {name: count for name, count in along.items() if count},
@@ -52,6 +56,7 @@ def tell_import(study: Study) -> None:
     said = [counted(found[noun], noun.removesuffix("s")) for noun in ("tasks", "agents", "responses")]
     lost = ", ".join(f"{cause} {count:,}" for cause, count in found["missing"].items())
     said += [f"missing: {lost}"] if lost else []
+    said += [f"several samples of {counted(several, 'agent')}"] if (several := len(set(study.samples.values()))) else []
     say(f"read as {found['format']}: {', '.join(said)}")
     for note in found["notes"]:
         say(f"note: {note}", style="yellow")

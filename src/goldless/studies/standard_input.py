@@ -22,7 +22,8 @@ def standard_input() -> Iterator[Path]:
     if not data.strip():
         raise UserError("standard input is empty")
     with tempfile.TemporaryDirectory(prefix="goldless-") as folder:
-        path = Path(folder) / f"stdin{_suffix(data.removeprefix(BOM).lstrip())}"
+        path = Path(folder) / "stdin" / f"stdin{_suffix(data.removeprefix(BOM).lstrip())}"
+        path.parent.mkdir()  # a log may name its agent by its folder
         path.write_bytes(data)
         yield path
 

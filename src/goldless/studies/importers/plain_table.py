@@ -10,7 +10,7 @@ from typing import Any
 from goldless.errors import UserError
 from goldless.studies.checking import ALIASES, Problems, Row, as_text, is_empty, probable_column
 from goldless.studies.importers.log import Repeats
-from goldless.studies.response_table import REQUIRED
+from goldless.studies.response_table import REQUIRED, SAMPLE
 from goldless.studies.tables import SINGLE, Line, Source
 from goldless.studies.task_table import is_task_column
 
@@ -92,8 +92,8 @@ def _chosen(columns: Mapping[str, str | Sequence[str]], *, wide: bool) -> Column
     """The mapping, each column of the file in a list."""
     found = {name: [given] if isinstance(given, str) else list(given) for name, given in columns.items()}
     for name, given in found.items():
-        if name not in REQUIRED and not is_task_column(name):
-            allowed = "task, agent, text, prompt, reference or synopsis_NAME"
+        if name not in {*REQUIRED, SAMPLE} and not is_task_column(name):
+            allowed = "task, agent, text, sample, prompt, reference or synopsis_NAME"
             raise UserError(f"--columns must name {allowed}, got {name!r}. Try task=id,agent=model,text=output")
         if len(given) > 1 and not (wide and name == "agent"):
             raise UserError(f"--columns has {len(given)} columns for {name}, {', '.join(given)}. Name one")
@@ -168,7 +168,7 @@ def numbered(lines: Iterator[Line], repeats: Repeats | None) -> Iterator[Line]:
         key = line.row.get("task"), line.row.get("agent")
         seen[key] += 1
         if repeats == "samples":
-            yield Line(line.number, {**line.row, "sample": seen[key]})
+            yield Line(line.number, {**line.row, SAMPLE: seen[key]})
         elif seen[key] == 1:
             yield line
         elif repeats != "first":

@@ -67,7 +67,7 @@ def hub(tmp_path, monkeypatch):
 
 def test_a_dataset_is_read_and_then_known_without_the_hub(hub, monkeypatch):
     assert read_study("hf://datasets/lab/answers").n_responses == 2
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     assert read_study("hf://datasets/lab/answers").response("t", "b").text == "y"
 
 
@@ -85,6 +85,6 @@ def test_what_is_not_there_or_cannot_be_reached_is_one_message(hub, monkeypatch)
         read_study("hf://datasets/lab/nothing")
     with pytest.raises(UserError, match="must be hf://datasets/OWNER/NAME or"):
         read_study("hf://lab/answers")
-    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:1")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with pytest.raises(UserError, match=r"the Hub cannot be reached \(.*\), and lab/other is not in the cache"):
         read_study("hf://datasets/lab/other")

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         gate,
         plan,
         review,
+        watch,
     )
     from goldless.comparison.comparing import PairedComparison
     from goldless.comparison.gating import Gate
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
     from goldless.meta_evaluation.consistency import Consistency
     from goldless.meta_evaluation.cost.cost_report import CostReport
     from goldless.meta_evaluation.rating_card import CrashTest, save_crash_test
+    from goldless.meta_evaluation.watching import WatchReport
     from goldless.metrics.information_map import InformationMap
     from goldless.models.catalogue import open_model
     from goldless.models.scripted import ScriptedModel
@@ -91,6 +93,7 @@ __all__ = [
     "StudyError",
     "TextTooLongError",
     "UserError",
+    "WatchReport",
     "__version__",
     "agree",
     "bias",
@@ -113,11 +116,13 @@ __all__ = [
     "save_review",
     "save_run",
     "study_from_frame",
+    "watch",
     "write_study",
 ]
 
 _HOMES = {
-    "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review",
+    "goldless.api": "agree bias calibrate compare consistency cost crash_test evaluate explain export gate plan review "
+    "watch",
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
@@ -128,6 +133,7 @@ _HOMES = {
     "goldless.meta_evaluation.consistency": "Consistency",
     "goldless.meta_evaluation.cost.cost_report": "CostReport",
     "goldless.meta_evaluation.rating_card": "CrashTest save_crash_test",
+    "goldless.meta_evaluation.watching": "WatchReport",
     "goldless.metrics.information_map": "InformationMap",
     "goldless.models.catalogue": "open_model",
     "goldless.models.scripted": "ScriptedModel",

@@ -27,6 +27,9 @@ from goldless.meta_evaluation.crash_test import DEFAULT_MARGIN, DEFAULT_REFERENC
 from goldless.meta_evaluation.crash_test import crash_test as run_crash_test
 from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE
 from goldless.meta_evaluation.rating_card import CrashTest
+from goldless.meta_evaluation.watching import WatchReport
+from goldless.meta_evaluation.watching import watch as ask_anchors
+from goldless.meta_evaluation.watching.watching import GUARD
 from goldless.metrics.information_map import InformationMap
 from goldless.models.interface import ChatModel, Scorer
 from goldless.runs.estimate import Plan, plan_study
@@ -246,6 +249,31 @@ def calibrate(
         average=average,
     )
     return _run(work, study, from_arguments(Options, "calibrate", SCORING, {"metrics": (), **options}))
+
+
+def watch(
+    anchors: Any,
+    folder: Path | str,
+    *,
+    reviewers: Model | Sequence[Model] = (),
+    scale: str = "5-level",
+    stream: Path | str | None = None,
+    alpha: float = 0.05,
+    guard: int = GUARD,
+    repeats: int | None = None,
+    restart: bool = False,
+    **options: Unpack[Scoring],
+) -> WatchReport:
+    """Ask a judge or scorer fixed anchors again, past the journal, and report whether it or the system changed.
+
+    The judge is one of ``reviewers`` on a ``scale``, or the scorer or critic behind one of ``metrics``. ``folder``
+    keeps the occasions. ``stream``: scores of the system since the last occasion, a file or a run folder. ``alpha``:
+    the rate of false alarms, however long it runs. The other arguments are the options of ``goldless watch``.
+    """
+    named = {"metrics": (), **options, "reviewers": reviewers, "scale": scale}
+    chosen = from_arguments(Options, "watch", (*SCORING, "reviewers", "scale"), named)
+    settings: dict[str, Any] = {"alpha": alpha, "guard": guard, "repeats": repeats, "restart": restart}
+    return _run(partial(ask_anchors, folder=folder, stream=stream, **settings), anchors, chosen)
 
 
 def bias(

@@ -29,6 +29,8 @@ BLOCKED = 6
 """A gate: the candidate is worse by more than the margin."""
 INCONCLUSIVE = 7
 """A gate: neither shown nor excluded, or the judge is not certified."""
+CHANGED = 8
+"""A watch: the judge or the system changed."""
 INTERRUPTED = 130
 
 LINE_SECONDS = 10.0

@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a model misbehaves, or nothing could be scored; 2 the input or command is wrong; 3 incomplete,
 run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 6 a gate says BLOCK; 7 a gate is
-INCONCLUSIVE; 130 interrupted.
+INCONCLUSIVE; 8 a watch found a change; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "crashtest": "Stress-test metrics with degraded and superficially altered responses.",
         "agree": "Compare metrics and reviewers with human labels.",
         "calibrate": "Estimate agents' scores on the people's scale from few labels.",
+        "watch": "Ask fixed anchors again and say whether the judge or the system changed.",
         "bias": "Measure what reviewers and metrics favour besides quality.",
         "consistency": "Compare the ranking under different scorers.",
         "perturb": "Write a study with perturbed copies of its responses.",

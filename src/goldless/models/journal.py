@@ -62,9 +62,13 @@ class Entry:
 class Journal:
     """A journal file, usable by several threads and processes at once."""
 
-    def __init__(self, path: Path | str) -> None:
-        """Open or create the file; only its owner may read it."""
+    def __init__(self, path: Path | str, occasion: str = "") -> None:
+        """Open or create the file; only its owner may read it.
+
+        ``occasion``: calls of other occasions are other calls, so that a model is asked the same again.
+        """
         self.path = Path(path)
+        self.occasion = occasion
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self.path.touch(mode=0o600)
@@ -88,23 +92,25 @@ class Journal:
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Replies by key, for the keys that have one."""
         found: dict[str, str] = {}
-        for begin in range(0, len(keys), MOST_VARIABLES):
-            some = keys[begin : begin + MOST_VARIABLES]
+        own = {self._own(key): key for key in keys}
+        names = list(own)
+        for begin in range(0, len(names), MOST_VARIABLES):
+            some = names[begin : begin + MOST_VARIABLES]
             marks = ",".join("?" * len(some))
             query = f"select key, reply from calls where key in ({marks})"  # noqa: S608 - marks are only "?,?"
-            found.update(self._rows(query, *some))
+            found.update((own[name], reply) for name, reply in self._rows(query, *some))
         return found
 
     def usage(self, key: str) -> Usage | None:
         """The tokens charged for the call of a stored reply."""
-        rows = self._rows("select input_tokens, output_tokens from calls where key = ?", key)
+        rows = self._rows("select input_tokens, output_tokens from calls where key = ?", self._own(key))
         return Usage(*rows[0]) if rows else None
 
     def begin(self, keys: Iterable[str]) -> None:
         """Record that these calls are about to be made."""
         now = time.time()
         with self._transaction() as run:
-            run.executemany("insert into attempts values (?, ?)", [(key, now) for key in keys])
+            run.executemany("insert into attempts values (?, ?)", [(self._own(key), now) for key in keys])
 
     def record(
         self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
@@ -112,7 +118,17 @@ class Journal:
         """Keep replies: all of them or, if the process dies, none. An existing reply is not replaced."""
         model, now = model_hash(identity), time.time()
         rows = [
-            (e.key, model, e.kind, e.request, e.reply, e.usage.input_tokens, e.usage.output_tokens, e.cost_usd, now)
+            (
+                self._own(e.key),
+                model,
+                e.kind,
+                e.request,
+                e.reply,
+                e.usage.input_tokens,
+                e.usage.output_tokens,
+                e.cost_usd,
+                now,
+            )
             for e in entries
         ]
         with self._transaction() as run:
@@ -128,7 +144,7 @@ class Journal:
     def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
         """Record failed calls, separately from replies."""
         model, now = model_hash(identity), time.time()
-        rows = [(key, model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
+        rows = [(self._own(key), model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
         with self._transaction() as run:
             run.executemany("insert into failures values (?, ?, ?, ?, ?, ?)", rows)
 
@@ -158,6 +174,10 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         self._connection.close()
+
+    def _own(self, key: str) -> str:
+        """The key of a call on this occasion."""
+        return content_hash(self.occasion, key) if self.occasion else key
 
     def _rows(self, query: str, *values: str) -> list[Any]:
         with self._lock:

@@ -92,9 +92,9 @@ class OpenModel:
 
 
 @asynccontextmanager
-async def open_journal(path: Path | None) -> AsyncIterator[Journal]:
-    """The journal of replies (default: the user's)."""
-    journal = Journal(path or default_journal())
+async def open_journal(path: Path | None, occasion: str = "") -> AsyncIterator[Journal]:
+    """The journal of replies (default: the user's); on another ``occasion`` the same calls are made again."""
+    journal = Journal(path or default_journal(), occasion)
     try:
         yield journal
     finally:

@@ -370,6 +370,8 @@ class Options:
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""
     told: Mapping[str, str] = field(default_factory=dict)
     """Further settings for the signature, such as how the responses were requested."""
+    occasion: str = ""
+    """On another occasion models are asked the same again, past the replies in the journal."""
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 

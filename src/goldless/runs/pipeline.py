@@ -248,7 +248,10 @@ async def review_study(study: Study, options: Options) -> Review:
         qualification, notes = qualified(study, options, evidence, people)
         found = review_result(study, options, evidence, people, qualification, notes=notes)
         return replace(found, sweep=sweep(study, options, evidence, people))
-    async with open_journal(options.journal) as journal, open_models(review_parts(options), options, journal) as models:
+    async with (
+        open_journal(options.journal, options.occasion) as journal,
+        open_models(review_parts(options), options, journal) as models,
+    ):
         reviewers = ReviewCollector(study, options, models, people.questioners)
         licensed = reviewers.licensed()
         answers = [] if licensed else await reviewers.exams()
@@ -274,7 +277,10 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
         yield there
         return
     options = plan.options
-    async with open_journal(options.journal) as journal, open_models(plan.parts(), options, journal) as models:
+    async with (
+        open_journal(options.journal, options.occasion) as journal,
+        open_models(plan.parts(), options, journal) as models,
+    ):
         _check_parts(plan, models)
         _warn_of_training(plan, models)
         canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -257,6 +257,11 @@ class Study:
         agents = tuple(replace(known.get(a.agent, a), agent=a.agent) for a in self.agents)
         content = replace(self.content, agents=agents)
         return Study(self.name, self.path, content, part_of_whole=self._part_of_whole)
+
+    def without_recorded(self, *, except_: Collection[str] = ()) -> Study:
+        """The same study without recorded evidence, apart from some tables."""
+        kept = {name: data for name, data in self.content.recorded.items() if name in except_}
+        return Study(self.name, self.path, replace(self.content, recorded=kept), part_of_whole=self._part_of_whole)
 
     def with_labels(self, labels: LabelColumns | None) -> Study:
         """The same study with these labels in place of its own."""

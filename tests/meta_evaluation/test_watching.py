@@ -1,0 +1,229 @@
+"""A watch: anchors asked again, and who changed."""
+
+from __future__ import annotations
+
+import json
+
+import anyio
+import pytest
+
+import goldless
+from goldless.errors import UserError
+from goldless.meta_evaluation.watching import watch, watched
+from goldless.models.journal import Journal
+from goldless.records import CallFailure
+from goldless.runs.options import Options
+
+TASKS = 16
+
+
+class Judge:
+    """A scripted judge whose ratings can be moved, and whose calls can fail."""
+
+    def __init__(self, name="judge"):
+        self.moved, self.fails_after = 0, None
+        self.model = goldless.ScriptedModel(answers=self.answer, name=name)
+
+    def answer(self, request):
+        if self.fails_after is not None and len(self.model.calls) > self.fails_after:
+            return CallFailure("connection", "gone")
+        # a fixed rating of each answer, 2 to 4
+        return str(3 + sum(map(ord, request.messages[-1].content)) % 2 + self.moved)
+
+
+@pytest.fixture
+def anchors(tmp_path):
+    rows = [f"t{t},{agent},task {t},{agent} answers {t}" for t in range(TASKS) for agent in ("ann", "bob")]
+    path = tmp_path / "anchors.csv"
+    path.write_text("task,agent,prompt,text\n" + "\n".join(rows) + "\n")
+    return goldless.read_study(path)
+
+
+@pytest.fixture
+def judge():
+    return Judge()
+
+
+@pytest.fixture
+def ask(anchors, judge, tmp_path):
+    def run(study=anchors, by=judge, **more):
+        options = Options(metrics=(), reviewers=(by.model,), scale="5-level", journal=tmp_path / "journal.sqlite")
+        return anyio.run(lambda: watch(study, options, folder=tmp_path / "watch", **more))
+
+    return run
+
+
+def scores(path, values, tasks=None):
+    names = tasks or [f"s{i}" for i in range(len(values))]
+    path.write_text("task,score\n" + "".join(f"{t},{v}\n" for t, v in zip(names, values, strict=True)))
+    return path
+
+
+def test_every_occasion_asks_all_anchors_anew(ask, judge):
+    ask()
+    assert len(judge.model.calls) == 4 * 2 * TASKS
+    found = ask()
+    assert len(judge.model.calls) == 5 * 2 * TASKS
+    assert (found.who, found.occasions) == (None, 2)
+    assert found.verdict == "No change is shown after 2 occasions."
+
+
+def test_a_judge_that_changes_is_named(ask, judge):
+    ask()
+    judge.moved = -1
+    found = ask()
+    assert found.who == "judge"
+    assert found.processes[0].state == "CHANGED on occasion 2: lower"
+    assert any("32 of 32 have another one now" in note for note in found.notes)
+
+
+def test_a_system_that_changes_under_a_quiet_judge_is_named(ask, tmp_path):
+    for night in range(4):
+        level = 4.0 if night < 3 else 1.0
+        values = [level + 0.01 * ((7 * i + 3 * night) % 11) for i in range(40)]
+        found = ask(stream=scores(tmp_path / f"night{night}.csv", values))
+    assert found.who == "system"
+    assert "2 more occasions" in found.verdict
+    ask()
+    assert "more occasions" not in ask().verdict
+
+
+def test_scores_that_fall_because_the_judge_changed_are_the_judges(ask, judge, tmp_path):
+    for night in range(4):
+        judge.moved = -1 if night == 3 else 0
+        values = [4.0 + judge.moved + 0.01 * ((7 * i + 3 * night) % 11) for i in range(40)]
+        found = ask(stream=scores(tmp_path / f"night{night}.csv", values))
+    assert found.who == "judge"
+    assert "say nothing about the system" in found.verdict
+
+
+def test_an_interrupted_occasion_is_not_added_and_pays_once(ask, judge, tmp_path):
+    ask()
+    done = len(judge.model.calls)
+    judge.fails_after = done + 5
+    found = ask()
+    assert found.open > 0
+    assert found.occasions == 1
+    judge.fails_after = None
+    assert ask().occasions == 2
+    journal = Journal(tmp_path / "journal.sqlite")
+    assert journal.called_after_reply() == []
+    assert journal.counts()["calls"] == 5 * 2 * TASKS
+    journal.close()
+
+
+def test_an_occasion_without_any_value_is_not_added(ask, judge, tmp_path):
+    ask()
+    judge.answer = None
+    judge.model._answers = lambda _: "no idea"
+    with pytest.raises(goldless.GoldlessError, match="gave no value to any anchor"):
+        ask()
+    assert watched(tmp_path / "watch").occasions == 1
+
+
+def test_after_a_restart_the_new_values_are_the_usual_ones(ask, judge):
+    ask()
+    judge.moved = -1
+    assert ask().who == "judge"
+    assert ask(restart=True).who is None
+    assert ask().who is None
+
+
+def test_what_is_known_can_be_shown_without_asking(ask, judge, tmp_path):
+    asked = ask()
+    calls = len(judge.model.calls)
+    assert watched(tmp_path / "watch").processes == asked.processes
+    assert len(judge.model.calls) == calls
+    with pytest.raises(UserError, match="is not a watch"):
+        watched(tmp_path / "elsewhere")
+
+
+def test_other_anchors_another_judge_and_another_rate_are_refused_before_any_call(ask, judge, anchors):
+    ask()
+    calls = len(judge.model.calls)
+    with pytest.raises(UserError, match="the anchors changed"):
+        ask(study=anchors.subset(tasks=["t1", "t2"]))
+    other = Judge("other")
+    with pytest.raises(UserError, match="watches reviewer"):
+        ask(by=other)
+    with pytest.raises(UserError, match=r"--alpha must stay 0\.05"):
+        ask(alpha=0.1)
+    assert len(judge.model.calls) == calls
+    assert other.model.calls == []
+
+
+def test_the_same_stream_twice_and_a_stream_of_other_tasks_are_refused(ask, tmp_path):
+    names = ["a", "b"]
+    for night in range(2):
+        ask(stream=scores(tmp_path / f"n{night}.csv", [1.0 + night, 2.0], names))
+    with pytest.raises(UserError, match="the same scores were given on occasion 1"):
+        ask(stream=tmp_path / "n0.csv")
+    with pytest.raises(UserError, match="must have the responses of the first occasion"):
+        ask(stream=scores(tmp_path / "n2.csv", [1.0], ["c"]))
+    assert watched(tmp_path / "watch").occasions == 2
+    bad = tmp_path / "bad.csv"
+    bad.write_text("task,score\na,high\n")
+    with pytest.raises(goldless.StudyError, match="score must be"):
+        ask(stream=bad)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"metrics": ()}, "name what to watch"),
+        ({"metrics": ("rouge-l",)}, "asks no model"),
+        ({"metrics": ("gem-raw", "mi")}, "one metric can be watched"),
+        ({"metrics": (), "reviewers": ("embedded", "openai:x")}, "one reviewer can be watched"),
+        ({"metrics": ("gem-raw",), "recorded": True}, "nothing to watch"),
+    ],
+)
+def test_what_cannot_be_watched_is_refused_and_leaves_no_folder(anchors, tmp_path, options, said):
+    with pytest.raises(goldless.GoldlessError, match=said):
+        anyio.run(lambda: watch(anchors, Options(**options), folder=tmp_path / "watch"))
+    assert not (tmp_path / "watch").exists()
+
+
+def test_a_scorer_behind_the_same_name_that_changes_is_found(anchors, tmp_path):
+    """Log-probabilities without noise: another model behind the same name gives other values to each anchor."""
+    level = [0.0]
+
+    def logprobs(context, target):
+        near = 0.5 if target in context else 0.0
+        return [-1.0 + near - level[0] * (0.1 + 0.01 * (len(target) % 3)) * (1 - near)] * len(target.split())
+
+    options = Options(
+        metrics=("bartscore-recall",),
+        scorer=goldless.ScriptedModel(logprobs=logprobs, name="server"),
+        journal=tmp_path / "journal.sqlite",
+    )
+    ask = lambda: anyio.run(lambda: watch(anchors, options, folder=tmp_path / "watch"))  # noqa: E731
+    assert ask().who is None
+    level[0] = 1.0
+    found = ask()
+    assert found.who == "judge"
+    assert found.model == "scripted:server"
+
+
+def test_the_command_ends_with_8_where_something_changed(goldless, tmp_path):
+    file = tmp_path / "answers.csv"
+    rows = [f"t{t},{a},{a} says {t}" for t in range(TASKS) for a in ("ann", "bob")]
+    file.write_text("task,agent,text\n" + "\n".join(rows) + "\n")
+    folder = tmp_path / "watch"
+    folder.mkdir()
+    known = {"anchors": "x", "fingerprint": "f", "judge": {}, "alpha": 0.05, "seed": 0, "id": "i"}
+    (folder / "watch.json").write_text(json.dumps(known))
+    one = {"at": "", "model": "m", "missing": 0}
+    lines = [
+        {**one, "number": 1, "anchors": {str(i): [3.0] * 4 for i in range(12)}},
+        {**one, "number": 2, "anchors": {str(i): [2.0] for i in range(12)}},
+    ]
+    (folder / "occasions.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    ended = goldless("watch", folder, "--show")
+    assert ended.code == 8
+    assert "alarm: judge changed" in ended.err
+    assert "CHANGED" in ended.out
+    assert goldless("watch", folder).code == 2
+    (folder / "occasions.jsonl").write_text("{")
+    ended = goldless("watch", folder, "--show")
+    assert ended.code == 2
+    assert "cannot be read" in ended.err

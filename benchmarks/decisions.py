@@ -149,9 +149,9 @@ ALTERNATIVES = (
     "max-T, decided below 0.04",
     "Hall's transformation of t, in every flip",
     "half of it",
-    "S discounted against the tail, half",
-    "the same, shrunk by n / (n + 30)",
-    "the same, beyond a skewness of 1 only",
+    "S discounted against the tail, g / 2",
+    "S discounted against the tail, g · n / (n + 30)",
+    "S discounted against the tail, g beyond ±1",
     "the larger p of max-T and of the bootstrap of t",
 )
 

@@ -34,7 +34,6 @@ def export(
     logs: Annotated[
         list[str] | None, own("Inspect log that the responses are from. Repeat it for several.", INSPECT, "FILE")
     ] = None,
-    overwrite: Annotated[bool, own("Change the logs themselves instead of copies in --out.", INSPECT)] = False,
     dataset: Annotated[str | None, own("The benchmark's dataset on the Hub.", HUB, "OWNER/NAME")] = None,
     task_id: Annotated[str | None, own("The benchmark's task, as in the dataset's eval.yaml.", HUB, "ID")] = None,
     url: Annotated[str | None, own("Where the results are published.", HUB)] = None,
@@ -57,7 +56,6 @@ def export(
         "margin": margin,
         "scale": scale,
         "logs": logs,
-        "overwrite": overwrite or None,
         "dataset": dataset,
         "task_id": task_id,
         "url": url,

@@ -16,6 +16,7 @@ from goldless.errors import UserError, nearest
 from goldless.exporting.every_eval_ever import EveryEvalEver
 from goldless.exporting.files import check_free
 from goldless.exporting.hub_results import HubResults
+from goldless.exporting.inspect_scores import InspectScores
 from goldless.exporting.open_telemetry import OpenTelemetry
 from goldless.exporting.preference_pairs import PreferencePairs
 from goldless.exporting.scored_run import is_run, scored_run
@@ -40,6 +41,7 @@ BUILT_IN: Mapping[str, Exporter] = {
     "parquet": StudyFolder("parquet"),
     "markdown": MarkdownTable(),
     "eee": EveryEvalEver(),
+    "inspect": InspectScores(),
     "hf-eval-results": HubResults(),
     "dpo-pairs": PreferencePairs(),
     "otel": OpenTelemetry(),

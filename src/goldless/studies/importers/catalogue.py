@@ -21,6 +21,7 @@ from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
 from goldless.studies.importers.alpaca_eval import AlpacaEval
 from goldless.studies.importers.every_eval_ever import EveryEvalEver
+from goldless.studies.importers.inspect_log import InspectLogs
 from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.plain_table import PlainTable
@@ -74,6 +75,7 @@ def _shape(value: Any) -> str | None:
 BUILT_IN: Mapping[str, Importer] = {
     OURS: StudyTables(),
     TABLE: PlainTable(),
+    "inspect": InspectLogs(),
     "lm_eval": LmEval(),
     "promptfoo": Promptfoo(),
     "alpaca_eval": AlpacaEval(),

@@ -1,0 +1,126 @@
+"""Scores in copies of the Inspect logs that a run was made of."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+import warnings
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+from goldless.exporting.scored_run import ScoredRun
+from goldless.reports.documents.scores import AgentScore, RankedMetric
+from goldless.studies.checking import all_at_once
+from goldless.studies.importers.inspect_log import OURS, InspectLog, inspect_ai_log, open_logs
+
+Scores = Mapping[tuple[str, str], Mapping[str, float]]
+"""Scores by task and agent, then by metric."""
+
+
+class InspectScores:
+    """Copies of logs with a score per metric in each sample, and the agent's mean with its interval in the results."""
+
+    description = "Inspect: copies of the run's logs with the scores in them"
+    suffix = ""
+
+    def exports(self, thing: Any) -> bool:
+        """Whether it is a run with scores."""
+        return isinstance(thing, ScoredRun)
+
+    def write(
+        self, thing: Any, path: Path, *, logs: Sequence[str | Path] | None = None, metric: str | None = None
+    ) -> None:
+        """Write a copy of each log; the logs themselves are never changed."""
+        if not logs:
+            raise UserError("inspect needs --logs, the Inspect logs that the run was made of. Repeat it for several")
+        scores: dict[tuple[str, str], dict[str, float]] = {}
+        columns = thing.response_scores(metric).drop_nulls("score").select("metric", "task", "agent", "score")
+        for name, task, agent, score in columns.iter_rows():
+            scores.setdefault((task, agent), {})[name] = score
+        with all_at_once(", ".join(map(str, logs))) as problems:
+            found = open_logs([Path(log) for log in logs], problems)
+        names = Counter(log.path.name for log in found)
+        if twice := [name for name, count in names.items() if count > 1]:
+            raise UserError(f"--logs has two files called {twice[0]}. Give their copies different names")
+        fresh = path.with_name(f".{path.name}.{uuid.uuid4().hex}")
+        fresh.mkdir()
+        try:
+            counts = _write_copies(thing, found, scores, fresh)
+            if not counts["scored"]:
+                raise UserError(
+                    f"none of the {counts['all']:,} samples in these logs has a score in {thing.folder}. Give all logs "
+                    "that the run was made of, and no others"
+                )
+            if counts["scored"] < counts["all"]:
+                lacking = counts["all"] - counts["scored"]
+                warnings.warn(f"{lacking:,} of {counts['all']:,} samples have no score in the run", stacklevel=2)
+            if path.is_dir():
+                path.rmdir()
+            fresh.rename(path)
+        finally:
+            shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _write_copies(run: ScoredRun, logs: Sequence[InspectLog], scores: Scores, folder: Path) -> Counter[str]:
+    counts: Counter[str] = Counter()
+    repeats: Counter[tuple[str, str]] = Counter()
+    inspect = inspect_ai_log()
+    for log in logs:
+        whole = inspect.read_eval_log(str(log.path))
+        used: dict[str, RankedMetric] = {}
+        for sample in whole.samples or ():
+            key = log.task(sample.id), log.agent
+            repeats[key] += 1
+            found = _scores_of(*key, repeats[key], scores)
+            counts.update(all=1, scored=bool(found))
+            used |= {name: run.boards[name] for name in found}
+            _edit(whole, sample, found, run)
+        for name, board in used.items():
+            _add_mean(whole, name, board, log.agent)
+        inspect.write_eval_log(whole, str(folder / log.path.name))
+    return counts
+
+
+def _scores_of(task: str, agent: str, number: int, scores: Scores) -> Mapping[str, float]:
+    """The scores of a sample; ``number`` counts an agent's samples of the task, which a study may keep as NAME#2."""
+    if number == 1:
+        return scores.get((task, agent), {})
+    return scores.get((task, f"{agent}#{number}")) or scores.get((f"{task}#{number}", agent)) or {}
+
+
+def _edit(log: Any, sample: Any, found: Mapping[str, float], run: ScoredRun) -> None:
+    from inspect_ai.log import ProvenanceData, edit_score  # noqa: PLC0415 - an extra
+    from inspect_ai.scorer import ScoreEdit  # noqa: PLC0415 - an extra
+
+    for metric, value in found.items():
+        board = run.boards[metric]
+        edit = ScoreEdit(
+            value=value,
+            explanation=f"{value:.4g} {board.unit}",
+            metadata={"signature": board.signature, "unit": board.unit},
+            provenance=ProvenanceData(author=OURS, reason=f"{metric} of the study {run.results.study}"),
+        )
+        edit_score(log, sample.id, f"{OURS}/{metric}", edit, recompute_metrics=False, epoch=sample.epoch)
+
+
+def _add_mean(log: Any, metric: str, board: RankedMetric, agent: str) -> None:
+    """The agent's row of the leaderboard among the results; those of other scorers stay as they are."""
+    from inspect_ai.log import EvalMetric, EvalResults, EvalScore  # noqa: PLC0415 - an extra
+
+    row = next((row for row in board.rows if row.agent == agent), AgentScore(agent=agent))
+    values = {"mean": row.score, f"low{board.level * 100:g}": row.low, f"high{board.level * 100:g}": row.high}
+    log.results = log.results or EvalResults()
+    name = f"{OURS}/{metric}"
+    log.results.scores = [score for score in log.results.scores if score.name != name]
+    log.results.scores.append(
+        EvalScore(
+            name=name,
+            scorer=name,
+            scored_samples=row.n,
+            metrics={key: EvalMetric(name=key, value=value) for key, value in values.items() if value is not None},
+            metadata={"signature": board.signature},
+        )
+    )

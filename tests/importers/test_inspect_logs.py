@@ -109,6 +109,8 @@ def test_a_truncated_log_is_one_message_that_names_it(tmp_path):
     ) as found:
         import_study([cut, BETA])
     assert len(found.value.problems) == 1
+    with pytest.raises(StudyError, match="cut.eval: 1 problem"):
+        import_study([cut])
 
 
 def test_a_folder_of_logs_is_read_whole(tmp_path):

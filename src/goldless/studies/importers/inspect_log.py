@@ -41,7 +41,7 @@ class InspectLogs:
                 return JSON_START.match(file.read(200)) is not None
         return path.suffix == ".eval" and path.is_file()
 
-    def read(self, paths: Sequence[Path], problems: Problems, **_: Any) -> Log:
+    def read(self, paths: Sequence[Path], problems: Problems, **_: Any) -> Mapping[str, Any] | Log:
         """The samples of all logs, with scores of models as judgements and those of people as labels."""
         found = _Found()
         for log in open_logs(paths, problems):
@@ -57,7 +57,7 @@ class InspectLogs:
         if not found.rows:
             if not problems.total:
                 problems.add("the logs have no samples")
-            found.rows.append({"task": "", "agent": "", "text": None})
+            return {}
         return found.log()
 
 

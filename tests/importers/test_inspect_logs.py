@@ -109,7 +109,7 @@ def test_a_truncated_log_is_one_message_that_names_it(tmp_path):
     ) as found:
         import_study([cut, BETA])
     assert len(found.value.problems) == 1
-    with pytest.raises(StudyError, match="cut.eval: 1 problem"):
+    with pytest.raises(StudyError, match=r"cut\.eval: 1 problem"):
         import_study([cut])
 
 

@@ -82,6 +82,20 @@ def test_eee_instances_link_to_the_aggregate_and_carry_the_text(every):
     assert "no gold standard" in first["metadata"]["is_correct"]
 
 
+def test_eee_is_read_back_as_the_same_responses_with_a_score_per_metric(every):
+    again = library.read_study(every / "data" / "sample")
+    study = library.read_study(SCORED)
+    assert again.n_responses == study.n_responses == 12
+    for task in study.tasks:
+        for response in study.responses(task):
+            assert again.response(f"sample/{task}", response.agent).text == response.text
+    recorded = list(csv.DictReader(io.StringIO((SCORED / "response_scores.csv").read_text())))
+    scores = again.table("scores")
+    assert sorted(scores.filter(metric="goldless.mi")["score"]) == sorted(
+        float(row["score"]) for row in recorded if row["metric"] == "mi"
+    )
+
+
 def test_eee_of_a_review_names_the_reviewers_with_their_weights(tmp_path):
     made = export(REVIEWED, tmp_path / "eee", exporter="eee")
     data = json.loads(next(made.glob("data/*/*/careful/*.json")).read_text())

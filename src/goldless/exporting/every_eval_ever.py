@@ -130,7 +130,7 @@ def _result(run: ScoredRun, name: str, board: RankedMetric, row: AgentScore) -> 
     counts = {"rank": row.rank, "asked": row.asked, "used": row.used, "missing": row.missing}
     return {
         "evaluation_result_id": f"goldless.{name}",
-        "evaluation_name": f"{run.results.study}: {name}",
+        "evaluation_name": run.results.study,
         "source_data": {
             "dataset_name": run.results.study,
             "source_type": "other",
@@ -209,7 +209,7 @@ def _instances(run: ScoredRun, agent: str, metrics: list[str], identity: str) ->
             "schema_version": SCHEMA,
             "evaluation_id": identity,
             "model_id": agent,
-            "evaluation_name": f"{run.results.study}: {metric}",
+            "evaluation_name": run.results.study,
             "evaluation_result_id": f"goldless.{metric}",
             "sample_id": task,
             "sample_hash": hashlib.sha256((prompt + "".join(reference)).encode()).hexdigest(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,8 @@ class EveryEvalEver:
         samples: list[dict[str, Any]] = []
         scores: list[dict[str, Any]] = []
         several = 0
+        places: dict[tuple[str, ...], list[int]] = {}
+        counts: Counter[tuple[str, ...]] = Counter()
         for path in log_files(paths, *PATTERNS):
             if path.suffix.lower() == ".json":
                 said = "the file has aggregate results without responses. Give the .jsonl file of its instances"
@@ -41,14 +44,21 @@ class EveryEvalEver:
                     problems.add(f"an instance must have {', '.join(lacking)}", path.name, number)
                     continue
                 with expecting("an instance", problems, path.name, number):
-                    references = [as_text(one) for one in row["input"].get("reference") or ()]
-                    place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
-                    score = (row.get("evaluation") or {}).get("score")
-                    samples.append(_sample(row) | place)
-                    several += len(references) > 1
+                    # a sample has one line per result of its evaluation; the same result again is another sample
+                    result = row.get("evaluation_result_id")
+                    key = str(path), *(str(row[name]) for name in ("evaluation_id", "model_id", "sample_id"))
+                    lines, before = places.setdefault(key, []), counts[(*key, str(result))]
+                    counts[(*key, str(result))] += 1
+                    if result is None or before >= len(lines):
+                        references = [as_text(one) for one in row["input"].get("reference") or ()]
+                        place = {"source": f"{path.name}:{number}", "reference": next(iter(references), None)}
+                        samples.append(_sample(row) | place)
+                        lines.append(len(samples) - 1)
+                        several += len(references) > 1
+                    score, at = (row.get("evaluation") or {}).get("score"), lines[-1 if result is None else before]
                     if isinstance(score, int | float):
-                        found = {"row": len(samples) - 1, "metric": str(row["evaluation_name"]), "score": float(score)}
-                        scores.append(found)
+                        metric = str(result or row["evaluation_name"])
+                        scores.append({"row": at, "metric": metric, "score": float(score)})
         notes = [f"{several} samples have several references; the first is used"] * bool(several)
         return Log(samples_frame(samples), scores=pl.DataFrame(scores) if scores else None, notes=notes)
 

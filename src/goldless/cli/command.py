@@ -36,7 +36,7 @@ StudyArgument = Annotated[
         "standard input, or sample.",
     ),
 ]
-FORMATS = "study, table, lm_eval, promptfoo, alpaca_eval, every_eval_ever"
+FORMATS = "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever"
 """Formats as the help lists them; plugins may add others."""
 FilesArgument = Annotated[
     str,

@@ -289,10 +289,11 @@ class ReviewCollector:
         pairing = self.options.pairing
         if self.options.chosen_scale.pairwise:
             pairs, options = self._others(name, all_pairs(self.answered)), self.options
-            if pairing is not None:
-                sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
-                pairs = [p for p in pairs if sides & {(p.task, p.first, p.second), (p.task, p.second, p.first)}]
-            return pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+            asked = pair_questions(pairs, options.orders, seed=options.seed, reviewer=name)
+            if pairing is None:
+                return asked
+            sides = {(task, agent, peer) for (task, agent), peers in pairing.items() for peer in peers}
+            return [q for q in asked if sides & {(q.task, q.first, q.second), (q.task, q.second, q.first)}]
         strange = self._stranger(name)
         return [
             ReviewQuestion(task, agent)

@@ -36,7 +36,7 @@ from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
-from goldless.runs.options import REVIEWING, SCORING, STOPPING, Options, Progress
+from goldless.runs.options import DETECTION, REVIEWING, SCORING, STOPPING, Options, Progress
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
 from goldless.runs.store import save_review, save_run
@@ -46,6 +46,8 @@ RATING = (*SCORING, "reviewers")
 """Scoring with metrics that reviewers may give."""
 EVALUATING = (*RATING, STOPPING)
 """The same, asking no more tasks than needed."""
+PLANNING = (*RATING, DETECTION, "alpha", "at_least")
+"""Scoring, before it is paid for."""
 
 Result = TypeVar("Result")
 Model = str | ChatModel
@@ -105,6 +107,14 @@ class Evaluating(Rating, total=False):
     at_least: int
 
 
+class Planning(Rating, total=False):
+    """Arguments of ``plan``."""
+
+    detect: float | None
+    alpha: float
+    at_least: int
+
+
 class Reviewing(Arguments, total=False):
     """Arguments of ``review``."""
 
@@ -157,9 +167,9 @@ def evaluate(study: Any, **options: Unpack[Evaluating]) -> Evaluation:
     return _run(evaluate_study, study, from_arguments(Options, "evaluate", EVALUATING, options))
 
 
-def plan(study: Any, **options: Unpack[Rating]) -> Plan:
+def plan(study: Any, **options: Unpack[Planning]) -> Plan:
     """Estimate the calls, tokens, US dollars and seconds of ``evaluate`` with these arguments. Calls no server."""
-    return _run(plan_study, study, from_arguments(Options, "plan", RATING, options))
+    return _run(plan_study, study, from_arguments(Options, "plan", PLANNING, options))
 
 
 def crash_test(

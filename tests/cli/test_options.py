@@ -107,6 +107,7 @@ def test_every_option_of_the_command_line_has_a_help_and_a_group():
         (api.Scoring, SCORING),
         (api.Rating, api.RATING),
         (api.Evaluating, api.EVALUATING),
+        (api.Planning, api.PLANNING),
         (api.Reviewing, REVIEWING),
     ],
 )

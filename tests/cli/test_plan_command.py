@@ -107,3 +107,43 @@ def test_the_help_lists_metrics_critic_prompts_and_templates(goldless, monkeypat
     text = goldless("score", "--help").out
     for word in ("gem-s[COLUMN]", "goldless metrics", "same-source", "three-level", "plain", "--recorded"):
         assert word in text
+
+
+def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldless, study_file, script):
+    """G*Power 3.1: 90 tasks for 0.3 standard deviations at 0.05, 107 at 0.025 (two comparisons), power 0.8."""
+    ended = goldless(
+        "plan", study_file(), "--metric", "tvd-mi", "--critic", script, "--shuffles", 1, "--detect", 0.3, "--json"
+    )
+    power = json.loads(ended.out)["power"]
+    rows = {row["question"]: row for row in power["rows"]}
+    assert {question: row["tests"] for question, row in rows.items()} == {
+        "A>B": 1,
+        "best": 2,
+        "baseline=A": 2,
+        "all pairs": 3,
+    }
+    assert rows["A>B"]["tasks"] == 90
+    assert rows["A>B"]["tasks"] < rows["best"]["tasks"] < rows["all pairs"]["tasks"]
+    assert rows["A>B"]["tasks_until"] > rows["A>B"]["tasks"]
+    assert rows["A>B"]["usd"] == 0.0, "a model on this machine is free"
+    assert power["spread"] == []
+
+
+def test_recorded_evidence_says_what_a_standard_deviation_is(goldless, rated):
+    """Each task's differences are equal but for the groups, so the spread of any pair is 0 and says nothing."""
+    rows = [json.loads(line) for line in (rated / "critic_contrasts.jsonl").read_text().splitlines()]
+    for row in rows:
+        row["contrast"] += 0.1 * (row["first"] == "ann") * (-1) ** int(row["task"][1:])
+    (rated / "critic_contrasts.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    ended = goldless("plan", rated, "--metric", "tvd-mi[given]", "--recorded", "--detect", 0.5, "--json")
+    (found,) = json.loads(ended.out)["power"]["spread"]
+    # ann's differences with each of three others alternate by 0.1 up and down on four tasks
+    assert (found["metric"], found["pairs"], found["tasks"]) == ("tvd-mi[given]", 3, 4)
+    assert found["sd"] == pytest.approx(0.1 * (4 / 3) ** 0.5)
+
+
+@pytest.mark.parametrize("detect", [0, -1, "nan", "inf"])
+def test_a_difference_to_detect_is_above_zero(goldless, study_file, detect):
+    ended = goldless("plan", study_file(), "--metric", "length", f"--detect={detect}")
+    assert ended.code == 2
+    assert "detect must be a finite number above 0" in " ".join(ended.err.split())

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from goldless.cli.command import StudyArgument, verb
 from goldless.cli.output import Output
-from goldless.runs.options import CRITIC, METRICS, MODELS, Options
+from goldless.runs.options import CRITIC, DETECTION, METRICS, MODELS, Options
 
 if TYPE_CHECKING:
     from goldless.reports.report_table import ReportTable
     from goldless.runs.estimate import Plan
+    from goldless.runs.power import Power
 
 READING = (
     "calls: distinct calls (a repeated one is taken from the journal); known: already in the journal; tokens: as a "
@@ -25,6 +26,9 @@ READING = (
     CRITIC,
     "reviewers",
     "seed",
+    DETECTION,
+    "alpha",
+    "at_least",
     MODELS,
     without=("on_too_long", "budget_usd"),
     first=("metrics", "scorer", "rewriters", "critic", "recorded"),
@@ -35,6 +39,7 @@ def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
     Examples:
       goldless plan answers.csv
       goldless plan answers.csv --metric gem-raw,tvd-mi --critic openai:gpt-4o-mini
+      goldless plan answers.csv --detect 0.3
     """
     from goldless.runs.estimate import plan_study
 
@@ -42,7 +47,7 @@ def plan(study: StudyArgument, *, options: Options, output: Output) -> None:
     models = {row.part: row.model for row in planned.together}
     nobody = () if planned.together else ("No model is called: everything is computed from the study.",)
     output.print_tables(
-        [_table(planned)],
+        [_table(planned), *([] if planned.power is None else [_power_table(planned.power)])],
         lambda: asdict(planned),
         below=(*nobody, READING, *(f"{part}: {model}" for part, model in models.items()), *planned.notes),
     )
@@ -65,3 +70,19 @@ def _table(planned: Plan) -> ReportTable:
     )
     rows = tuple(asdict(row) for row in (*planned.rows, *planned.together))
     return ReportTable(f"Plan for {planned.study}", columns, rows, apart=len(planned.together))
+
+
+def _power_table(power: Power) -> ReportTable:
+    """One row per kind of question."""
+    from goldless.reports.report_table import Column, ReportTable
+
+    columns = (
+        Column("question", "to decide"),
+        Column("tests", "comparisons", "count"),
+        Column("tasks", "tasks", "count", "too many"),
+        Column("usd", "USD", "usd", "?"),
+        Column("seconds", "time", "seconds", "?"),
+        Column("tasks_until", "within", "count", "-"),
+    )
+    rows = tuple(asdict(row) for row in power.rows)
+    return ReportTable(f"Tasks to detect {power.detect:g} standard deviations", columns, rows)

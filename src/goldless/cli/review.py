@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
 from goldless.cli.console import NOBODY_PASSED, end, incomplete, say
 from goldless.cli.output import Output, tell_spending
+from goldless.cli.score import print_stopped
 from goldless.runs.options import REVIEWING, Options
 
 if TYPE_CHECKING:
@@ -40,6 +41,8 @@ def print_review(review: Review, output: Output, level: float) -> None:
 
     data = review_as_json(review)
     output.print_tables(review_tables(data, level=level), lambda: data, markdown=lambda: review_markdown(data))
+    if review.stopped is not None and output.shown_as == "rich":
+        print_stopped(review.stopped)
 
 
 def tell_review(review: Review, output: Output) -> None:

@@ -33,6 +33,7 @@ from goldless.records import CallFailure
 from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
 from goldless.runs.options import Options, check_options
 from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
+from goldless.runs.power import Power, needed_tasks
 from goldless.runs.reviewers import named_reviewers
 from goldless.statistics.comparisons import too_few_tasks
 from goldless.studies import Study
@@ -82,6 +83,8 @@ class Plan:
     """All metrics in one run, each call once."""
     notes: tuple[str, ...]
     """What was estimated, and how, in sentences."""
+    power: Power | None = None
+    """The tasks that ``--detect`` needs, if requested."""
 
 
 async def plan_study(study: Study, options: Options) -> Plan:
@@ -102,9 +105,24 @@ async def plan_study(study: Study, options: Options) -> Plan:
                 rows += await estimate.calls(alone, metric)
             together = await estimate.calls(work, None)
             notes = (*estimate.notes(work), *(f"warning: {found.message}" for found in text_findings(study)))
-            return Plan(study.name, tuple(rows), tuple(together), notes)
+            tasks = sum(1 for _ in with_peers(study))
+            usd, seconds = (_per_task(together, name, tasks) for name in ("cost_usd", "seconds"))
+            power = await needed_tasks(study, options, usd_per_task=usd, seconds_per_task=seconds)
+            notes = (*notes, *(() if power is None else power.notes))
+            return Plan(study.name, tuple(rows), tuple(together), notes, power)
     finally:
         journal.close()
+
+
+def _per_task(rows: Sequence[PlannedCalls], name: str, tasks: int) -> float | None:
+    """What a task that is not yet in the journal takes; None: unknown, or nothing is asked."""
+    found = 0.0
+    for row in rows:
+        value, left = getattr(row, name), row.calls - (row.known or 0)
+        if value is None or not left:
+            return None
+        found += value * row.calls / left
+    return found / tasks if rows and tasks else None
 
 
 # --- models ------------------------------------------------------------------------------------------------------

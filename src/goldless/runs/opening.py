@@ -59,6 +59,8 @@ class OpenModel:
         self.ledger = ledger
         self.scorer = JournalledScorer(model, journal, ledger, replicate=replicate)
         self.chat = JournalledChat(model, journal, ledger, replicate=replicate)
+        self._before: tuple[int, int] | None = None
+        """Replies reused and calls made before the first round."""
 
     @property
     def identity(self) -> ModelIdentity:
@@ -81,9 +83,12 @@ class OpenModel:
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
         )
 
-    def again(self) -> None:
-        """Count replies anew: all that was paid for now is about to be read from the journal, and is not reused."""
-        self.scorer.reused, self.chat.reused = -self.ledger.calls, 0
+    def round(self) -> None:
+        """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
+        if self._before is None:
+            self._before = self.scorer.reused + self.chat.reused, self.ledger.calls
+        reused, calls = self._before
+        self.scorer.reused, self.chat.reused = reused - (self.ledger.calls - calls), 0
 
     def progress(self, stage: str, done: int, total: int) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""

@@ -179,6 +179,11 @@ FLAG = Form(bool)
 FILE = Form(Path, accept=Path)
 FILES = Form(list[Path], parse=tuple, accept=lambda given: tuple(map(Path, several(given))))
 NUMBER = Form(float)
+POSITIVE = Form(
+    float,
+    must_be="a finite number above 0",
+    allows=lambda given: isinstance(given, int | float) and 0 < given < math.inf,
+)
 LINES = Form(list[str], parse=tuple, accept=several)
 NAMES = Form(list[str], parse=split, accept=several)
 ONE_LIST = Form(str, parse=lambda text: split([text]), accept=several)

@@ -27,6 +27,7 @@ from goldless.runs.option_forms import (
     NAMES,
     NUMBER,
     ONE_LIST,
+    POSITIVE,
     PRICE,
     REVIEWER_NAMES,
     TEXT,
@@ -63,6 +64,7 @@ LABELS = "People's labels"
 GROUPS = "Comparing agents"
 STATISTICS = "Statistics"
 STOPPING = "Stopping early"
+DETECTION = "Tasks needed"
 MODELS = "Models and money"
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
@@ -346,6 +348,12 @@ class Options:
         0.05, STOPPING, "--alpha ALPHA", "Probability of a wrong answer to --until, however often one looks."
     )
     at_least: int = whole(2).option(10, STOPPING, "--at-least N", "Tasks before anything is decided for --until.")
+    detect: float | None = POSITIVE.option(
+        None,
+        DETECTION,
+        "--detect SD",
+        "Also the tasks needed to show a difference of so many standard deviations, such as 0.3, and their cost.",
+    )
     recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence recorded in the study; call no model.")
     verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(
         "auto",

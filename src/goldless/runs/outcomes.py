@@ -22,7 +22,7 @@ from goldless.runs.options import Options
 from goldless.signature import Signature
 from goldless.statistics.answering import Until
 from goldless.statistics.bootstrap import interval_name
-from goldless.statistics.comparisons import Comparison, all_pairs
+from goldless.statistics.comparisons import Comparison, Pairs, all_pairs
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
@@ -250,9 +250,13 @@ def _leaderboard(
 
 def answer(found: MetricScores, study: Study, options: Options, until: Until) -> list[Comparison]:
     """The comparisons of a question by a metric's scores, without ranking."""
+    return until.compare([agent.agent for agent in study.agents], differences(found, study, options))
+
+
+def differences(found: MetricScores, study: Study, options: Options) -> Pairs:
+    """The differences of all pairs of agents, task by task."""
     values = score_table(found.responses, study)
-    by_peer = _by_peer(found, study, values) if options.peers_of_pair == "common" else None
-    return until.compare([agent.agent for agent in study.agents], all_pairs(values, by_peer))
+    return all_pairs(values, _by_peer(found, study, values) if options.peers_of_pair == "common" else None)
 
 
 def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArray | None:

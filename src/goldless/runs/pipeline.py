@@ -20,11 +20,12 @@ import polars as pl
 
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
-from goldless.evidence import SYNOPSES, Evidence, empty
+from goldless.evidence import SYNOPSES, Evidence, empty, failure_counts
 from goldless.files import EvidenceParts
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric, checked_scores
+from goldless.metrics.qualification import Qualification
 from goldless.metrics.tvd_mi import reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
@@ -53,13 +54,13 @@ from goldless.runs.recorded import (
     usable_control,
     usable_logprobs,
 )
-from goldless.runs.review_evidence import recorded_review, what_people_said
+from goldless.runs.review_evidence import ReviewEvidence, paired_judgements, recorded_review, what_people_said
 from goldless.runs.review_orders import in_asked_orders
-from goldless.runs.review_outcome import qualified, review_result, without_families
+from goldless.runs.review_outcome import compare_agents, qualified, review_result, without_families
 from goldless.runs.review_results import Review
 from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
-from goldless.runs.rounds import Rounds, Stopped, usd_per_task
+from goldless.runs.rounds import Rounds, Stopped, asked_until, usd_per_task
 from goldless.runs.samples import averaged
 from goldless.signature import table_hash
 from goldless.statistics.answering import Until
@@ -236,6 +237,7 @@ async def _metric_scores(metric: Metric, given: Given, options: Options) -> Metr
 async def review_study(study: Study, options: Options) -> Review:
     """Run the exams, collect judgements of the reviewers who pass, and count their votes."""
     check_review_options(options)
+    until = asked_until(options, [agent.agent for agent in study.agents])
     people = what_people_said(study, options)
     scale = options.chosen_scale
     if options.recorded:
@@ -246,8 +248,16 @@ async def review_study(study: Study, options: Options) -> Review:
         )
         evidence = in_asked_orders(options, without_families(study, options, evidence))
         qualification, notes = qualified(study, options, evidence, people)
-        found = review_result(study, options, evidence, people, qualification, notes=notes)
-        return replace(found, sweep=sweep(study, options, evidence, people))
+        swept = sweep(study, options, evidence, people)
+
+        async def read(now: Options) -> pl.DataFrame:
+            return paired_judgements(evidence.judgements, now.pairing)
+
+        found = await _reviewed(study, options, evidence, qualification, until=until, judgements=read)
+        result = review_result(
+            study, found.options, found.evidence, people, qualification, notes=notes, rounds=found.rounds
+        )
+        return replace(result, sweep=swept)
     async with (
         open_journal(options.journal, options.occasion) as journal,
         open_models(review_parts(options), options, journal) as models,
@@ -257,9 +267,59 @@ async def review_study(study: Study, options: Options) -> Review:
         answers = [] if licensed else await reviewers.exams()
         evidence = exam_evidence(list(reviewers.models), answers, scale)
         qualification, notes = (licensed, ()) if licensed else qualified(study, options, evidence, people)
-        evidence = replace(evidence, judgements=await reviewers.judgements(qualification.passed))
+
+        async def ask(now: Options) -> pl.DataFrame:
+            for model in models.values():
+                model.round()
+            asked = ReviewCollector(study, now, models, people.questioners)
+            return await asked.judgements(qualification.passed)
+
+        found = await _reviewed(study, options, evidence, qualification, until=until, judgements=ask)
         readings = reviewers.readings(qualification.passed)
-    return review_result(study, options, evidence, people, qualification, notes=notes, models=models, readings=readings)
+    return review_result(
+        study,
+        found.options,
+        found.evidence,
+        people,
+        qualification,
+        notes=notes,
+        models=models,
+        readings=readings,
+        rounds=found.rounds,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Reviewed:
+    """The evidence of a review, the options as they were when it stopped, and the rounds of a question."""
+
+    evidence: ReviewEvidence
+    options: Options
+    rounds: Rounds | None = None
+
+
+async def _reviewed(
+    study: Study,
+    options: Options,
+    evidence: ReviewEvidence,
+    qualification: Qualification,
+    *,
+    until: Until | None,
+    judgements: Callable[[Options], Awaitable[pl.DataFrame]],
+) -> Reviewed:
+    """The judgements of all responses, or of more and more tasks until the panel decides the question."""
+    if until is None or not qualification.passed:
+        return Reviewed(replace(evidence, judgements=await judgements(options)), options)
+    rounds = Rounds.of(study, options, until)
+    while True:
+        rounds.grow()
+        now = replace(options, pairing=dict(rounds.pairing))
+        found = replace(evidence, judgements=await judgements(now))
+        over = failure_counts(found.judgements)["budget"] > 0
+        rounds.look(compare_agents(study, now, found, qualification, until), over_budget=over)
+        options.say(rounds.answer)
+        if rounds.stopped is not None:
+            return Reviewed(found, now, rounds)
 
 
 # --- asking models -------------------------------------------------------------------------------------------------
@@ -288,7 +348,7 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
 
         async def collect(plan: RunPlan) -> Collected:
             for model in models.values():
-                model.again()
+                model.round()
             return await _collect(plan, models, canaries, stage, noise)
 
         yield collect

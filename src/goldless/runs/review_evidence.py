@@ -17,6 +17,7 @@ from goldless.evidence import EXAMS, JUDGEMENTS, empty
 from goldless.judging.scales import Scale, find_scale
 from goldless.metrics.exam_traits import ConfidenceItem, confidence_levels
 from goldless.metrics.judgement_table import Convention, read_pairwise, read_rating
+from goldless.metrics.metric import Pairing
 from goldless.metrics.pair_labels import PairLabels, RatingTable, check_margin, pair_labels, rating_table, usual_margin
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
@@ -53,6 +54,27 @@ class ConfidenceAnswers:
     hard: tuple[ConfidenceItem, ...]
     by_labels: bool
     """Whether higher is more confident: levels from 1 to 5; else uncertainties in nats."""
+
+
+def paired_judgements(judgements: pl.DataFrame, pairing: Pairing | None) -> pl.DataFrame:
+    """The judgements of responses that are scored: ratings of them, or comparisons with their peers."""
+    if pairing is None:
+        return judgements
+    rated = [(task, agent, None) for task, agent in pairing]
+    compared = [
+        (task, *both)
+        for (task, agent), peers in pairing.items()
+        for peer in peers
+        for both in ((agent, peer), (peer, agent))
+    ]
+    names = ("task", "one", "other")
+    wanted = pl.DataFrame([*rated, *compared], schema=dict.fromkeys(names, pl.String), orient="row")
+    keys = [
+        pl.col("task").cast(pl.String),
+        pl.coalesce("agent", "first").cast(pl.String),
+        pl.col("second").cast(pl.String),
+    ]
+    return judgements.join(wanted, left_on=keys, right_on=names, how="semi", nulls_equal=True, maintain_order="left")
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------

@@ -47,13 +47,17 @@ from goldless.metrics.panel_worth import PanelWorth, panel_correlations, panel_w
 from goldless.metrics.qualification import Qualification, qualify
 from goldless.metrics.ranking import Ranking, rank_by_bradley_terry, rank_by_mean, rank_by_win_rate
 from goldless.models.interface import ModelIdentity
+from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import PEERS, Options, check_peers
 from goldless.runs.review_evidence import People, ReviewEvidence, without_own_family
 from goldless.runs.review_orders import first_shown
 from goldless.runs.review_results import Agreement, Review, ReviewerResult
+from goldless.runs.rounds import Rounds, usd_per_task
 from goldless.signature import Signature, table_hash
+from goldless.statistics.answering import Until, with_outlook
 from goldless.statistics.bootstrap import Draws
+from goldless.statistics.comparisons import Comparison, all_pairs, compare_pairs
 from goldless.studies import Study
 
 
@@ -182,8 +186,12 @@ def review_result(
     notes: Sequence[str],
     models: Mapping[str, OpenModel] | None = None,
     readings: Mapping[str, str] | None = None,
+    rounds: Rounds | None = None,
 ) -> Review:
-    """The results of a review. ``models``: the reviewers that were called; None: recorded ones."""
+    """The results of a review. ``models``: the reviewers that were called; None: recorded ones.
+
+    ``rounds``: those of a question that decided when to stop.
+    """
     table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
     heard = () if table is None else table.reviewers
     weights = {name: weight for name, weight in qualification.weights.items() if name in heard}
@@ -213,6 +221,12 @@ def review_result(
         )
         for candidate in qualification.candidates
     )
+    spending = tuple(model.spending for model in dict.fromkeys((models or {}).values()))
+    comparisons = compare_agents(study, options, evidence, qualification, None if rounds is None else rounds.until)
+    rankings = _rankings(panel, options)
+    stopped = None if rounds is None or not rankings else rounds.result(rankings[0].name, spending)
+    price = usd_per_task(spending, evidence.judgements["task"].n_unique())
+    notes += [STOPPED_EARLY] if rounds is not None else outlook_notes(comparisons, price)
     review = Review(
         source=study,
         scale=options.scale,
@@ -222,11 +236,13 @@ def review_result(
         reviewers=reviewers,
         nobody=qualification.note or (None if weights else "the reviewers who passed gave no judgements"),
         panel=agreements.get(""),
-        rankings=_rankings(panel, options),
+        rankings=rankings,
+        comparisons=tuple(comparisons),
+        stopped=stopped,
         worth=_worth(table, list(weights), people, options) if weights and table is not None else None,
         judgements=evidence.judgements,
         answers=evidence.answers,
-        spending=tuple(model.spending for model in dict.fromkeys((models or {}).values())),
+        spending=spending,
         notes=tuple(notes),
         labels=_counted(people),
         settings={
@@ -237,6 +253,30 @@ def review_result(
         },
     )
     return replace(review, licences=_licences(study, options, review, identities))
+
+
+def compare_agents(
+    study: Study, options: Options, evidence: ReviewEvidence, qualification: Qualification, until: Until | None
+) -> list[Comparison]:
+    """The differences of agents by the panel's scores or win rates; empty where there is no panel.
+
+    ``until``: those of a question, by a confidence sequence; None: of all pairs, for a number of tasks that was fixed.
+    """
+    table = _table(study, evidence.reviewers, evidence.judgements, pairwise=options.chosen_scale.pairwise)
+    weights = {} if table is None else {n: w for n, w in qualification.weights.items() if n in table.reviewers}
+    if table is None or not weights:
+        return []
+    panel = _panel(table, weights, options)
+    found = shares_by_agent(panel) if isinstance(panel, PanelVerdicts) else panel
+    values = found.score
+    if options.pairing is not None:  # an agent that is decided is only a partner of others
+        scored = [[(task, agent) in options.pairing for agent in found.agents] for task in found.tasks]
+        values = np.where(scored, values, np.nan)
+    pairs = all_pairs(values)
+    if until is not None:
+        return until.compare(found.agents, pairs)
+    made = compare_pairs(found.agents, pairs, seed=options.seed, permutations=options.resamples)
+    return with_outlook(made, found.agents, pairs)
 
 
 def _worth(
@@ -380,6 +420,7 @@ def _signature(
         "own-family": "judged" if options.judges_own_family else "left-out",
         "convention": options.convention,
         "evidence": f"{'recorded-' * options.recorded}{table_hash(rows)}",
+        **({"until": f"{','.join(options.until)}({options.alpha:g})"} if options.until else {}),
         "level": f"{options.level:g}",
         "resamples": str(options.resamples),
         "seed": str(options.seed),

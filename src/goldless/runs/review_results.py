@@ -18,7 +18,9 @@ from goldless.metrics.ranking import Ranking
 from goldless.records import FailureKind
 from goldless.runs.evaluation import StudyResult
 from goldless.runs.opening import Spending
+from goldless.runs.rounds import Stopped, stopped_as_json
 from goldless.statistics.bootstrap import Share
+from goldless.statistics.comparisons import Comparison
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,6 +160,10 @@ class Review(StudyResult):
     """What the panel is worth; None: no panel."""
     sweep: tuple[SweepCell, ...] = ()
     """The panel at other limits and weights, if requested."""
+    comparisons: tuple[Comparison, ...] = ()
+    """Pairs of agents by the first ranking: decided, or about how many more tasks it would take."""
+    stopped: Stopped | None = None
+    """Where it stopped, and what is decided; None: it was not to stop early."""
 
     def __repr__(self) -> str:
         """Study, scale and panel, without the evidence."""
@@ -198,6 +204,8 @@ def review_as_json(review: Review) -> dict[str, Any]:
         },
         "ranking": [asdict(agent) for agent in review.rankings[0].agents] if review.rankings else [],
         "rankings": {ranking.name: _ranking(ranking) for ranking in review.rankings},
+        "comparisons": [asdict(one) for one in review.comparisons],
+        **({} if review.stopped is None else {"until": stopped_as_json(review.stopped)}),
         "labels": dict(review.labels),
         "settings": dict(review.settings),
         **({"sweep": [cell.as_json() for cell in review.sweep]} if review.sweep else {}),

@@ -403,6 +403,7 @@ class ReviewDocument(Result):
     rankings: dict[Text, RankingNote] = EMPTY
     settings: ReviewSettings = ReviewSettings()
     failures: dict[Text, Count] = EMPTY
+    until: UntilNote | None = None
     sweep: tuple[SweepNote, ...] = ()
 
 

@@ -121,6 +121,8 @@ def _review_verdict(run: RunResults) -> Iterator[list[Inline]]:
     if not scored:
         yield [f"The review has no ranking: {who}. ", review.nobody_passed]
         return
+    if review.until is not None:
+        yield [f"The review: {review.until.summary}"]
     lead = scored[0]
     unit = next((ranking.unit for ranking in review.rankings.values()), "score")
     ends = "" if lead.low is None or lead.high is None else f" ({numeral(lead.low)} to {numeral(lead.high)})"

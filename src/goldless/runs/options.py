@@ -352,7 +352,7 @@ class Options:
         None,
         DETECTION,
         "--detect SD",
-        "Also give the tasks needed to show a difference of this many standard deviations, such as 0.3, and their cost.",
+        "Also give the tasks needed to show a difference of this many standard deviations, such as 0.3.",
     )
     recorded: bool = FLAG.option(False, MODELS, "--recorded", "Use only evidence recorded in the study; call no model.")
     verdicts: Verdicts = one_of("auto", "probabilities", "labels").option(

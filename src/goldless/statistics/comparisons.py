@@ -50,7 +50,7 @@ class Comparison:
     peers: PeersOfPair | None = None
     """The peers both were compared with: common ones, or each agent's own; None: not a matter of peers."""
     more_tasks: int | None = None
-    """About so many more tasks would decide if mean and spread stay; 0: decided; None: too far to estimate."""
+    """About this many more tasks would decide if mean and spread stay; 0: decided; None: too far to estimate."""
     alpha: float = SIGNIFICANT
     """Below it a corrected p decides."""
 

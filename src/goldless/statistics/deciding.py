@@ -121,7 +121,7 @@ class Decision:
     better: str | None
     """The better of the two; None: undecided."""
     more_tasks: int | None
-    """About so many more tasks would decide if mean and spread stay; 0: decided. None: too far to estimate."""
+    """About this many more tasks would decide if mean and spread stay; 0: decided. None: too far to estimate."""
     alpha: float
     """After the correction for the other comparisons of the question."""
 

@@ -116,6 +116,22 @@ def test_a_second_run_of_the_same_questions_is_a_certificate_too(tmp_path):
     assert (found.verdict, found.certificate.asked) == ("SHIP", 240)
 
 
+def test_a_second_run_that_asked_nothing_new_or_something_else_certifies_nothing(tmp_path):
+    run = reviewed(tmp_path / "run", judge(), worths(12))
+    journalled = reviewed(tmp_path / "journalled", judge(), worths(12))
+    other = reviewed(tmp_path / "other", judge(), worths(12, new=5), journal=tmp_path / "j1")
+    another = reviewed(tmp_path / "another", judge(name="else"), worths(12), journal=tmp_path / "j2")
+    for repeats, said in (
+        (run, "the same answers twice certify nothing"),
+        (journalled, "took all its answers from the journal"),
+        (other, "is a run of other texts than"),
+        (another, "reviewers is scripted:judge in run and scripted:else in another"),
+        (tmp_path, "is not a run folder"),
+    ):
+        with pytest.raises(UserError, match=re.escape(said)):
+            gate(run, repeats=repeats)
+
+
 def test_two_runs_are_certified_by_the_verdicts_of_both(tmp_path):
     model = judge()
     texts = worths().filter(pl.col("agent") != "new"), worths().filter(pl.col("agent") != "old")

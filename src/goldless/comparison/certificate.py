@@ -14,11 +14,14 @@ from scipy.special import betaincinv
 
 from goldless.comparison.judged import Judged, find_judged
 from goldless.comparison.pairing import Sides
-from goldless.comparison.run_scores import Run
-from goldless.errors import GoldlessError
+from goldless.comparison.run_scores import Run, read_run
+from goldless.comparison.settings import differing_settings
+from goldless.errors import GoldlessError, UserError
 from goldless.metrics.catalogue import find_metric
 from goldless.models.canaries import TEXTS
 from goldless.models.catalogue import PROVIDERS
+from goldless.reports.documents.fields import read_document
+from goldless.reports.documents.scores import MadeByDocument
 from goldless.reports.html.words import signature_settings
 
 State = Literal["certified", "refused", "missing", "not needed"]
@@ -77,6 +80,8 @@ def verdicts_needed(flips: int, alpha: float) -> int | None:
 def certify(sides: Sides, metric: str, *, alpha: float, repeats: Sequence[Path] = ()) -> Certificate:
     """The certificate from what the runs' folders hold. ``repeats``: folders of the second asking, one per run."""
     judged = find_judged(sides, metric)
+    if repeats:
+        check_repeats(sides, metric, repeats)
     if judged is not None:
         exact = _scored_verdicts(judged, alpha) if not repeats else None
         return exact or _asked_twice(judged, alpha, repeats)
@@ -91,6 +96,26 @@ def certify(sides: Sides, metric: str, *, alpha: float, repeats: Sequence[Path] 
         return Certificate("not needed", f"{metric} is computed from the texts: the same texts give the same score")
     rewritten = needs.logprobs.text != "responses" and "rewriter:" in sides.first.run.metrics[metric].signature
     return _log_probabilities(sides, metric, control=needs.logprobs.control, rewritten=rewritten)
+
+
+def check_repeats(sides: Sides, metric: str, folders: Sequence[Path]) -> None:
+    """Refuse folders that are not a second asking of the same questions, one per run."""
+    for run, folder in zip(dict.fromkeys((sides.first.run, sides.second.run)), folders, strict=True):
+        again = read_run(folder)
+        if folder.resolve() == run.folder.resolve():
+            raise UserError(f"--repeats must be another run than {run.folder}: the same answers twice certify nothing")
+        if again.study.fingerprint != run.study.fingerprint:
+            raise UserError(f"--repeats {folder} is a run of other texts than {run.folder}. Run the same study again")
+        if metric not in again.metrics:
+            raise UserError(f"--repeats {folder} has no {metric}. It has: {', '.join(again.metrics) or 'no metric'}")
+        differing_settings(run.metrics[metric].signature, again.metrics[metric].signature, (run.name, again.name))
+        noted = read_document(folder / "made_by.json", MadeByDocument)
+        spent = noted.spending if isinstance(noted, MadeByDocument) else ()
+        if sum(row.reused or 0 for row in spent) and not sum(row.calls or 0 for row in spent):
+            raise UserError(
+                f"--repeats {folder} took all its answers from the journal, so nothing was asked a second time. Run it "
+                "with another --journal"
+            )
 
 
 # --- verdicts --------------------------------------------------------------------------------------------------------

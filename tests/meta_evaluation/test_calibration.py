@@ -113,8 +113,8 @@ def test_the_average_of_several_proxies_is_one(made, tmp_path):
         + "".join(f"t{t:02},{a},{random.normal()}\n" for t in range(TASKS) for a in ("ann", "bob", "cy"))
     )
     found = goldless.calibrate(folder, scores=[judge, other], average=True)
-    assert found.proxies == ("kind+other",)
-    assert list(found.agents[0].weights) == ["kind+other"]
+    assert found.proxies == ("mean of kind+other",)
+    assert list(found.agents[0].weights) == ["mean of kind+other"]
 
 
 def test_a_binary_judge_gets_corrected_shares(made, tmp_path):

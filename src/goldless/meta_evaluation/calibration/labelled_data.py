@@ -155,7 +155,7 @@ def labelled_data(
         if absent[:, a, k].any():
             # a reviewer that does not judge this agent at all has no weight there
             proxies[absent[:, a, k], a, k] = there.mean() if len(there) else 0.0
-    names = ["+".join(judge.name for judge in judges)] if average else [judge.name for judge in judges]
+    names = [f"mean of {'+'.join(judge.name for judge in judges)}"] if average else [judge.name for judge in judges]
     check_proxies(proxies[answered], names)
     return LabelledData(
         study.tasks, agents, table, answered, proxies, absent.sum(axis=(0, 2)).astype(np.float64), tuple(names)

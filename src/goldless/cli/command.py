@@ -36,7 +36,10 @@ StudyArgument = Annotated[
         "standard input, or sample.",
     ),
 ]
-FORMATS = "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever"
+FORMATS = (
+    "study, table, inspect, lm_eval, promptfoo, alpaca_eval, every_eval_ever, mt_bench, arena_hard, arena_votes, "
+    "helm, lighteval, traces"
+)
 """Formats as the help lists them; plugins may add others."""
 FilesArgument = Annotated[
     str,

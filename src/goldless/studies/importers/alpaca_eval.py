@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from goldless.studies.checking import Problems
+from goldless.studies.importers.comparisons import Votes
 from goldless.studies.importers.files import first_keys, log_files, numbered_rows
 from goldless.studies.importers.log import Log, samples_frame
 
@@ -48,7 +47,7 @@ class AlpacaEval:
         frame = samples_frame(samples)
         if frame.height:
             frame = frame.unique(["task", "agent", "text"], keep="first", maintain_order=True)
-        judges = {f"judge_{_safe(name)}": _judge(rows) for name, rows in votes.items()}
+        judges = _votes(votes).tables()
         lost = sum(len(rows) for rows in votes.values()) - sum(judge.height for judge in judges.values())
         notes = [f"{lost} comparisons without a preference are missing"] * bool(lost)
         return Log(frame, task_columns=("dataset",), tables=judges, notes=notes)
@@ -63,19 +62,15 @@ def _task(row: Mapping[str, Any]) -> str:
     return hashlib.sha256(str(row["instruction"]).encode()).hexdigest()[:12]
 
 
-def _safe(name: str) -> str:
-    return "".join(ch if ch.isalnum() or ch in "-_." else "_" for ch in name)
-
-
-def _judge(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def _votes(rows: Mapping[str, Sequence[Mapping[str, Any]]]) -> Votes:
     """Comparisons: a preference of 1 is for the first, 2 for the second, 1.5 a tie, anything between a probability."""
-    found = []
-    for row in rows:
-        try:
-            preference = float(row["preference"])
-        except (TypeError, ValueError):
-            continue
-        if 1 <= preference <= 2:
-            agents = {"first": str(row["generator_1"]), "second": str(row["generator_2"])}
-            found.append({"task": _task(row), **agents, "first_wins": 2 - preference})
-    return pl.DataFrame(found, {"task": pl.String, "first": pl.String, "second": pl.String, "first_wins": pl.Float64})
+    votes = Votes()
+    for annotator, compared in rows.items():
+        for row in compared:
+            try:
+                preference = float(row["preference"])
+            except (TypeError, ValueError):
+                continue
+            if 1 <= preference <= 2:
+                votes.add(annotator, _task(row), str(row["generator_1"]), str(row["generator_2"]), 2 - preference)
+    return votes

@@ -20,13 +20,18 @@ from goldless.errors import UserError, nearest
 from goldless.plugins import Catalogue
 from goldless.studies.checking import Problems
 from goldless.studies.importers.alpaca_eval import AlpacaEval
+from goldless.studies.importers.arena import ArenaHard, ArenaVotes
 from goldless.studies.importers.every_eval_ever import EveryEvalEver
+from goldless.studies.importers.fastchat import FastChat
+from goldless.studies.importers.helm import Helm
 from goldless.studies.importers.inspect_log import InspectLogs
+from goldless.studies.importers.lighteval import Lighteval
 from goldless.studies.importers.lm_eval import LmEval
 from goldless.studies.importers.log import REPEATS, Log, study_tables
 from goldless.studies.importers.plain_table import PlainTable
 from goldless.studies.importers.promptfoo import Promptfoo
 from goldless.studies.importers.study_tables import StudyTables
+from goldless.studies.importers.traces import Traces
 from goldless.studies.tables import Line
 
 
@@ -80,6 +85,12 @@ BUILT_IN: Mapping[str, Importer] = {
     "promptfoo": Promptfoo(),
     "alpaca_eval": AlpacaEval(),
     "every_eval_ever": EveryEvalEver(),
+    "mt_bench": FastChat(),
+    "arena_hard": ArenaHard(),
+    "arena_votes": ArenaVotes(),
+    "helm": Helm(),
+    "lighteval": Lighteval(),
+    "traces": Traces(),
 }
 IMPORTERS: Catalogue[Importer] = Catalogue("goldless.importers", BUILT_IN, _shape)
 

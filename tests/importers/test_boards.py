@@ -1,0 +1,198 @@
+"""Importers of MT-Bench, Arena-Hard, votes of Arena, HELM and lighteval.
+
+None of these tools can run here: files are made after their published schemas (FastChat 0e6d3e4, Arena-Hard 196f6b8,
+the card of arena-human-preference-140k, HELM 63754d0, lighteval 3fd1526). Every expected value is read off the file.
+"""
+
+from __future__ import annotations
+
+import json
+
+import polars as pl
+import pytest
+
+import goldless
+from goldless.errors import StudyError
+
+
+def lines(path, rows):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def texts(study):
+    return {(r.task, r.agent): r.text for task in study.tasks for r in study.responses(task)}
+
+
+# --- MT-Bench ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def mt_bench(tmp_path):
+    folder = tmp_path / "mt_bench"
+    lines(
+        folder / "question.jsonl",
+        [{"question_id": 81, "category": "writing", "turns": ["Write.", "Shorter."], "reference": ["Done.", "D."]}],
+    )
+    for model, turns in {"m-1": ["A long text.", "Text."], "m-2": ["Another.", "An."]}.items():
+        answer = {"question_id": 81, "answer_id": "x", "model_id": model, "tstamp": 1.0}
+        lines(folder / "model_answer" / f"{model}.jsonl", [answer | {"choices": [{"index": 0, "turns": turns}]}])
+    single = {"question_id": 81, "model": "m-1", "judge": ["gpt-4", "single-v1"], "judgment": "[[7]]"}
+    lines(
+        folder / "model_judgment" / "gpt-4_single.jsonl",
+        [single | {"score": 7, "turn": 1}, single | {"score": -1, "turn": 2}],
+    )
+    pair = {"question_id": 81, "model_1": "m-1", "model_2": "m-2", "judge": ["gpt-4", "pair-v2"]}
+    lines(
+        folder / "model_judgment" / "gpt-4_pair.jsonl",
+        [
+            pair | {"g1_winner": "model_1", "g2_winner": "model_2", "turn": 1},
+            pair | {"g1_winner": "tie", "g2_winner": "error", "turn": 2},
+        ],
+    )
+    return folder
+
+
+def test_mt_bench_turns_are_tasks(mt_bench):
+    study = goldless.read_study(mt_bench)
+    assert texts(study) == {
+        ("81/1", "m-1"): "A long text.",
+        ("81/1", "m-2"): "Another.",
+        ("81/2", "m-1"): "Text.",
+        ("81/2", "m-2"): "An.",
+    }
+    assert (study.task("81/2").prompt, study.task("81/2").reference) == ("Write.\n\nShorter.", "D.")
+    assert study.task("81/1").extra["category"] == "writing"
+
+
+def test_mt_bench_judgments_come_along_and_failed_ones_are_missing(mt_bench):
+    study = goldless.read_study(mt_bench)
+    found = study.table("judgements").select("task", "agent", "reviewer", "format", "value").rows()
+    assert found == [("81/1", "m-1", "gpt-4", "10-level", 7.0)]
+    # in the second game model_2 is shown first, and it won
+    assert study.table("judge_gpt-4").rows() == [
+        ("81/1", "m-1", "m-2", 1.0),
+        ("81/1", "m-2", "m-1", 1.0),
+        ("81/2", "m-1", "m-2", 0.5),
+    ]
+
+
+# --- Arena ---------------------------------------------------------------------------------------------------------
+
+
+def test_arena_hard_answers_and_games(tmp_path):
+    lines(tmp_path / "a" / "question.jsonl", [{"uid": "u1", "category": "hard", "prompt": "Prove it."}])
+    for model in ("base", "new"):
+        content = {"answer": f"{model} proof"}
+        messages = [{"role": "user", "content": "Prove it."}, {"role": "assistant", "content": content}]
+        row = {"uid": "u1", "ans_id": "x", "model": model, "messages": messages, "metadata": {}}
+        lines(tmp_path / "a" / "model_answer" / f"{model}.jsonl", [row])
+    games = [{"score": "A>>B", "judgment": "…"}, {"score": "A=B", "judgment": "…"}]
+    lines(
+        tmp_path / "a" / "model_judgment" / "gpt.jsonl",
+        [{"uid": "u1", "judge": "gpt", "model": "new", "baseline": "base", "games": games}],
+    )
+    study = goldless.read_study(tmp_path / "a")
+    assert texts(study) == {("u1", "base"): "base proof", ("u1", "new"): "new proof"}
+    assert study.task("u1").prompt == "Prove it."
+    # in the first game the baseline is A
+    assert study.table("judge_gpt").rows() == [("u1", "base", "new", 1.0), ("u1", "new", "base", 0.5)]
+
+
+def test_votes_of_arena_are_peoples_preferences(tmp_path):
+    def vote(number, winner, a="m-1", b="m-2"):
+        def talk(model):
+            return [
+                {"role": "user", "content": [{"type": "text", "text": f"question {number}"}]},
+                {"role": "assistant", "content": [{"type": "text", "text": f"{model} says {number}"}]},
+            ]
+
+        shown = {"conversation_a": talk(a), "conversation_b": talk(b), "language": "en"}
+        return {"id": f"v{number}", "model_a": a, "model_b": b, "winner": winner, **shown}
+
+    rows = [vote(1, "model_b"), vote(2, "both_bad"), vote(3, "model_a", b="m-1"), vote(4, "?")]
+    path = tmp_path / "votes.parquet"
+    pl.DataFrame(rows).write_parquet(path)
+    study = goldless.read_study(path)
+    assert texts(study)["v1", "m-2"] == "m-2 says 1"
+    assert study.task("v1").prompt == "question 1"
+    assert [(p.task, p.first, p.second, p.preference) for p in study.preferences()] == [
+        ("v1", "m-1", "m-2", -1.0),
+        ("v2", "m-1", "m-2", 0.0),
+    ]
+    assert study.task("v2").extra["both_bad"] == "true"
+
+
+# --- HELM ----------------------------------------------------------------------------------------------------------
+
+
+def helm_run(folder, model, completions, **state):
+    folder.mkdir(parents=True)
+    (folder / "run_spec.json").write_text(json.dumps({"name": f"open_qa:subset=a,model={model.replace('/', '_')}"}))
+    states = []
+    for i, text in enumerate(completions):
+        right = {"output": {"text": f"answer {i}"}, "tags": ["correct"]}
+        instance = {"id": f"id{i}", "input": {"text": f"Q{i}"}, "references": [right]}
+        result = {"success": text is not None, "completions": [{"text": text}] if text else [], "error": "down"}
+        states.append({"instance": instance, "train_trial_index": 0, "request": {"prompt": f"P{i}"}, "result": result})
+    states.append({"instance": {"id": "id0", "input": {"text": "q"}, "perturbation": {"name": "typos"}}})
+    made = {"adapter_spec": {"model": model}, "request_states": states} | state
+    (folder / "scenario_state.json").write_text(json.dumps(made))
+    stats = [{"name": {"name": "f1_score", "split": "test"}, "count": 1, "mean": 0.25}]
+    (folder / "per_instance_stats.json").write_text(
+        json.dumps([{"instance_id": "id0", "train_trial_index": 0, "stats": stats}])
+    )
+
+
+def test_helm_runs_of_two_models_are_one_study(tmp_path):
+    helm_run(tmp_path / "runs" / "one", "org/m-1", ["First.", "Second."])
+    helm_run(tmp_path / "runs" / "two", "org/m-2", ["Uno.", None])
+    study = goldless.read_study(tmp_path / "runs")
+    assert texts(study) == {
+        ("open_qa:subset=a/id0", "org/m-1"): "First.",
+        ("open_qa:subset=a/id0", "org/m-2"): "Uno.",
+        ("open_qa:subset=a/id1", "org/m-1"): "Second.",
+    }
+    first = study.task("open_qa:subset=a/id0")
+    assert (first.prompt, first.reference) == ("P0", "answer 0")
+    assert study.table("scores").select("agent", "metric", "score").rows() == [
+        ("org/m-1", "f1_score", 0.25),
+        ("org/m-2", "f1_score", 0.25),
+    ]
+    assert study.table("imported").filter(pl.col("missing").is_not_null())["missing"].to_list() == ["error"]
+
+
+def test_helm_texts_that_were_taken_out_are_missing_and_never_read(tmp_path):
+    helm_run(tmp_path / "run", "m-1", ["[encrypted_text_0]", "[redacted]"])
+    with pytest.raises(StudyError, match="no response among 2 samples: encrypted 2"):
+        goldless.read_study(tmp_path / "run")
+
+
+# --- lighteval -----------------------------------------------------------------------------------------------------
+
+
+def test_lighteval_details_by_model(tmp_path):
+    for model, said in {"org/m-1": ["yes", "yes."], "m-2": ["no", "no."]}.items():
+        folder = tmp_path / "out" / "details" / model / "2026-08-01T00-00-00"
+        folder.mkdir(parents=True)
+        doc = {
+            "query": "Is it?",
+            "choices": ["true", "false"],
+            "gold_index": [1],
+            "id": "0",
+            "task_name": "custom|ask|0",
+        }
+        response = {"text": said, "text_post_processed": None, "logprobs": []}
+        rows = [{"doc": doc, "model_response": response, "metric": {"exact": 0.5}}]
+        pl.DataFrame(rows).write_parquet(folder / "details_custom|ask|0_2026-08-01T00-00-00.parquet")
+    study = goldless.read_study(tmp_path / "out")
+    # several responses of one model are its samples
+    assert texts(study) == {
+        ("custom|ask|0/0", "m-2#1"): "no",
+        ("custom|ask|0/0", "m-2#2"): "no.",
+        ("custom|ask|0/0", "org/m-1#1"): "yes",
+        ("custom|ask|0/0", "org/m-1#2"): "yes.",
+    }
+    task = study.task("custom|ask|0/0")
+    assert (task.prompt, task.reference) == ("Is it?", "false")

@@ -1,13 +1,14 @@
-"""How fast pairwise judgements go through goldless, and through the OpenAI SDK, against one server on this machine.
+"""How fast pairwise judgements go through goldless, and through other clients, against one server on this machine.
 
-    python benchmarks/judging.py [--calls 5000] [--concurrency 256]
+    python benchmarks/judging.py [--calls 5000] [--concurrency 256] [--providers]
 
 The server is a process of its own and answers every call after one second (then: at once). *goldless* is the whole
 product path: prompts made, calls sent, replies read, counted, and written to a new journal before they are used.
 *openai* is ``AsyncOpenAI`` with ``asyncio.gather`` and a semaphore, given the same prompts ready-made; its replies are
-not read. Each runs in a process of its own. Calls a second are counted by the client from its first question to its
-last answer, and by the server between the same two events. With a last wave that is not full the best possible rate is
-a little below concurrency / delay; it is printed.
+not read. ``--providers``: goldless through each provider's wire format, and of litellm and the providers' SDKs, in the
+same way, those that are installed. Each runs in a process of its own. Calls a second are counted by the client from its
+first question to its last answer, and by the server between the same two events. With a last wave that is not full the
+best possible rate is a little below concurrency / delay; it is printed.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
+import importlib.util
 import json
 import math
 import os
@@ -25,7 +27,9 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +37,8 @@ import anyio
 
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
 from goldless.judging.scales import find_scale
-from goldless.models.http_api import http_model
+from goldless.models.http_api import http_model, service_model
+from goldless.models.http_api.model import HttpOptions
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat
 from goldless.models.usage import Ledger
@@ -71,10 +76,12 @@ class Stopwatch:
         return {"calls": calls, "seconds": seconds, "cpu_seconds": cpu, "peak_mib": peak_kib / 1024}
 
 
-async def through_goldless(url: str, calls: int, concurrency: int) -> dict[str, float]:
+async def through_goldless(url: str, calls: int, concurrency: int, provider: str = "") -> dict[str, float]:
     """The product's own path."""
     questions, texts, prompts = workload(calls)
-    model = http_model(f"{url}#{MODEL}", use="chat", concurrency=concurrency)
+    os.environ |= dict.fromkeys(KEYS, "none") | {name: address(url) for name, address in ADDRESSES.items()}
+    options: HttpOptions = {"use": "chat", "concurrency": concurrency}
+    model = service_model(provider, MODEL, **options) if provider else http_model(f"{url}#{MODEL}", **options)
     with tempfile.TemporaryDirectory() as folder, contextlib.closing(Journal(Path(folder) / "journal")) as journal:
         await model.prepare()
         read_stats(url)  # the probe is not part of it
@@ -90,10 +97,29 @@ async def through_goldless(url: str, calls: int, concurrency: int) -> dict[str, 
     return measured
 
 
-async def through_openai(url: str, calls: int, concurrency: int) -> dict[str, float]:
-    """The SDK, as its users do it."""
-    from openai import AsyncOpenAI  # noqa: PLC0415 - for this comparison only
+KEYS = ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "AZURE_OPENAI_API_KEY", "AWS_ACCESS_KEY_ID")
+KEYS += ("AWS_SECRET_ACCESS_KEY", "AWS_REGION", "MISTRAL_API_KEY")
 
+
+def root(url: str) -> str:
+    """The address without its version."""
+    return url.removesuffix("/v1")
+
+
+ADDRESSES: dict[str, Callable[[str], str]] = {
+    "OPENAI_BASE_URL": str,
+    "MISTRAL_BASE_URL": str,
+    "ANTHROPIC_BASE_URL": root,
+    "GOOGLE_GEMINI_BASE_URL": root,
+    "AZURE_OPENAI_ENDPOINT": root,
+    "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": root,
+}
+
+
+async def gathered(
+    calls: int, concurrency: int, ask: Callable[[list[dict[str, str]]], Awaitable[object]]
+) -> dict[str, float]:
+    """Another client's calls, as its users do it; prompts are ready-made and replies are not read."""
     questions, texts, prompts = workload(calls)
     scale = find_scale("pairwise")
     asked = []
@@ -102,20 +128,114 @@ async def through_openai(url: str, calls: int, concurrency: int) -> dict[str, fl
         messages = scale.messages(first, second, prompt=prompts[question.task], task_description=DESCRIPTION)
         asked.append([{"role": message.role, "content": message.content} for message in messages])
     allowed = asyncio.Semaphore(concurrency)
+
+    async def one(messages: list[dict[str, str]]) -> object:
+        async with allowed:
+            return await ask(messages)
+
+    watch = Stopwatch()
+    await asyncio.gather(*(one(messages) for messages in asked))
+    return watch.read(calls)
+
+
+async def through_openai(url: str, calls: int, concurrency: int) -> dict[str, float]:
+    """OpenAI's SDK."""
+    from openai import AsyncOpenAI  # noqa: PLC0415 - for this comparison only
+
     async with AsyncOpenAI(base_url=url, api_key="none", max_retries=0) as client:
-
-        async def ask(messages: Any) -> object:
-            async with allowed:
-                return await client.chat.completions.create(
-                    model=MODEL, messages=messages, max_tokens=16, temperature=0
-                )
-
-        watch = Stopwatch()
-        await asyncio.gather(*(ask(messages) for messages in asked))
-        return watch.read(calls)
+        how: dict[str, Any] = {"model": MODEL, "max_tokens": 16, "temperature": 0}
+        return await gathered(calls, concurrency, lambda asked: client.chat.completions.create(messages=asked, **how))  # type: ignore[arg-type]
 
 
-WAYS = {"goldless": through_goldless, "openai": through_openai}
+async def through_anthropic(url: str, calls: int, concurrency: int) -> dict[str, float]:
+    """Anthropic's SDK."""
+    from anthropic import AsyncAnthropic  # noqa: PLC0415 - for this comparison only
+
+    async with AsyncAnthropic(base_url=root(url), api_key="none", max_retries=0) as client:
+        how: dict[str, Any] = {"model": MODEL, "max_tokens": 16}
+        turns = _turns
+        return await gathered(calls, concurrency, lambda asked: client.messages.create(messages=turns(asked), **how))
+
+
+async def through_google(url: str, calls: int, concurrency: int) -> dict[str, float]:
+    """Google's SDK."""
+    from google import genai  # noqa: PLC0415 - for this comparison only
+
+    client = genai.Client(api_key="none", http_options={"base_url": root(url), "api_version": "v1beta"})
+    how = {"max_output_tokens": 16, "temperature": 0}
+
+    def ask(asked: list[dict[str, str]]) -> Awaitable[object]:
+        text = "\n\n".join(one["content"] for one in asked)
+        return client.aio.models.generate_content(model=MODEL, contents=text, config=how)  # type: ignore[no-any-return]
+
+    return await gathered(calls, concurrency, ask)
+
+
+async def through_mistral(url: str, calls: int, concurrency: int) -> dict[str, float]:
+    """Mistral's SDK."""
+    from mistralai.client import Mistral  # noqa: PLC0415 - for this comparison only
+
+    client = Mistral(api_key="none", server_url=root(url))
+    how: dict[str, Any] = {"model": MODEL, "max_tokens": 16, "temperature": 0}
+    return await gathered(calls, concurrency, lambda asked: client.chat.complete_async(messages=asked, **how))
+
+
+async def through_boto3(url: str, calls: int, concurrency: int) -> dict[str, float]:
+    """Amazon's SDK, which has no asynchronous calls, in threads."""
+    import boto3  # noqa: PLC0415 - for this comparison only
+    from botocore.config import Config  # noqa: PLC0415
+
+    keys = {"aws_access_key_id": "none", "aws_secret_access_key": "none", "region_name": "us-east-1"}
+    config = Config(max_pool_connections=concurrency, retries={"total_max_attempts": 1})
+    client = boto3.client("bedrock-runtime", endpoint_url=root(url), config=config, **keys)
+    limits = {"maxTokens": 16, "temperature": 0}
+
+    def ask(asked: list[dict[str, str]]) -> object:
+        messages = [{"role": "user", "content": [{"text": one["content"]} for one in asked]}]
+        return client.converse(modelId=MODEL, messages=messages, inferenceConfig=limits)
+
+    threads = ThreadPoolExecutor(concurrency)
+    loop = asyncio.get_running_loop()
+    return await gathered(calls, concurrency, lambda asked: loop.run_in_executor(threads, ask, asked))
+
+
+async def through_litellm(url: str, calls: int, concurrency: int, provider: str = "openai") -> dict[str, float]:
+    """Litellm, in a provider's wire format."""
+    os.environ["LITELLM_LOCAL_MODEL_COST_MAP"] = "True"  # it would download its prices when it is imported
+    import litellm  # noqa: PLC0415 - for this comparison only
+
+    litellm.telemetry = False
+    base = {"openai": url, "anthropic": root(url), "gemini": f"{root(url)}/v1beta"}[provider]
+    how: dict[str, Any] = {"model": f"{provider}/{MODEL}", "api_base": base, "api_key": "none"}
+    how |= {"max_tokens": 16, "temperature": 0, "num_retries": 0}
+    return await gathered(calls, concurrency, lambda asked: litellm.acompletion(messages=asked, **how))
+
+
+def _turns(asked: list[dict[str, str]]) -> list[Any]:
+    """The messages as one turn: not every format has a system message among the turns."""
+    return [{"role": "user", "content": "\n\n".join(one["content"] for one in asked)}]
+
+
+WAYS: dict[str, tuple[Callable[..., Awaitable[dict[str, float]]], str]] = {
+    "goldless": (through_goldless, "goldless"),
+    "openai": (through_openai, "openai"),
+}
+PROVIDER_WAYS: dict[str, tuple[Callable[..., Awaitable[dict[str, float]]], str]] = {
+    "goldless openai:": (partial(through_goldless, provider="openai"), "goldless"),
+    "openai": (through_openai, "openai"),
+    "litellm openai": (through_litellm, "litellm"),
+    "goldless azure:": (partial(through_goldless, provider="azure"), "goldless"),
+    "goldless anthropic:": (partial(through_goldless, provider="anthropic"), "goldless"),
+    "anthropic": (through_anthropic, "anthropic"),
+    "litellm anthropic": (partial(through_litellm, provider="anthropic"), "litellm"),
+    "goldless google:": (partial(through_goldless, provider="google"), "goldless"),
+    "google-genai": (through_google, "google.genai"),
+    "goldless bedrock:": (partial(through_goldless, provider="bedrock"), "goldless"),
+    "boto3": (through_boto3, "boto3"),
+    "goldless mistral:": (partial(through_goldless, provider="mistral"), "goldless"),
+    "mistralai": (through_mistral, "mistralai.client"),
+}
+"""Each with the module that it needs."""
 
 
 @contextlib.contextmanager
@@ -141,7 +261,7 @@ def measure(way: str, url: str, calls: int, concurrency: int) -> dict[str, float
     command += ["--calls", str(calls), "--concurrency", str(concurrency)]
     read_stats(url)
     done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)  # noqa: S603
-    measured: dict[str, float] = json.loads(done.stdout)
+    measured: dict[str, float] = json.loads(done.stdout.splitlines()[-1])  # some clients print before it
     seen = read_stats(url)
     if seen["answered"] != calls:
         raise SystemExit(f"{way}: the server answered {seen['answered']} calls, not {calls}")
@@ -155,7 +275,7 @@ def measure(way: str, url: str, calls: int, concurrency: int) -> dict[str, float
 def show(way: str, found: dict[str, float]) -> None:
     calls = found["calls"]
     print(
-        f"  {way:9} {calls / found['seconds']:7.1f} calls/s   server's clock {calls / found['server_seconds']:7.1f}   "
+        f"  {way:19} {calls / found['seconds']:7.1f} calls/s   server's clock {calls / found['server_seconds']:7.1f}   "
         f"CPU {1e3 * found['cpu_seconds'] / calls:6.3f} ms a call   peak memory {found['peak_mib']:4.0f} MiB   "
         f"most at once {found['most_at_once']:.0f}"
     )
@@ -188,21 +308,46 @@ def compare(delay: float, calls: int, concurrency: int) -> None:
     )
 
 
+def compare_providers(delay: float, calls: int, concurrency: int) -> None:
+    """All that is installed, against a server of this delay, in the order of wire formats."""
+    print(f"\nserver answers {f'after {delay:g} s' if delay else 'at once'}:")
+    print(f"  {'':19} calls/s   share of ideal   CPU ms a call   peak MiB")
+    with running_server(delay) as url:
+        for way, (_, module) in PROVIDER_WAYS.items():
+            if not _installed(module):
+                print(f"  {way:19} not installed")
+                continue
+            one = measure(way, url, calls, concurrency)
+            answering = (calls - 1) / one["answering_seconds"]
+            share = f"{answering * delay / concurrency:14.1%}" if delay else f"{'':14}"
+            cpu = 1e3 * one["cpu_seconds"] / calls
+            print(f"  {way:19} {answering:7.1f}   {share}   {cpu:13.3f}   {one['peak_mib']:8.0f}", flush=True)
+
+
+def _installed(module: str) -> bool:
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:
+        return False
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--calls", type=int, default=5000)
     parser.add_argument("--concurrency", type=int, default=256)
     parser.add_argument("--delay", type=float, nargs="+", default=(1.0, 0.0), help="seconds before each answer")
-    parser.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    parser.add_argument("--providers", action="store_true", help="goldless and other clients by wire format")
+    parser.add_argument("--way", choices=WAYS | PROVIDER_WAYS, help=argparse.SUPPRESS)
     parser.add_argument("--url", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.way:
-        print(json.dumps(anyio.run(WAYS[arguments.way], arguments.url, arguments.calls, arguments.concurrency)))
+        way = (WAYS | PROVIDER_WAYS)[arguments.way][0]
+        print(json.dumps(anyio.run(way, arguments.url, arguments.calls, arguments.concurrency)))
         return 0
     print(f"{arguments.calls:,} pairwise judgements, {arguments.concurrency} at once")
     print(f"{os.cpu_count()} cores, load before: {os.getloadavg()[0]:.1f}")
     for delay in arguments.delay:
-        compare(delay, arguments.calls, arguments.concurrency)
+        (compare_providers if arguments.providers else compare)(delay, arguments.calls, arguments.concurrency)
     print(f"\nload after: {os.getloadavg()[0]:.1f}")
     return 0
 

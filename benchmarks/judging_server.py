@@ -1,4 +1,4 @@
-"""A server for ``benchmarks/judging.py``: chat completions in the OpenAI wire format, each after a fixed wait.
+"""A server for ``benchmarks/judging.py``: replies in several providers' wire formats, each after a fixed wait.
 
     python benchmarks/judging_server.py [--delay SECONDS]
 
@@ -85,15 +85,17 @@ class Connection(asyncio.Protocol):
             self._answer(head)
 
     def _answer(self, head: bytes) -> None:
-        if head.startswith(b"post /v1/chat/completions"):
+        write = next((write for route, write in ROUTES if head.startswith(b"post ") and route in head[:200]), None)
+        if write is not None:
             number = self._counts.begin()
-            body = completion(VERDICTS[number % 2])
+            body = json.dumps(write(VERDICTS[number % 2])).encode()
             if self._delay_seconds:
                 asyncio.get_running_loop().call_later(self._delay_seconds, self._complete, body)
             else:
                 self._complete(body)
-        elif head.startswith(b"get /v1/models"):
-            self._send({"object": "list", "data": [{"id": MODEL, "object": "model"}]})
+        elif head.startswith((b"get /v1/models", b"get /v1beta/models")):
+            listed = [{"id": MODEL, "object": "model", "name": f"models/{MODEL}"}]
+            self._send({"object": "list", "data": listed, "models": listed})
         elif head.startswith(b"get /stats"):
             self._send(self._counts.read())
         else:
@@ -112,11 +114,39 @@ class Connection(asyncio.Protocol):
             self._transport.write(head + body)
 
 
-def completion(text: str) -> bytes:
-    """A chat completion as OpenAI words it."""
+def completion(text: str) -> dict[str, Any]:
+    """A reply as OpenAI words it, and most others."""
     choice = {"index": 0, "message": {"role": "assistant", "content": text}, "logprobs": None, "finish_reason": "stop"}
-    reply = {"id": "x", "object": "chat.completion", "created": 0, "model": MODEL, "choices": [choice], "usage": USAGE}
-    return json.dumps(reply).encode()
+    return {"id": "x", "object": "chat.completion", "created": 0, "model": MODEL, "choices": [choice], "usage": USAGE}
+
+
+def message(text: str) -> dict[str, Any]:
+    """A reply as Anthropic words it."""
+    content, usage = [{"type": "text", "text": text}], {"input_tokens": 400, "output_tokens": 1}
+    about = {"id": "x", "type": "message", "role": "assistant", "model": MODEL, "stop_sequence": None}
+    return {**about, "content": content, "stop_reason": "end_turn", "usage": usage}
+
+
+def content(text: str) -> dict[str, Any]:
+    """A reply as the Gemini API words it."""
+    candidate = {"content": {"role": "model", "parts": [{"text": text}]}, "finishReason": "STOP", "index": 0}
+    usage = {"promptTokenCount": 400, "candidatesTokenCount": 1, "totalTokenCount": 401}
+    return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": MODEL}
+
+
+def converse(text: str) -> dict[str, Any]:
+    """A reply as Bedrock words it."""
+    usage = {"inputTokens": 400, "outputTokens": 1, "totalTokens": 401}
+    output = {"message": {"role": "assistant", "content": [{"text": text}]}}
+    return {"output": output, "stopReason": "end_turn", "usage": usage, "metrics": {"latencyMs": 1}}
+
+
+ROUTES = (
+    (b"/chat/completions", completion),
+    (b"/v1/messages", message),
+    (b":generatecontent", content),
+    (b"/converse", converse),
+)
 
 
 def _content_length(head: bytes) -> int:

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
         StudyError,
         TextTooLongError,
         UserError,
+        WaitingError,
     )
     from goldless.meta_evaluation.agreement import Agreement
     from goldless.meta_evaluation.bias import BiasReport
@@ -93,6 +94,7 @@ __all__ = [
     "StudyError",
     "TextTooLongError",
     "UserError",
+    "WaitingError",
     "WatchReport",
     "__version__",
     "agree",
@@ -126,7 +128,7 @@ _HOMES = {
     "goldless.comparison.comparing": "PairedComparison",
     "goldless.comparison.gating": "Gate",
     "goldless.errors": "BudgetError CallError CanaryError CapabilityError GoldlessError MetricError ModelError "
-    "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError",
+    "ModelSpecError PrerequisiteError Problem StudyError TextTooLongError UserError WaitingError",
     "goldless.meta_evaluation.agreement": "Agreement",
     "goldless.meta_evaluation.bias": "BiasReport",
     "goldless.meta_evaluation.calibration": "Calibration",

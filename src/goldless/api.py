@@ -63,6 +63,7 @@ class Arguments(TypedDict, total=False):
     level: float
     budget_usd: float | None
     price_usd_per_million: tuple[float, float] | None
+    batch: bool
     journal: Path | str | None
     progress: Callable[[Progress], None] | None
 

@@ -9,6 +9,7 @@ GoldlessError
 │   ├── TextTooLongError      a text does not fit the model's context
 │   ├── MetricError           a metric cannot be computed on this study
 │   └── BudgetError           the budget does not allow a single call
+├── WaitingError              replies are not there yet: run the same command later (exit code 3)
 └── ModelError                a model misbehaves
     ├── CanaryError           a scorer's log-probabilities cannot be trusted
     └── CallError             one call failed; carries the typed failure
@@ -86,6 +87,10 @@ class MetricError(UserError):
 
 class BudgetError(UserError):
     """The budget does not allow a single call."""
+
+
+class WaitingError(GoldlessError):
+    """Replies are not there yet; the same command goes on from here later."""
 
 
 class ModelError(GoldlessError):

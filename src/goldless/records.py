@@ -97,6 +97,7 @@ FailureKind = Literal[
     "truncated",
     "too_long",
     "budget",
+    "waiting",
     "unparsable",
     "no_synopsis",
     "no_control",
@@ -107,6 +108,7 @@ FailureKind = Literal[
 ``rejected``: the server does not accept this request (bad request, no such model, bad key).
 ``refused``: the model declined to answer. ``bad_reply``: the server's reply cannot be used.
 ``truncated``: the reply was cut at its length limit. ``budget``: not sent, it could have exceeded the budget.
+``waiting``: handed to the provider in a batch, not answered yet.
 ``unparsable``: the reply has none of the labels offered.
 ``no_synopsis``: the task has no synopsis of the requested name.
 ``no_control``: the peer has responses to no other task, so task control has nothing to subtract.

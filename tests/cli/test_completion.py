@@ -39,7 +39,7 @@ def offered(goldless, monkeypatch, tmp_path):
         (("score", "x", "--metric", "length,rouge-l"), ["length,rouge-l", "length,rouge-l[reference]"]),
         (("score", "x", "-m", "gem-s"), ["gem-s["]),
         (("score", "x", "-m", "pyth"), ["python:"]),
-        (("score", "x", "--scorer", "o"), ["openai:"]),
+        (("score", "x", "--scorer", "opena"), ["openai:"]),
         (("score", "x", "--scorer", "emb"), ["embedded"]),
         (("review", "x", "--reviewers", "embedded,hf"), ["embedded,hf:"]),
         (("review", "x", "--scale", "pairwise-"), ["pairwise-tie"]),

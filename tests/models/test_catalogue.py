@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goldless.errors import CapabilityError, ModelSpecError, PrerequisiteError
-from goldless.models.catalogue import forms, open_model, specification_of, unopened_identity
+from goldless.models.catalogue import check_scorer, forms, open_model, specification_of, unopened_identity
 from goldless.models.gguf.model import GgufModel
 from goldless.models.http_api import HttpModel
 from goldless.models.interface import ChatModel, Scorer
@@ -95,6 +95,8 @@ def test_a_model_that_needs_a_key_says_which_variable_to_set(spec, variable):
 def test_a_provider_that_cannot_score_is_refused_as_a_scorer_before_a_key_is_asked_for(spec):
     with pytest.raises(CapabilityError, match="cannot be a scorer"):
         open_model(spec, use="scoring")
+    with pytest.raises(CapabilityError, match="cannot be a scorer"):
+        check_scorer(spec)
 
 
 def test_how_a_model_is_to_think_is_part_of_who_it_is(monkeypatch):

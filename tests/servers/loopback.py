@@ -121,7 +121,7 @@ class LoopbackServer:
     # --- requests ----------------------------------------------------------------------------------------------
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
-        body = orjson.loads(await request.read()) if request.method == "POST" else None
+        body = await self._decoded(request) if request.method == "POST" else None
         self.asked.append((request.path, body))
         self.authorizations.append(request.headers.get("Authorization"))
         self._at_once += 1
@@ -130,6 +130,9 @@ class LoopbackServer:
             return await self._answer_or_misbehave(request, body)
         finally:
             self._at_once -= 1
+
+    async def _decoded(self, request: web.Request) -> Any:
+        return orjson.loads(await request.read())
 
     async def _answer_or_misbehave(self, request: web.Request, body: Any) -> web.StreamResponse:
         behaviour = self.behaviour

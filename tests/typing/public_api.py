@@ -98,7 +98,7 @@ def errors(study: goldless.Study) -> str:
     caught = (
         *(goldless.BudgetError, goldless.CallError, goldless.CanaryError, goldless.CapabilityError),
         *(goldless.MetricError, goldless.ModelError, goldless.ModelSpecError, goldless.PrerequisiteError),
-        *(goldless.TextTooLongError, goldless.UserError),
+        *(goldless.TextTooLongError, goldless.UserError, goldless.WaitingError),
     )
     kinds: tuple[type[goldless.GoldlessError], ...] = caught
     try:

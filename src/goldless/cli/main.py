@@ -19,9 +19,9 @@ import typer.main
 
 from goldless._version import __version__
 from goldless.cli.command import Command, Group, verbs_app
-from goldless.cli.console import INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
+from goldless.cli.console import INCOMPLETE, INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
 from goldless.cli.usage_errors import UsageError, usage_message
-from goldless.errors import GoldlessError, UserError
+from goldless.errors import GoldlessError, UserError, WaitingError
 
 PANELS: Mapping[str, Mapping[str, str]] = {
     "Look": {
@@ -36,6 +36,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "score": "Score a study and print the leaderboard.",
         "plan": "Estimate calls, tokens, cost and time before scoring.",
         "cost": "Compare the cost of metrics and panels of reviewers.",
+        "batches": "List the batches of calls that are out, or forget one.",
     },
     "Decide": {
         "compare": "Compare two agents of one run or of two on their common tasks.",
@@ -183,5 +184,8 @@ def _end(error: BaseException) -> int:
         return WRONG_INPUT
     if not isinstance(error, GoldlessError):
         raise error
+    if isinstance(error, WaitingError):
+        say(f"incomplete: {error}", style="yellow")
+        return INCOMPLETE
     say(f"error: {error}", style="red")
     return WRONG_INPUT if isinstance(error, UserError) else NOTHING

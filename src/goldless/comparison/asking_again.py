@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import polars as pl
 
@@ -44,8 +43,8 @@ async def ask_again(judged: Judged, n: int, options: Options) -> tuple[Spending,
     return await ask(judged, {number: asked for number, asked in by_run.items() if asked}, options)
 
 
-def _replicas(models: Mapping[str, OpenModel], journal: Any) -> dict[str, OpenModel]:
-    return {name: OpenModel(one.model, journal, one.ledger, replicate=REPLICATE) for name, one in models.items()}
+def _replicas(models: Mapping[str, OpenModel]) -> dict[str, OpenModel]:
+    return {name: one.replica(REPLICATE) for name, one in models.items()}
 
 
 def _spent(models: Mapping[str, OpenModel]) -> tuple[Spending, ...]:
@@ -62,7 +61,7 @@ async def _ask_critic(
         open_journal(options.journal) as journal,
         open_models([Part("critic", options.critic, "both")], options, journal) as models,
     ):
-        opened = _replicas(models, journal)
+        opened = _replicas(models)
         critic = opened["critic"]
         for number, asked in by_run.items():
             _check_model("--critic", critic.identity, {question.judge for question in asked})
@@ -116,7 +115,7 @@ async def _ask_reviewers(
         open_journal(options.journal) as journal,
         open_models(review_parts(options), options, journal) as models,
     ):
-        opened = _replicas(models, journal)
+        opened = _replicas(models)
         for number, asked in by_run.items():
             run = judged.runs[number]
             as_asked = _review_options(run, judged, options)

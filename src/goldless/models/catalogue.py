@@ -52,12 +52,14 @@ def _service(
 ) -> Provider:
     """A provider of ``http_api.services``."""
     opened, named = _late("http_api:service_model"), _late("http_api:service_identity")
+    refuse = _late("http_api:refuse_scoring")
     return Provider(
         forms=(Form(f"{prefix}:{model}", purpose),),
         make=lambda rest, use, _: opened(prefix, rest, use=use),
         local=False,
         dialects=dialects,
         unopened=lambda rest: named(prefix, rest),
+        check_scorer=lambda rest: refuse(prefix, rest),
         names=names,
         reopened_by_name=True,
         **facts,
@@ -104,15 +106,21 @@ OURS = {
         names=r"gpt-|chatgpt-|o[1-9]\b|text-davinci",
         dialects=DIALECTS,
         price_id="openai",
+        batch_share=0.5,
     ),
     "anthropic": _service(
-        "anthropic", "Anthropic, with ANTHROPIC_API_KEY; chat only", names="claude-", price_id="anthropic"
+        "anthropic",
+        "Anthropic, with ANTHROPIC_API_KEY; chat only",
+        names="claude-",
+        price_id="anthropic",
+        batch_share=0.5,
     ),
     "google": _service(
         "google",
         "Gemini API, with GEMINI_API_KEY or GOOGLE_API_KEY; chat only",
         names="gemini-|gemma-|models/gem",
         price_id="google",
+        batch_share=0.5,
     ),
     "azure": _service(
         "azure",
@@ -131,6 +139,7 @@ OURS = {
         "Mistral, with MISTRAL_API_KEY; chat only",
         names="(mistral|ministral|magistral|codestral|pixtral|open-mi[sx]tral)-",
         price_id="mistral",
+        batch_share=0.5,
     ),
     "together": _service(
         "together",
@@ -191,6 +200,13 @@ def open_model(spec: str, *, use: Use = "both", say: Say = lambda _: None) -> Mo
     if provider is None:
         raise _unknown(spec)
     return provider.make(spec.partition(":")[2], use, say)
+
+
+def check_scorer(given: Any) -> None:
+    """Raise CapabilityError for a specification of a model that cannot score; needs no key and sends nothing."""
+    provider = find_provider(given) if isinstance(given, str) else None
+    if provider is not None and provider.check_scorer is not None:
+        provider.check_scorer(given.partition(":")[2])
 
 
 def is_server(spec: str) -> bool:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
+from goldless.errors import UserError
 from goldless.records import CallFailure
 
 HALF_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
@@ -270,13 +271,46 @@ class MeasuringModel(Protocol):
         """
 
 
-@runtime_checkable
 class ThinkingModel(Protocol):
     """A chat model that may be charged for more than the reply. Optional for chat models."""
 
     @property
     def thinking_tokens(self) -> int:
         """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
+
+
+class NotSentError(UserError):
+    """A batch that certainly was not accepted by its provider."""
+
+
+@runtime_checkable
+class BatchingModel(Protocol):
+    """A chat model that takes many calls as one batch, to be answered later. Optional for chat models."""
+
+    @property
+    def most_batch_calls(self) -> int:
+        """The most calls in one batch."""
+
+    @property
+    def most_batch_bytes(self) -> int:
+        """The most bytes of all lines of one batch."""
+
+    def batch_line(self, key: str, request: ChatRequest) -> bytes:
+        """A call as a part of a batch, found again by its key."""
+
+    async def send_batch(self, lines: Sequence[bytes]) -> str:
+        """Send a batch; returns the provider's name for it.
+
+        Raises NotSentError if it certainly was not accepted, CallError if that is not known.
+        """
+
+    async def batch_replies(
+        self, batch: str, requests: Mapping[str, ChatRequest]
+    ) -> Mapping[str, ChatReply | CallFailure] | None:
+        """The replies of a batch that has ended, without calls it did not get to; None if it has not.
+
+        Raises UserError if the provider no longer has it, CallError if the provider does not respond.
+        """
 
 
 # --- both ------------------------------------------------------------------------------------------------------

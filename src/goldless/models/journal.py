@@ -92,25 +92,25 @@ class Journal:
     def find(self, keys: Sequence[str]) -> dict[str, str]:
         """Replies by key, for the keys that have one."""
         found: dict[str, str] = {}
-        own = {self._own(key): key for key in keys}
+        own = {self.own(key): key for key in keys}
         names = list(own)
         for begin in range(0, len(names), MOST_VARIABLES):
             some = names[begin : begin + MOST_VARIABLES]
             marks = ",".join("?" * len(some))
             query = f"select key, reply from calls where key in ({marks})"  # noqa: S608 - marks are only "?,?"
-            found.update((own[name], reply) for name, reply in self._rows(query, *some))
+            found.update((own[name], reply) for name, reply in self.rows(query, *some))
         return found
 
     def usage(self, key: str) -> Usage | None:
         """The tokens charged for the call of a stored reply."""
-        rows = self._rows("select input_tokens, output_tokens from calls where key = ?", self._own(key))
+        rows = self.rows("select input_tokens, output_tokens from calls where key = ?", self.own(key))
         return Usage(*rows[0]) if rows else None
 
     def begin(self, keys: Iterable[str]) -> None:
         """Record that these calls are about to be made."""
         now = time.time()
-        with self._transaction() as run:
-            run.executemany("insert into attempts values (?, ?)", [(self._own(key), now) for key in keys])
+        with self.transaction() as run:
+            run.executemany("insert into attempts values (?, ?)", [(self.own(key), now) for key in keys])
 
     def record(
         self, identity: ModelIdentity, entries: Sequence[Entry], bodies: Mapping[str, str] | None = None
@@ -119,7 +119,7 @@ class Journal:
         model, now = model_hash(identity), time.time()
         rows = [
             (
-                self._own(e.key),
+                self.own(e.key),
                 model,
                 e.kind,
                 e.request,
@@ -131,7 +131,7 @@ class Journal:
             )
             for e in entries
         ]
-        with self._transaction() as run:
+        with self.transaction() as run:
             # not "or ignore", which would also drop a row that cannot be kept, without a word
             if model not in self._models:
                 who = (model, as_json(identity.as_dict()))
@@ -144,28 +144,28 @@ class Journal:
     def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
         """Record failed calls, separately from replies."""
         model, now = model_hash(identity), time.time()
-        rows = [(self._own(key), model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
-        with self._transaction() as run:
+        rows = [(self.own(key), model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
+        with self.transaction() as run:
             run.executemany("insert into failures values (?, ?, ?, ?, ?, ?)", rows)
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         """A model's stored canary report, as JSON."""
-        rows = self._rows("select report from canaries where model = ?", model_hash(identity))
+        rows = self.rows("select report from canaries where model = ?", model_hash(identity))
         return str(rows[0][0]) if rows else None
 
     def keep_canary_report(self, identity: ModelIdentity, report: str) -> None:
         """Keep a model's report."""
-        with self._transaction() as run:
+        with self.transaction() as run:
             run.execute("insert or replace into canaries values (?, ?, ?)", (model_hash(identity), report, time.time()))
 
     def counts(self) -> dict[str, int]:
         """Rows per table."""
         tables = ("calls", "failures", "attempts")
-        return {table: self._rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
+        return {table: self.rows(f"select count(*) from {table}")[0][0] for table in tables}  # noqa: S608 - fixed names
 
     def called_after_reply(self) -> list[str]:
         """Keys of calls that were made again although their reply was stored. Must be empty."""
-        rows = self._rows(
+        rows = self.rows(
             "select attempts.key from attempts join calls on calls.key = attempts.key "
             "where attempts.started_at > calls.created_at"
         )
@@ -175,16 +175,18 @@ class Journal:
         """Close the file."""
         self._connection.close()
 
-    def _own(self, key: str) -> str:
+    def own(self, key: str) -> str:
         """The key of a call on this occasion."""
         return content_hash(self.occasion, key) if self.occasion else key
 
-    def _rows(self, query: str, *values: str) -> list[Any]:
+    def rows(self, query: str, *values: str) -> list[Any]:
+        """The rows that a query finds."""
         with self._lock:
             return self._connection.execute(query, values).fetchall()
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Changes that are kept together or not at all. Raises UserError if the file cannot be written."""
         with self._lock:
             try:
                 self._connection.execute("begin immediate")

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
 import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import anyio
 
@@ -23,7 +24,6 @@ from goldless.models.interface import (
     Scorer,
     ScoreReply,
     ScoreRequest,
-    ThinkingModel,
     TokenLogprobs,
     Usage,
     WrappedModel,
@@ -54,6 +54,12 @@ class _Journalled(WrappedModel):
         self.reused = 0
         """Replies taken from the journal."""
         self._under_way: dict[str, anyio.Event] = {}
+
+    def replica(self, replicate: int) -> Self:
+        """The same model with other calls of the same requests; what is in progress, or waits, is shared."""
+        other = copy.copy(self)
+        other.replicate, other.reused = replicate, 0
+        return other
 
     @contextlib.contextmanager
     def _asking(self, keys: Sequence[str]) -> Iterator[None]:
@@ -170,30 +176,42 @@ class JournalledChat(_Journalled):
         while not (found := self._journal.find([key])) and key in self._under_way:
             await self._under_way[key].wait()
         if found:
-            self.reused += 1
-            return dataclasses.replace(_read_chat(found[key]), earlier_usage=self._journal.usage(key))
+            return self._known(key, found[key])
         with self._asking([key]):
             return await self._ask(key, request)
 
+    def _known(self, key: str, said: str) -> ChatReply:
+        """A reply that the journal has."""
+        self.reused += 1
+        return dataclasses.replace(read_chat(said), earlier_usage=self._journal.usage(key))
+
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
-        # a token has at least one byte of text; some more go to the marks around each message
-        most = sum(len(message.content.encode()) + 16 for message in request.messages)
-        written = request.max_tokens + (self._model.thinking_tokens if isinstance(self._model, ThinkingModel) else 0)
-        while (aside := self.ledger.set_aside(Usage(most, written))) is None:
+        while (aside := self.ledger.set_aside(most_usage(self._model, request))) is None:
             if not await self.ledger.settled():
                 return OVER_BUDGET
         self._journal.begin([key])
         reply = await self._model.chat(request)
-        cost = self.ledger.book(aside, reply.usage if isinstance(reply, ChatReply) else None)
         if isinstance(reply, CallFailure):
+            self.ledger.book(aside, None)
             self._journal.record_failures(self.identity, [(key, reply)])
-            return reply
+        else:
+            self._keep(key, as_json(request_data(request)), reply, self.ledger.book(aside, reply.usage))
+        return reply
+
+    def _keep(self, key: str, request: str, reply: ChatReply, cost: float | None) -> None:
+        """Store a reply and what it cost; failed attempts before it separately."""
         said = as_json({name: getattr(reply, name) for name in _KEPT_OF_REPLY})
-        entry = Entry(key, "chat", as_json(_request_data(request)), said, reply.usage, cost)
-        self._journal.record(self.identity, [entry])
+        self._journal.record(self.identity, [Entry(key, "chat", request, said, reply.usage, cost)])
         if reply.retries:
             self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
-        return reply
+
+
+def most_usage(model: object, request: ChatRequest) -> Usage:
+    """The most that a call can be charged for."""
+    # a token has at least one byte of text; some more go to the marks around each message
+    most = sum(len(message.content.encode()) + 16 for message in request.messages)
+    # not by isinstance, which takes longer than all the rest
+    return Usage(most, request.max_tokens + getattr(model, "thinking_tokens", 0))
 
 
 def _writing(identity: ModelIdentity) -> ModelIdentity:
@@ -223,7 +241,7 @@ def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
 
 def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 0) -> str:
     """The journal's key of a call for a text."""
-    return content_hash("chat", model_hash(_writing(identity)), _request_data(request), replicate)
+    return content_hash("chat", model_hash(_writing(identity)), request_data(request), replicate)
 
 
 def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
@@ -238,14 +256,15 @@ def context_hash(context: tuple[int, ...] | str) -> str:
     return content_hash(context)
 
 
-def _request_data(request: ChatRequest) -> dict[str, Any]:
+def request_data(request: ChatRequest) -> dict[str, Any]:
     """The request as plain data, like ``dataclasses.asdict`` but without copying every text, which is slow."""
     data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
     data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     return data
 
 
-def _read_chat(text: str) -> ChatReply:
+def read_chat(text: str) -> ChatReply:
+    """A reply from the journal."""
     body = json.loads(text)
     if body["token_logprobs"] is not None:
         body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])

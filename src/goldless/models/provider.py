@@ -58,8 +58,12 @@ class Provider:
     """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
     UserError if it is invalid. None: only an opened model knows.
     """
+    batch_share: float | None = None
+    """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
     names: str = ""
     """A regular expression for names that are probably its models, for a hint where the prefix was left out."""
+    check_scorer: Callable[[str], None] | None = None
+    """Raises CapabilityError for a model after the prefix that cannot score, without a key. None: any may."""
     reopened_by_name: bool = False
     """Whether the name in an identity is enough to open the same model, and safe to take from a file: an address is
     not, because the key in the environment would be sent there.

@@ -27,6 +27,10 @@ class Price:
         """What a usage costs, in US dollars."""
         return (usage.input_tokens * self.input_usd + usage.output_tokens * self.output_usd) / MILLION
 
+    def shared(self, share: float) -> Price:
+        """The price at this share of it, such as half in a batch."""
+        return Price(self.input_usd * share, self.output_usd * share)
+
 
 def price_of(identity: ModelIdentity) -> Price | None:
     """The model's price, or None if unknown. Models on this machine are free."""
@@ -36,6 +40,12 @@ def price_of(identity: ModelIdentity) -> Price | None:
     if provider is None or provider.price_id is None or "server" in identity.settings:
         return None  # somebody's own server: a public price of the same name says nothing
     return _listed_price(identity.name, provider.price_id)
+
+
+def batch_share(identity: ModelIdentity) -> float:
+    """The price of a call in a batch as a share of the usual price; 1 where there are no batches."""
+    provider = PROVIDERS.get(identity.provider)
+    return 1.0 if provider is None or provider.batch_share is None else provider.batch_share
 
 
 def public_price(name: str) -> Price | None:
@@ -99,6 +109,11 @@ class Budget:
         self._under_way += 1
         return True
 
+    def commit_anyway(self, usd: float) -> None:
+        """Reserve an amount that cannot be refused: its calls were made by an earlier run."""
+        self._committed_usd += usd
+        self._under_way += 1
+
     def release(self, usd: float) -> None:
         """Return a reserved amount: its call has ended."""
         self._committed_usd -= usd
@@ -147,6 +162,11 @@ class Ledger:
         if self._budget is not None and not self._budget.commit(cost):
             return None
         return cost
+
+    def reserve(self, usd: float) -> None:
+        """Reserve what calls of an earlier run may still cost."""
+        if self._budget is not None:
+            self._budget.commit_anyway(usd)
 
     async def settled(self) -> bool:
         """Wait until a call in progress has returned its unused reservation; False if there is none."""

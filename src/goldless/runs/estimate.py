@@ -22,15 +22,16 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import is_local, open_model, unopened_identity
-from goldless.models.interface import Capabilities, Message, ScoreReply, ScoreRequest, Usage
+from goldless.models.catalogue import check_scorer, is_local, open_model, unopened_identity
+from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.prefix_tree import build_tree, computed_tokens
-from goldless.models.usage import Price, price_of
+from goldless.models.usage import Price, batch_share, price_of
 from goldless.preprocessing import MOST_TOKENS
 from goldless.records import CallFailure
 from goldless.runs.collection import Collector, Preprocessor, critic_batches, needs, with_peers
+from goldless.runs.opening import Part
 from goldless.runs.options import Options, check_options
 from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
 from goldless.runs.power import Power, needed_tasks
@@ -95,7 +96,7 @@ async def plan_study(study: Study, options: Options) -> Plan:
     journal = Journal(options.journal or default_journal())
     try:
         async with AsyncExitStack() as stack:
-            models = {part.name: await _known_model(part.given, options, stack) for part in work.parts()}
+            models = {part.name: await _known_model(part, options, stack) for part in work.parts()}
             estimate = _Estimate(work.options, models, journal)
             rows: list[PlannedCalls] = []
             for metric in [m for m in work.metrics if m.needs.model or m.needs.table or m.needs.labels]:
@@ -151,11 +152,14 @@ class _Model:
     tokens_a_second: float | None
 
 
-async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _Model:
+async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _Model:
+    given = part.given
+    if part.use == "scoring":
+        check_scorer(given)
     # told without opening it: a plan needs no key
     named = unopened_identity(given) if isinstance(given, str) else None
     if named is not None:
-        return _Model(named.short, _Server(), False, None, price_of(named) or options.price, None)
+        return _Model(named.short, _Server(), False, None, _price(named, options), None)
     model = open_model(given, say=options.say) if isinstance(given, str) else given
     try:
         identity = model.identity
@@ -163,7 +167,7 @@ async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _
     except CapabilityError:
         local = True  # says who it is once it is loaded, so it is on this machine
     if not local:
-        return _Model(identity.short, _Server(), False, None, price_of(identity) or options.price, None)
+        return _Model(identity.short, _Server(), False, None, _price(identity, options), None)
     if isinstance(given, str):
         stack.push_async_callback(model.aclose)
     await model.prepare()
@@ -171,6 +175,12 @@ async def _known_model(given: Any, options: Options, stack: AsyncExitStack) -> _
     scores = model.capabilities.scoring
     speed = await _speed(model) if scores else None
     return _Model(identity.short, model, True, model_hash(identity), price_of(identity), speed)
+
+
+def _price(identity: ModelIdentity, options: Options) -> Price | None:
+    """The price of a model on a server, in batches if those are wanted."""
+    price = price_of(identity) or options.price
+    return price.shared(batch_share(identity)) if price is not None and options.batch else price
 
 
 async def _speed(model: Any) -> float | None:
@@ -285,6 +295,8 @@ class _Estimate:
                 f"for servers, a token is assumed to have {CHARACTERS_A_TOKEN} characters, and a call to take "
                 f"{SERVER_SECONDS_A_CALL:g} s with {SERVER_CALLS_AT_ONCE} calls at once"
             )
+        if work.options.batch:
+            yield "with --batch, prices are those of batches, and each round of calls takes up to 24 hours"
         if any(model.tokens_a_second for model in self.models.values()):
             speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
             yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError
+from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
+from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import is_local, open_model
+from goldless.models.catalogue import check_scorer, is_local, open_model
 from goldless.models.interface import ModelIdentity, Scorer, TrainedScorer, Usage, content_hash
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.provider import Use
-from goldless.models.usage import Budget, Ledger, price_of
+from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import Response, Task
 from goldless.runs.options import Options, Progress
 from goldless.templates import TEMPLATES, Template
@@ -54,13 +56,20 @@ class Spending:
 class OpenModel:
     """A prepared model behind the journal."""
 
-    def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
+    def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, batch: bool = False) -> None:
         self.model = model
         self.ledger = ledger
-        self.scorer = JournalledScorer(model, journal, ledger, replicate=replicate)
-        self.chat = JournalledChat(model, journal, ledger, replicate=replicate)
+        self.scorer = JournalledScorer(model, journal, ledger)
+        self.batched = BatchedChat(model, journal, ledger) if batch else None
+        self.chat = self.batched or JournalledChat(model, journal, ledger)
         self._before: tuple[int, int] | None = None
         """Replies reused and calls made before the first round."""
+
+    def replica(self, replicate: int) -> OpenModel:
+        """The same model, whose calls are others than those of the same requests here."""
+        other = copy(self)
+        other.scorer, other.chat = self.scorer.replica(replicate), self.chat.replica(replicate)
+        return other
 
     @property
     def identity(self) -> ModelIdentity:
@@ -123,8 +132,12 @@ async def open_models(
         with suppress(CapabilityError):
             _ledger(model, options, budget)
     opened: dict[str, OpenModel] = {}
+    by_batch = [options.batch and {part.use for part in played} != {"scoring"} for played in unique]
+    for model, batch in zip(models, by_batch, strict=True):
+        if batch:
+            batching(model)
     async with AsyncExitStack() as stack:
-        for played, model in zip(unique, models, strict=True):
+        for played, model, batch in zip(unique, models, by_batch, strict=True):
             if isinstance(played[0].given, str):
                 stack.push_async_callback(model.aclose)
             try:
@@ -134,9 +147,37 @@ async def open_models(
                     raise
                 lost |= {part.name: error for part in played}
                 continue
-            ready = OpenModel(model, journal, _ledger(model, options, budget))
+            ready = OpenModel(model, journal, _ledger(model, options, budget, batch=batch), batch=batch)
             opened |= {part.name: ready for part in played}
-        yield opened
+            if ready.batched is not None:
+                await ready.batched.collect()
+        async with _batches_sent([one.batched for one in opened.values() if one.batched is not None]):
+            yield opened
+
+
+@asynccontextmanager
+async def _batches_sent(models: Sequence[BatchedChat]) -> AsyncIterator[None]:
+    """After the block, what waits is sent; raises WaitingError if anything is out.
+
+    An error that goldless raised in the block may be due to what is not there yet: what waits is sent all the same.
+    """
+    cause: GoldlessError | None = None
+    try:
+        yield
+    except GoldlessError as error:
+        cause = error
+    unique = {id(model): model for model in models}
+    for model in unique.values():
+        await model.submit()
+    raise_if_waiting(list(unique.values()), cause)
+    if cause is not None:
+        raise cause
+
+
+def stop_if_waiting(models: Iterable[OpenModel]) -> None:
+    """Raise WaitingError if calls wait for a batch: what follows from their replies cannot be asked yet."""
+    if any(model.batched is not None and model.batched.waits for model in models):
+        raise WaitingError("calls wait for a batch")
 
 
 def _unique(parts: Sequence[Part]) -> list[list[Part]]:
@@ -157,13 +198,16 @@ def _open(played: Sequence[Part], options: Options) -> Any:
     given, uses = played[0].given, {part.use for part in played}
     if not isinstance(given, str):
         return given
-    if len(uses) > 1 and "scoring" in uses:
-        open_model(given, use="scoring", say=options.say)  # refused where no key or connection makes it a scorer
+    if "scoring" in uses:
+        check_scorer(given)
     return open_model(given, use=uses.pop() if len(uses) == 1 else "both", say=options.say)
 
 
-def _ledger(model: Any, options: Options, budget: Budget | None) -> Ledger:
-    return Ledger(model.identity.short, price_of(model.identity) or options.price, budget)
+def _ledger(model: Any, options: Options, budget: Budget | None, *, batch: bool = False) -> Ledger:
+    price = price_of(model.identity) or options.price
+    if price is not None and batch:
+        price = price.shared(batch_share(model.identity))
+    return Ledger(model.identity.short, price, budget)
 
 
 def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:

@@ -371,6 +371,12 @@ class Options:
         "Price in USD per million tokens, for a model whose price is unknown.",
         keyword="price_usd_per_million",
     )
+    batch: bool = FLAG.option(
+        False,
+        MODELS,
+        "--batch",
+        "Send calls of chat models as batches, at half the price; run the same command again to collect the replies.",
+    )
     journal: Path | None = FILE.option(
         None, MODELS, "--journal FILE", "Journal of model replies (default: one for all runs; see goldless cache show)."
     )

@@ -41,6 +41,7 @@ from goldless.runs.opening import (
     open_models,
     refuse_without_chat,
     refuse_without_scoring,
+    stop_if_waiting,
     training_notes,
 )
 from goldless.runs.options import Options, check_options, check_review_options
@@ -265,6 +266,7 @@ async def review_study(study: Study, options: Options) -> Review:
         reviewers = ReviewCollector(study, options, models, people.questioners)
         licensed = reviewers.licensed()
         answers = [] if licensed else await reviewers.exams()
+        stop_if_waiting(models.values())
         evidence = exam_evidence(list(reviewers.models), answers, scale)
         qualification, notes = (licensed, ()) if licensed else qualified(study, options, evidence, people)
 
@@ -272,7 +274,9 @@ async def review_study(study: Study, options: Options) -> Review:
             for model in models.values():
                 model.round()
             asked = ReviewCollector(study, now, models, people.questioners)
-            return await asked.judgements(qualification.passed)
+            given = await asked.judgements(qualification.passed)
+            stop_if_waiting(models.values())
+            return given
 
         found = await _reviewed(study, options, evidence, qualification, until=until, judgements=ask)
         readings = reviewers.readings(qualification.passed)
@@ -349,7 +353,9 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
         async def collect(plan: RunPlan) -> Collected:
             for model in models.values():
                 model.round()
-            return await _collect(plan, models, canaries, stage, noise)
+            found = await _collect(plan, models, canaries, stage, noise)
+            stop_if_waiting(models.values())
+            return found
 
         yield collect
 

@@ -6,6 +6,7 @@ Each test is skipped where the SDK is not installed.
 from __future__ import annotations
 
 import pytest
+from batch_providers import BatchServer
 from loopback import Behaviour
 from providers import KEY, TEXT, ProviderServer
 
@@ -94,3 +95,63 @@ def test_mistrals_sdk(server):
     )
     assert (reply.choices[0].message.content, reply.usage.prompt_tokens) == (TEXT, 11)
     assert server.asked[-1][1]["random_seed"] == 7
+
+
+# --- batches ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def batches():
+    with BatchServer(Behaviour(), say=lambda asked: f"Reply to {asked}") as running:
+        yield running
+
+
+def test_openais_sdk_with_batches(batches, tmp_path):
+    sdk = pytest.importorskip("openai")
+    client = sdk.OpenAI(base_url=batches.url, api_key=KEY, max_retries=0)
+    line = b'{"custom_id":"k","method":"POST","url":"/v1/chat/completions","body":{"messages":[{"content":"a"}]}}'
+    file = client.files.create(file=("x.jsonl", line), purpose="batch")
+    made = client.batches.create(input_file_id=file.id, endpoint="/v1/chat/completions", completion_window="24h")
+    assert made.status == "in_progress"
+    batches.end()
+    ended = client.batches.retrieve(made.id)
+    assert (ended.status, ended.request_counts.completed) == ("completed", 1)
+    assert '"content":"Reply to a"' in client.files.content(ended.output_file_id).text
+
+
+def test_anthropics_sdk_with_batches(batches):
+    sdk = pytest.importorskip("anthropic")
+    client = sdk.Anthropic(api_key=KEY, base_url=batches.root, max_retries=0)
+    params = {"model": "claude-toy-1", "max_tokens": 5, "messages": [{"role": "user", "content": "a"}]}
+    made = client.messages.batches.create(requests=[{"custom_id": "k", "params": params}])
+    assert made.processing_status == "in_progress"
+    batches.end()
+    assert client.messages.batches.retrieve(made.id).processing_status == "ended"
+    [row] = client.messages.batches.results(made.id)
+    assert (row.custom_id, row.result.type, row.result.message.content[0].text) == ("k", "succeeded", "Reply to a")
+
+
+def test_googles_sdk_with_batches(batches):
+    genai = pytest.importorskip("google.genai")
+    client = genai.Client(api_key=KEY, http_options={"base_url": batches.root, "api_version": "v1beta"})
+    asked = [{"contents": [{"parts": [{"text": "a"}], "role": "user"}], "metadata": {"key": "k"}}]
+    made = client.batches.create(model="gemini-toy", src=asked)
+    assert "k" in next(iter(batches.batches.values()))["calls"]
+    batches.end()
+    ended = client.batches.get(name=made.name)
+    assert ended.state.name == "JOB_STATE_SUCCEEDED"
+    assert ended.dest.inlined_responses[0].response.text == "Reply to a"
+
+
+def test_mistrals_sdk_with_batches(batches):
+    module = pytest.importorskip("mistralai")
+    client_type = getattr(module, "Mistral", None) or pytest.importorskip("mistralai.client").Mistral
+    client = client_type(api_key=KEY, server_url=batches.root)
+    line = b'{"custom_id":"k","body":{"messages":[{"role":"user","content":"a"}]}}'
+    file = client.files.upload(file={"file_name": "x.jsonl", "content": line}, purpose="batch")
+    made = client.batch.jobs.create(input_files=[file.id], model="toy", endpoint="/v1/chat/completions")
+    assert made.status == "RUNNING"
+    batches.end()
+    ended = client.batch.jobs.get(job_id=made.id)
+    assert ended.status == "SUCCESS"
+    assert b'"content":"Reply to a"' in client.files.download(file_id=ended.output_file).read()

@@ -49,7 +49,10 @@ from goldless.signature import Signature
 from goldless.statistics.bootstrap import Draws
 from goldless.studies import Study
 
-SHARED = ("verdicts", "recorded", "seed", "resamples", "level", "budget_usd", "price", "journal", "progress", "say")
+SHARED = (
+    *("verdicts", "recorded", "seed", "resamples", "level"),
+    *("budget_usd", "price", "batch", "journal", "progress", "say"),
+)
 """The options of the metrics that a review also takes."""
 
 

@@ -8,6 +8,8 @@ formats.py      wire formats of chat calls; OpenAI's
 anthropic.py    … Anthropic's
 gemini.py       … Google's
 converse.py     … Bedrock's, with the signature of its requests
+batching.py     a model whose provider takes batches of calls
+batches.py      batch APIs: OpenAI's, Anthropic's, Google's, Mistral's
 chat.py         what a model wrote, and which of the given answers it chose
 probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
@@ -23,7 +25,13 @@ from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.client import Timeouts
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.probing import Finding
-from goldless.models.http_api.specs import http_identity, http_model, service_identity, service_model
+from goldless.models.http_api.specs import (
+    http_identity,
+    http_model,
+    refuse_scoring,
+    service_identity,
+    service_model,
+)
 
 __all__ = [
     "Finding",
@@ -32,6 +40,7 @@ __all__ = [
     "Timeouts",
     "http_identity",
     "http_model",
+    "refuse_scoring",
     "service_identity",
     "service_model",
 ]

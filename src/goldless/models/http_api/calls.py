@@ -12,9 +12,9 @@ import logging
 import random
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import orjson
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
     from goldless.records import CallFailure
 
+Done = TypeVar("Done")
 LOGGER = logging.getLogger("goldless.models")
 GROWTH = 1.05
 FALL = 0.8
@@ -201,6 +202,20 @@ class Calls:
                     raise
                 wait = self._policy.wait_seconds(len(failed), failure.retry_after_seconds)
                 LOGGER.info("attempt %d of %d: %s", len(failed), self._policy.attempts, failure.message)
+            await anyio.sleep(wait)
+
+    async def patiently(self, work: Callable[[], Awaitable[Done]]) -> Done:
+        """The result of work that may be repeated, outside the limit of calls. Raises the last AttemptError."""
+        failures = 0
+        while True:
+            try:
+                return await work()
+            except AttemptError as failure:
+                failures += 1
+                failure.attempts = failures
+                if failures >= self._policy.attempts or not self._may_retry(failure):
+                    raise
+                wait = self._policy.wait_seconds(failures, failure.retry_after_seconds)
             await anyio.sleep(wait)
 
     async def _attempt(self, *request: Any) -> Any:

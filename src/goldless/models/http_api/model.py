@@ -233,7 +233,13 @@ class HttpModel:
             await self._connect()
         try:
             answer = await self._ask(request)
-            return reply_of(self._read(answer.data), request, answer.retries)
+        except AttemptError as failure:
+            return self._record(failure)
+        return self._reply(answer.data, request, answer.retries)
+
+    def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
+        try:
+            return reply_of(self._read(data), request, retries)
         except AttemptError as failure:
             return self._record(failure)
         except Exception as error:  # noqa: BLE001 - whatever a reply does to its reader is a failure of that call only

@@ -9,6 +9,13 @@ from urllib.parse import quote
 from goldless.errors import CapabilityError, PrerequisiteError
 from goldless.models.http_api.addresses import checked_url, key_in
 from goldless.models.http_api.anthropic import AnthropicFormat
+from goldless.models.http_api.batches import (
+    AnthropicBatches,
+    BatchFormat,
+    GeminiBatches,
+    MistralBatches,
+    OpenAiBatches,
+)
 from goldless.models.http_api.client import ApiKey
 from goldless.models.http_api.converse import AwsKey, ConverseFormat
 from goldless.models.http_api.dialects import WORDINGS
@@ -39,6 +46,8 @@ class Service:
     public: bool = True
     """Whether a name means the same model for everyone at its public address."""
     format: ChatFormat = field(default_factory=OpenAiFormat)
+    batches: BatchFormat | None = None
+    """Its batch API; None: it has none."""
     dialects: tuple[str, ...] = ()
     """Ways in which it may return log-probabilities of a given text; none: it cannot score."""
     scores_publicly: bool = True
@@ -150,6 +159,7 @@ SERVICES = {
             url="https://api.openai.com/v1",
             url_variable="OPENAI_BASE_URL",
             key_variables=("OPENAI_API_KEY",),
+            batches=OpenAiBatches(),
             dialects=_ALL,
             scores_publicly=False,
         ),
@@ -161,6 +171,7 @@ SERVICES = {
             key_variables=("ANTHROPIC_API_KEY",),
             key_header="x-api-key: ",
             format=AnthropicFormat(),
+            batches=AnthropicBatches(),
         ),
         Service(
             name="google",
@@ -171,6 +182,7 @@ SERVICES = {
             key_variables=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
             key_header="x-goog-api-key: ",
             format=GeminiFormat(),
+            batches=GeminiBatches(),
         ),
         AzureService(
             name="azure",
@@ -196,6 +208,7 @@ SERVICES = {
             url_variable="MISTRAL_BASE_URL",
             key_variables=("MISTRAL_API_KEY",),
             format=OpenAiFormat(seed="random_seed", logprobs=False),
+            batches=MistralBatches(),
         ),
         Service(
             name="together",

@@ -7,11 +7,13 @@ tokens of that are allowed beyond those of the reply; joined by ``&``.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Unpack
 from urllib.parse import parse_qsl
 
 from goldless.errors import ModelSpecError, PrerequisiteError
 from goldless.models.http_api.addresses import HTTP_KEY_VARIABLE, checked_url, key_in
+from goldless.models.http_api.batching import BatchingHttpModel
 from goldless.models.http_api.client import ApiKey
 from goldless.models.http_api.formats import OpenAiFormat
 from goldless.models.http_api.model import HttpModel, HttpOptions
@@ -27,13 +29,14 @@ def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> Ht
 
     Raises CapabilityError for scoring where the provider has none, then PrerequisiteError if its key is not set.
     """
+    if options.get("use") == "scoring":
+        refuse_scoring(service, spec)
     found = SERVICES[service]
     name, thinking = split_options(spec)
-    if options.get("use") == "scoring":
-        found.refuse_scoring(name)
     key, url = found.key(name), found.address(name)
     options["dialects"] = found.scoring_dialects()
-    return HttpModel(
+    kind = HttpModel if found.batches is None else partial(BatchingHttpModel, found.batches)
+    return kind(
         provider=service,
         base_url=url,
         name=name,
@@ -44,6 +47,11 @@ def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> Ht
         wording=replace(found.format.wording, **thinking),
         **options,
     )
+
+
+def refuse_scoring(service: str, spec: str) -> None:
+    """Raise CapabilityError if a provider's model cannot be a scorer; needs no key."""
+    SERVICES[service].refuse_scoring(split_options(spec)[0])
 
 
 def service_identity(service: str, spec: str) -> ModelIdentity:

@@ -1,0 +1,170 @@
+"""A chat model whose calls are handed to its provider as batches, at a lower price, and answered later.
+
+A call without a reply in the journal is put aside as *waiting*. When the run has asked everything it can ask now, what
+waits is sent; a later run of the same command first collects what has been answered, and goes on from there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from goldless.errors import GoldlessError, UserError, WaitingError
+from goldless.models.batch_book import BatchBook, BatchOut, chunks
+from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
+from goldless.models.journal import Journal, as_json
+from goldless.models.journalled import OVER_BUDGET, JournalledChat, most_usage, read_chat, request_data
+from goldless.models.usage import Ledger
+from goldless.records import CallFailure
+
+WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
+
+
+@dataclass(slots=True)
+class _State:
+    """What a model shares with its replicas."""
+
+    waits: bool = False
+
+
+class BatchedChat(JournalledChat):
+    """A chat model that asks by batches for what the journal does not have."""
+
+    def __init__(self, model: ChatModel, journal: Journal, ledger: Ledger, *, replicate: int = 0) -> None:
+        super().__init__(model, journal, ledger, replicate=replicate)
+        self._batching = batching(model)
+        self._book = BatchBook(journal)
+        self._pending: dict[str, tuple[ChatRequest, float]] = {}
+        """Calls to be sent, with what is reserved for each."""
+        self._out: dict[str, BatchOut] = {}
+        """Calls in batches that are not answered yet."""
+        self._collected: dict[str, float | None] = {}
+        """Calls that a batch has answered since the last run, with their cost."""
+        self._failed: dict[str, CallFailure] = {}
+        """Calls that a batch answered with a failure; they are sent again by another run."""
+        self._state = _State()
+        self.waiting: dict[str, BatchOut] = {}
+        """Batches by label that have calls of this run."""
+
+    @property
+    def waits(self) -> bool:
+        """Whether calls of this run wait to be sent or answered."""
+        return self._state.waits
+
+    async def collect(self) -> None:
+        """Keep the replies of this model's batches that have ended; what they cost, and the others may, is reserved.
+
+        Raises UserError for a batch that is gone, or of which nobody knows whether it was sent.
+        """
+        short = self.identity.short
+        for batch in self._book.out():
+            if (batch.provider, batch.model, batch.occasion) != (self.identity.provider, short, self._journal.occasion):
+                continue
+            if batch.id is None:
+                raise UserError(
+                    f"a batch of {batch.calls:,} calls to {short} was being sent when the process ended; whether it "
+                    f"arrived is not known, so it is not sent again. If {batch.provider} does not list it: "
+                    f"goldless batches --forget {batch.label}"
+                )
+            calls = self._book.calls(batch.label)
+            found = await self._batching.batch_replies(batch.id, {key: _request(said) for key, said in calls.items()})
+            if found is None:
+                self._out |= dict.fromkeys(calls, batch)
+                self.ledger.reserve(batch.reserved_usd or 0.0)
+                continue
+            for key, reply in found.items():
+                self._collect_one(key, calls[key], reply)
+            # what a batch did not get to before it expired or was cancelled is in no batch from here on
+            self._book.release(batch.label)
+
+    def _collect_one(self, key: str, request: str, reply: ChatReply | CallFailure) -> None:
+        if isinstance(reply, CallFailure):
+            self._journal.record_failures(self.identity, [(key, reply)])
+            self._failed[key] = reply
+            return
+        cost = None if self.ledger.price is None else self.ledger.price.cost(reply.usage)
+        self._keep(key, request, reply, cost)
+        self._collected[key] = cost
+        self.ledger.reserve(cost or 0.0)
+
+    def _known(self, key: str, said: str) -> ChatReply:
+        """A reply that the journal has; one that was collected now is this run's."""
+        if key not in self._collected:
+            return super()._known(key, said)
+        usage = self._journal.usage(key) or Usage()
+        self.ledger.book(self._collected.pop(key) or 0.0, usage)
+        return replace(read_chat(said), usage=usage)
+
+    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
+        if key in self._failed:
+            return self._failed[key]
+        if key in self._out:
+            self.waiting[self._out[key].label] = self._out[key]
+        elif key not in self._pending:
+            # nothing in progress will return a reservation: what does not fit now is not sent
+            aside = self.ledger.set_aside(most_usage(self._model, request))
+            if aside is None:
+                return OVER_BUDGET
+            self._pending[key] = (request, aside)
+        self._state.waits = True
+        return WAITING
+
+    async def submit(self) -> None:
+        """Send what waits. Raises UserError if the provider does not take it."""
+        requests = {key: request for key, (request, _) in self._pending.items()}
+        aside = {key: usd for key, (_, usd) in self._pending.items()}
+        self._pending.clear()
+        lines = {key: self._batching.batch_line(key, request) for key, request in requests.items()}
+        limits = {"most_calls": self._batching.most_batch_calls, "most_bytes": self._batching.most_batch_bytes}
+        for keys in chunks(lines, **limits):
+            said = {key: as_json(request_data(requests[key])) for key in keys}
+            reserved = None if self.ledger.price is None else aside
+            label, mine = self._book.claim(self.identity.provider, self.identity.short, said, reserved)
+            if mine:
+                await self._send(label, [lines[key] for key in mine])
+            theirs = set(keys) - set(mine)  # of another process, which was faster
+            for batch in self._book.out():
+                if batch.label == label or (
+                    batch.occasion == self._journal.occasion and theirs & set(self._book.calls(batch.label))
+                ):
+                    self.waiting[batch.label] = batch
+
+    async def _send(self, label: str, lines: list[bytes]) -> None:
+        try:
+            batch = await self._batching.send_batch(lines)
+        except NotSentError:
+            self._book.release(label)
+            raise
+        self._journal.begin(self._book.calls(label))
+        self._book.sent(label, batch)
+
+
+def batching(model: object) -> BatchingModel:
+    """The model, if its provider has a batch API. Raises UserError."""
+    if isinstance(model, BatchingModel):
+        return model
+    name = model.identity.short if isinstance(model, ChatModel) else str(model)
+    raise UserError(
+        f"{name} has no batch API. --batch works with openai:, anthropic:, google: and mistral: models; leave it out, "
+        "or choose one of those"
+    )
+
+
+def raise_if_waiting(models: Sequence[BatchedChat], cause: GoldlessError | None = None) -> None:
+    """Raise WaitingError if any batch of these models is out."""
+    out = [batch for model in models for batch in model.waiting.values()]
+    if any(model.waits for model in models):
+        calls = sum(batch.calls for batch in out)
+        prices = [batch.reserved_usd for batch in out]
+        cost = "" if None in prices else f", at most {sum(usd or 0.0 for usd in prices):.2f} USD"
+        raise WaitingError(
+            f"{calls:,} calls are in {len(out)} batch{'es' * (len(out) != 1)}{cost}. Providers answer within 24 hours. "
+            "Run the same command again to collect the replies and go on; goldless batches shows what is out"
+        ) from cause
+
+
+def _request(said: str) -> ChatRequest:
+    data = json.loads(said)
+    messages = tuple(Message(**message) for message in data.pop("messages"))
+    return ChatRequest(messages, **(data | {"choices": tuple(data["choices"])}))

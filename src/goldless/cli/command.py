@@ -63,7 +63,10 @@ class Command(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """The parsed command line."""
-        set_for_verb = self.settings(() if parent is None else (*parent.command_path.split()[1:], str(info_name)))
+        set_for_verb: Mapping[str, tuple[Any, Keys]] = {}
+        if parent is not None:
+            verbs = list(parent.find_root().command.commands)
+            set_for_verb = self.settings((*parent.command_path.split()[1:], str(info_name)), verbs)
         extra["default_map"] = {name: value for name, (value, _) in set_for_verb.items()}
         words = [word.partition("=")[0] for word in args]
         try:
@@ -77,11 +80,11 @@ class Command(TyperCommand):
             said = f"{keys[-1]} must be {must_be(wrong.message)}, got {value!r}"
             raise settings().problem(keys, said) from None
 
-    def settings(self, verb: Keys) -> Mapping[str, tuple[Any, Keys]]:
-        """What the project's file sets for this verb."""
+    def settings(self, verb: Keys, verbs: Sequence[str]) -> Mapping[str, tuple[Any, Keys]]:
+        """What the project's file sets for this one of the verbs."""
         if (found := settings()).path is None:
             return {}
-        found.check()
+        found.check(verbs)
         return found.for_verb(verb, [one for one in self.params if one.param_type_name == "option"])
 
     def invoke(self, ctx: Any) -> Any:

@@ -81,10 +81,12 @@ def _command(path: Keys) -> Any:
 
 
 def _rows(path: Keys, *, everything: bool) -> list[dict[str, str]]:
+    from goldless.cli.main import VERBS
+
     command = _command(path)
     if not isinstance(command, Command):
         raise UserError(f"VERB must be one verb, got {' '.join(path)!r}. Try one of {', '.join(command.commands)}")
-    found = command.settings(path)
+    found = command.settings(path, VERBS)
     rows = []
     for one in command.params:
         flag = next((name for name in one.opts if name.startswith("--")), None)

@@ -76,15 +76,13 @@ class Settings:
             found[one.name] = self._value(one, value, keys), keys
         return found
 
-    def check(self) -> None:
-        """Refuse what no verb knows, and models that are not named as one."""
-        from goldless.cli.main import VERBS  # main imports the commands that ask
-
+    def check(self, verbs: Sequence[str]) -> None:
+        """Refuse what none of the verbs knows, and models that are not named as one."""
         known = {_key(flag): one for one in declared(Options).values() for flag in one.flags if flag.startswith("--")}
         for key, value in self.tables.items():
             if isinstance(value, dict):
-                if key not in (*VERBS, MODELS):
-                    said = f"a table must be models or the name of a verb, got [{key}]{nearest(key, (MODELS, *VERBS))}"
+                if key not in (*verbs, MODELS):
+                    said = f"a table must be models or the name of a verb, got [{key}]{nearest(key, (MODELS, *verbs))}"
                     raise self.problem((key,), said)
             elif _key(key) not in (*known, "format", "verbose"):
                 hint = nearest(key, known)

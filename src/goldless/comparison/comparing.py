@@ -81,15 +81,21 @@ class PairedComparison:
             raise UserError(f"{name!r} was not compared. Compared: {', '.join(one.metric for one in self.metrics)}")
         return found[0]
 
+    def _decimals(self) -> int:
+        """Two, or three if all scores are small."""
+        ends = [abs(x) for one in self.metrics for x in (one.first, one.second, one.low, one.high) if x is not None]
+        return 3 if max(ends, default=0.0) < 2 else 2
+
     def table(self) -> ReportTable:
         """One row per metric."""
         interval = f"{self.metrics[0].level * 100:g}% interval"
+        digits = self._decimals()
         columns = (
             Column("metric", "metric"),
-            Column("first", self.first, "number", decimals=2),
-            Column("second", self.second, "number", decimals=2),
-            Column("difference", "difference", "signed", decimals=2),
-            Column("low high", interval, "signed interval", decimals=2),
+            Column("first", self.first, "number", decimals=digits),
+            Column("second", self.second, "number", decimals=digits),
+            Column("difference", "difference", "signed", decimals=digits),
+            Column("low high", interval, "signed interval", decimals=digits),
             Column("d", "d", "signed", decimals=2),
             Column("p", "p", "probability"),
             Column("n", "tasks", "count"),
@@ -116,11 +122,12 @@ class PairedComparison:
         """The tasks with the largest differences either way, by the metric named, or the first."""
         one = self.metrics[0] if metric is None else self.metric(metric)
         sentences = any(pull.sentence is not None for pull in one.pulls)
+        digits = self._decimals()
         columns = (
             Column("task", "task", "name"),
-            Column("difference", "difference", "signed", decimals=2),
-            Column("first", self.first, "number", decimals=2, wide=True),
-            Column("second", self.second, "number", decimals=2, wide=True),
+            Column("difference", "difference", "signed", decimals=digits),
+            Column("first", self.first, "number", decimals=digits, wide=True),
+            Column("second", self.second, "number", decimals=digits, wide=True),
             *(Column(name, heading, wide=wide) for name, heading, wide in self._reasons(sentences=sentences)),
         )
         rows = tuple(

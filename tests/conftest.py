@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from goldless.cli.console import err as console_err
+from goldless.cli.console import out as console_out
 from goldless.cli.main import main
 from goldless.errors import PrerequisiteError
 from goldless.models.cache import models_folder
@@ -298,11 +300,16 @@ def goldless(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
     def run(*arguments: object) -> Ended:
         capsys.readouterr()
         monkeypatch.setattr(sys, "argv", ["goldless", *map(str, arguments)])
+        for console in (console_out, console_err):  # as wide as this test says, not as an earlier one did
+            console.cache_clear()
         try:
             main()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+        finally:
+            console_out.cache_clear()
+            console_err.cache_clear()
         shown = capsys.readouterr()
         return Ended(code, shown.out, shown.err)
 

@@ -110,7 +110,7 @@ def test_the_help_lists_metrics_critic_prompts_and_templates(goldless, monkeypat
 
 
 def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldless, study_file, script):
-    """G*Power 3.1: 90 tasks for 0.3 standard deviations at 0.05, 107 at 0.025 (two comparisons), power 0.8."""
+    """statsmodels 0.15.0, TTestPower: 90 tasks for 0.3 standard deviations at 0.05, 109 at 0.025, power 0.8."""
     ended = goldless(
         "plan", study_file(), "--metric", "tvd-mi", "--critic", script, "--shuffles", 1, "--detect", 0.3, "--json"
     )
@@ -122,7 +122,7 @@ def test_a_plan_says_how_many_tasks_a_difference_needs_and_what_they_cost(goldle
         "baseline=A": 2,
         "all pairs": 3,
     }
-    assert rows["A>B"]["tasks"] == 90
+    assert (rows["A>B"]["tasks"], rows["best"]["tasks"]) == (90, 109)
     assert rows["A>B"]["tasks"] < rows["best"]["tasks"] < rows["all pairs"]["tasks"]
     assert rows["A>B"]["tasks_until"] > rows["A>B"]["tasks"]
     assert rows["A>B"]["usd"] == 0.0, "a model on this machine is free"

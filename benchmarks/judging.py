@@ -318,10 +318,11 @@ def compare_providers(delay: float, calls: int, concurrency: int) -> None:
                 print(f"  {way:19} not installed")
                 continue
             one = measure(way, url, calls, concurrency)
-            answering = (calls - 1) / one["answering_seconds"]
-            share = f"{answering * delay / concurrency:14.1%}" if delay else f"{'':14}"
+            rate = calls / one["server_seconds"]
+            best = calls / (math.ceil(calls / concurrency) * delay) if delay else 0.0
+            share = f"{rate / best:14.1%}" if delay else f"{'':14}"
             cpu = 1e3 * one["cpu_seconds"] / calls
-            print(f"  {way:19} {answering:7.1f}   {share}   {cpu:13.3f}   {one['peak_mib']:8.0f}", flush=True)
+            print(f"  {way:19} {rate:7.1f}   {share}   {cpu:13.3f}   {one['peak_mib']:8.0f}", flush=True)
 
 
 def _installed(module: str) -> bool:

@@ -83,9 +83,10 @@ def test_usage_and_cost_come_along(study):
     assert row["source"] == "alpha.eval:q1"
 
 
-def test_epochs_are_repeats_and_need_a_choice():
-    with pytest.raises(StudyError, match=r"3 tasks with several responses of one agent.*--repeats"):
-        read_study(EPSILON)
+def test_epochs_are_samples_of_the_model_unless_one_chooses_otherwise():
+    samples = read_study(EPSILON)
+    assert dict(samples.samples) == {"mockllm/epsilon#1": "mockllm/epsilon", "mockllm/epsilon#2": "mockllm/epsilon"}
+    assert samples.n_responses == 6
     agents = import_study([EPSILON], repeats="agents")
     assert [agent.agent for agent in agents.agents] == ["mockllm/epsilon", "mockllm/epsilon#2"]
     assert agents.n_responses == 6

@@ -261,7 +261,7 @@ def test_prices_come_from_the_user_then_the_price_table_and_else_are_unknown(stu
     assert (found["near"].price, found["near"].price_from) == (Price(3.0, 3.0), "given")
 
 
-@pytest.mark.parametrize("given", ["gpt-4o", "anthropic:claude-3", "openai:", "http://", "scripted:nowhere.jsonl"])
+@pytest.mark.parametrize("given", ["gpt-4o", "nobody:claude-3", "openai:", "http://", "scripted:nowhere.jsonl"])
 def test_a_reviewer_that_is_no_model_is_refused_rather_than_free(study, given):
     with pytest.raises(UserError):
         planned_reviewer_costs(study, Options(reviewers=(f"r={given}",)))

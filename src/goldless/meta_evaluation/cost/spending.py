@@ -49,7 +49,7 @@ TIMES = (
     "select max(attempts.started_at), calls.created_at from calls join attempts on attempts.key = calls.key "
     "where calls.model = ? and attempts.started_at <= calls.created_at group by calls.key"
 )
-COUNTED = "openai:counted-only"
+COUNTED = "vllm:counted-only"
 """Replaces a model when only the length of its input matters. It is never opened."""
 
 

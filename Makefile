@@ -11,7 +11,7 @@ PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow)
 
-.PHONY: demo check test torture coverage lint format docs browser install install-dev address clean
+.PHONY: demo check test torture properties coverage lint format docs browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -22,9 +22,13 @@ check: lint
 test: install-dev browser lint
 	$(PYTEST) tests
 
+# Every night: faults, kills, damage and hostile texts by the thousand, in about 20 minutes on two cores.
+torture: install-dev
+	$(VENV)/bin/python tests/torture/torture.py
+
 # Every night: each property is tried on a thousand examples.
-torture: install-dev browser
-	$(PYTEST) --hypothesis-profile=torture -o timeout=3000 tests
+properties: install-dev browser
+	$(PYTEST) --hypothesis-profile=properties -o timeout=3000 tests
 
 # The share of lines that the quick tests run; pyproject.toml has the limit.
 coverage: install-dev

@@ -37,7 +37,7 @@ if importlib.util.find_spec("hypothesis"):
 
     hypothesis.settings.register_profile("goldless", deadline=None, print_blob=True)
     hypothesis.settings.register_profile("check", deadline=None, print_blob=True, max_examples=10)
-    hypothesis.settings.register_profile("torture", deadline=None, print_blob=True, max_examples=1000)
+    hypothesis.settings.register_profile("properties", deadline=None, print_blob=True, max_examples=1000)
     hypothesis.settings.load_profile("goldless")
 
 SHARED_MODELS = models_folder()

@@ -17,6 +17,7 @@ from goldless.models.journal import Journal
 sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
 
 from loopback import Behaviour, LoopbackServer, chat_reply
+from toy_language import Reading
 
 pytestmark = pytest.mark.slow
 
@@ -29,13 +30,6 @@ ROWS = [
 ]
 # ann's tells both of bob's words and none of null's; bob's tells two of ann's three words; null's tells none
 EXPECTED = {"ann": LN4, "bob": LN4, "null": 0.0}
-
-
-class Reading:
-    """A token has probability 1/2 where it came before, else 1/8."""
-
-    def logprobs(self, tokens):
-        return [None, *(math.log(1 / 2 if token in tokens[:i] else 1 / 8) for i, token in enumerate(tokens) if i)]
 
 
 @pytest.fixture

@@ -51,6 +51,14 @@ class Bigram:
         return [None, *(self.logprob(a, b) for a, b in pairwise(tokens))]
 
 
+class Reading:
+    """A model that reads: a token has probability 1/2 where it came before, else 1/8."""
+
+    def logprobs(self, tokens: Sequence[str]) -> list[float | None]:
+        """One value a token; None for the first."""
+        return [None, *(math.log(1 / 2 if token in tokens[:i] else 1 / 8) for i, token in enumerate(tokens) if i)]
+
+
 def chat_tokens(messages: Sequence[dict[str, str]]) -> list[str]:
     """A chat template: a mark for the role, the content, an end mark, and the mark of the assistant's turn."""
     tokens = [BEGIN]

@@ -1,0 +1,73 @@
+"""The command line in this process, for trials that run thousands of commands."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+import traceback
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from goldless.cli.console import err as console_err
+from goldless.cli.console import out as console_out
+from goldless.cli.main import main
+
+KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
+"""Exit codes that the documentation explains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """How a command ended."""
+
+    code: int | None
+    """None: it raised."""
+    out: str
+    err: str
+
+    @property
+    def broke(self) -> bool:
+        """Whether a user would have seen a traceback, or a code that nobody explains."""
+        return self.code not in KNOWN_CODES or "Traceback (most recent call last)" in self.out + self.err
+
+
+@contextlib.contextmanager
+def home(folder: Path) -> Iterator[None]:
+    """During the block, journal and caches lie in this folder."""
+    before = os.environ.get("GOLDLESS_HOME")
+    os.environ["GOLDLESS_HOME"] = str(folder)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["GOLDLESS_HOME"]
+        else:
+            os.environ["GOLDLESS_HOME"] = before
+
+
+def goldless(*arguments: object) -> Ran:
+    """Run a command as ``goldless ARGUMENTS`` does; whatever it raises is what a user would see as a traceback."""
+    out, err = io.StringIO(), io.StringIO()
+    argv, sys.argv = sys.argv, ["goldless", *map(str, arguments)]
+    code: int | None = 0
+    _new_consoles()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:  # noqa: BLE001 - it is the very thing that is looked for
+        code = None
+        err.write(traceback.format_exc())
+    finally:
+        sys.argv = argv
+        _new_consoles()
+    return Ran(code, out.getvalue(), err.getvalue())
+
+
+def _new_consoles() -> None:
+    for console in (console_out, console_err):
+        console.cache_clear()

@@ -35,6 +35,12 @@ class Behaviour:
     speaks: set[str] = field(default_factory=set)
     """Any of ``sglang``, ``vllm``, ``echo``: how it gives log-probabilities of a prompt. Chat it always speaks."""
     models: list[Json] = field(default_factory=lambda: [{"id": "toy", "object": "model", "root": "toy"}])
+    listing_status: int = 200
+    """The status of ``/v1/models``."""
+    fingerprint: str | None = None
+    """The ``system_fingerprint`` of its replies."""
+    weights: str = "toy-weights"
+    """What an SGLang says of its weights."""
     tokenizing: Tokenizing = "words"
     key: str = ""
     """The key it wants; anything else is answered 401."""
@@ -70,6 +76,7 @@ class LoopbackServer:
         self.asked: list[tuple[str, Any]] = []
         """Path and decoded body of every request, in the order they came."""
         self.authorizations: list[str | None] = []
+        self.queries: list[str] = []
         self.most_seen_at_once = 0
         self._at_once = 0
         self._texts: dict[int, str] = {}
@@ -124,6 +131,7 @@ class LoopbackServer:
         body = await self._decoded(request) if request.method == "POST" else None
         self.asked.append((request.path, body))
         self.authorizations.append(request.headers.get("Authorization"))
+        self.queries.append(request.query_string)
         self._at_once += 1
         self.most_seen_at_once = max(self.most_seen_at_once, self._at_once)
         try:
@@ -177,9 +185,12 @@ class LoopbackServer:
     def _reply(self, path: str, body: Any) -> Json:
         speaks = self.behaviour.speaks
         routes: dict[str, tuple[set[str], Callable[[Any], Json]]] = {
-            "/v1/models": (set(), lambda _: {"object": "list", "data": self.behaviour.models}),
+            "/v1/models": (set(), lambda _: self._list()),
             "/v1/chat/completions": (set(), self._chat),
-            "/get_model_info": ({"sglang"}, lambda _: {"model_path": "toy-weights", "weight_version": "default"}),
+            "/get_model_info": (
+                {"sglang"},
+                lambda _: {"model_path": self.behaviour.weights},
+            ),
             "/generate": ({"sglang"}, self._generate),
             "/tokenize": ({"sglang", "vllm"}, self._tokenize),
             "/v1/completions": ({"vllm", "echo"}, self._complete),
@@ -193,12 +204,17 @@ class LoopbackServer:
                 raise _RejectionError(404, f"The model `{body['model']}` does not exist.", "model")
         return answer(body)
 
+    def _list(self) -> Json:
+        if self.behaviour.listing_status != 200:
+            raise _RejectionError(self.behaviour.listing_status, "The list is broken.")
+        return {"object": "list", "data": self.behaviour.models}
+
     # --- chat --------------------------------------------------------------------------------------------------
 
     def _chat(self, body: Json) -> Json:
         if self.behaviour.chat is not None:
             return self.behaviour.chat(body)
-        reply = chat_reply("A fine reply.")
+        reply = chat_reply("A fine reply.") | {"system_fingerprint": self.behaviour.fingerprint}
         if body.get("return_prompt_token_ids") and self.behaviour.chat_ids == "reply":
             reply["choices"][0]["prompt_token_ids"] = self._ids(chat_tokens(body["messages"]))
         return reply
@@ -235,7 +251,8 @@ class LoopbackServer:
                 raise _RejectionError(400, "prompt_logprobs must be at least 1", "prompt_logprobs")
             choice["prompt_logprobs"] = self._prompt_logprobs(body["prompt"])
         usage = {"prompt_tokens": len(body["prompt"]), "completion_tokens": 1}
-        return self.behaviour.damage({"choices": [choice], "usage": usage})
+        reply = {"choices": [choice], "usage": usage, "system_fingerprint": self.behaviour.fingerprint}
+        return self.behaviour.damage(reply)
 
     def _prompt_logprobs(self, ids: list[int]) -> list[Json | None]:
         values = self._bigram.logprobs([self._texts[one] for one in ids])

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import logging
+import re
 import socket
 
+import anyio
 import pytest
 
 from goldless.errors import ModelSpecError, PrerequisiteError
-from goldless.models.http_api import HttpModel, http_model, service_model
+from goldless.models.http_api import Timeouts, http_identity, http_model, service_identity, service_model
+from goldless.models.http_api.specs import Specification
 from goldless.models.interface import ChatModel, ChatRequest, Message, Scorer
 from goldless.records import CallFailure
 
@@ -79,7 +82,7 @@ async def test_openai_uses_base_url_and_key_from_the_environment(serve, monkeypa
     await model.aclose()
     assert reply.text == "A fine reply."
     assert set(server.authorizations) == {"Bearer sk-secret-value"}
-    assert model.identity.settings == {"server": server.url}
+    assert model.identity.settings == {"server": "own"}
 
 
 async def test_an_openai_key_never_goes_to_another_host(serve, connect, monkeypatch):
@@ -179,8 +182,77 @@ async def test_scoring_use_does_not_ask_the_chat_endpoint(serve, connect):
     assert model.capabilities.scoring
 
 
-async def test_what_the_server_calls_its_weights_is_the_revision(serve, connect):
-    server = serve(models=[{"id": "toy", "root": "org/Toy-8B", "created": 123}])
-    model: HttpModel = connect(server)
+async def test_each_server_can_have_its_own_key(serve, connect, monkeypatch):
+    monkeypatch.setenv("FIRST_KEY", "first-value")
+    monkeypatch.setenv("SECOND_KEY", "second-value")
+    first, second = serve(key="first-value"), serve(key="second-value")
+    replies = [
+        await connect(first, "toy?key=FIRST_KEY").chat(ASK),
+        await connect(second, "toy?key=SECOND_KEY").chat(ASK),
+    ]
+    assert [reply.text for reply in replies] == ["A fine reply."] * 2
+
+
+async def test_a_rejected_key_names_the_variable_of_that_server(serve, connect, monkeypatch):
+    monkeypatch.setenv("FIRST_KEY", "wrong")
+    with pytest.raises(PrerequisiteError, match="FIRST_KEY"):
+        await connect(serve(key="right"), "toy?key=FIRST_KEY").prepare()
+
+
+def test_a_variable_that_is_not_set_is_named():
+    with pytest.raises(PrerequisiteError, match="export NOT_SET_ANYWHERE="):
+        http_model("http://127.0.0.1:1/v1#m?key=NOT_SET_ANYWHERE")
+
+
+def test_a_key_in_place_of_its_variable_is_refused_and_not_repeated():
+    with pytest.raises(ModelSpecError, match="not the key itself") as caught:
+        http_model("http://127.0.0.1:1/v1#m?key=sk-secret-value")
+    assert "sk-secret-value" not in str(caught.value)
+
+
+def test_options_of_the_specification_come_before_those_of_the_command():
+    said = Specification.read("m?timeout=7.5&retries=0&concurrency=3")
+    found = said.calling({"timeouts": Timeouts(connect_seconds=2.0, total_seconds=60.0), "retry": None})
+    assert found["timeouts"] == Timeouts(connect_seconds=2.0, total_seconds=7.5)
+    assert found["retry"].attempts == 1
+    assert found["concurrency"] == 3
+
+
+async def test_a_given_concurrency_is_not_exceeded(serve, connect):
+    server = serve(delay_seconds=0.01)
+    model = connect(server, "toy?concurrency=3")
+    async with anyio.create_task_group() as tasks:
+        for _ in range(12):
+            tasks.start_soon(model.chat, ASK)
+    assert server.most_seen_at_once == 3
+
+
+async def test_other_parameters_are_passed_on_with_every_request(serve, connect):
+    server = serve()
+    model = connect(f"{server.url}?api-version=2024-10-21", "toy?tier=fast&retries=1")
     await model.prepare()
-    assert model.identity.revision == "org/Toy-8B"
+    assert set(server.queries) == {"api-version=2024-10-21&tier=fast"}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("timeout=soon", "timeout must be a number of seconds such as 600, got 'soon'"),
+        ("timeout=nan", "timeout must be a number of seconds such as 600, got 'nan'"),
+        ("timeout=0", "timeout must be a number of seconds"),
+        ("retries=-1", "retries must be a number of times"),
+        ("concurrency=0", "concurrency must be a number of calls"),
+        ("concurrency=2.5", "concurrency must be a number of calls"),
+        ("timout=5", "Did you mean 'timeout'"),
+        ("", "the options of m must be"),
+        ("api_key=x", "must not contain a secret, got api_key"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_what_is_allowed(options, said):
+    with pytest.raises(ModelSpecError, match=re.escape(said)):
+        http_identity(f"http://127.0.0.1:1/v1#m?{options}")
+
+
+def test_a_provider_by_name_takes_no_unknown_parameters():
+    with pytest.raises(ModelSpecError, match="got tier"):
+        service_identity("openai", "gpt-5?tier=fast")

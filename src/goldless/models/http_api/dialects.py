@@ -37,6 +37,8 @@ class Dialect(Protocol):
 
     name: str
     """Its name in the identity and in messages."""
+    fingerprint: str
+    """What the server says of its version and configuration, once something was scored; empty if nothing."""
 
     @property
     def layout(self) -> Layout:
@@ -50,6 +52,15 @@ class Dialect(Protocol):
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The log-probabilities of the target's tokens, proven to be theirs. Raises AttemptError."""
+
+
+def stable_fingerprint(reply: Any) -> str:
+    """The reply's ``system_fingerprint`` if it is vLLM's, a hash of its version and configuration; otherwise "".
+
+    Others change it with every call, or whenever they update something.
+    """
+    found = part_of(reply, "system_fingerprint")
+    return found if isinstance(found, str) and found.startswith("vllm-") else ""
 
 
 def usage_of(counts: Any) -> Usage:
@@ -74,6 +85,8 @@ def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]
 
 class _IdsDialect:
     """What the dialects of servers with a visible tokenizer have in common."""
+
+    fingerprint = ""
 
     def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
         self._model = model
@@ -150,6 +163,7 @@ class VllmDialect(_IdsDialect):
             "temperature": SCORING_TEMPERATURE,
         }
         answer = await calls.post("/v1/completions", question)
+        self.fingerprint = stable_fingerprint(answer.data)
         positions = first_choice(answer.data).get("prompt_logprobs")
         if not isinstance(positions, list):
             raise bad_reply("the server accepted prompt_logprobs but returned none")
@@ -200,6 +214,7 @@ class EchoDialect:
     """
 
     name = "completions-echo"
+    fingerprint = ""
     layout: Layout = "plain"
 
     def __init__(self, model: str, *, written_tokens: int = 0) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, TypedDict, Unpack
 
@@ -19,9 +20,9 @@ from goldless.errors import (
 from goldless.models.http_api.calls import DEFAULT_MAXIMUM, DEFAULT_START, Answer, Calls, Limiter, Pace, RetryPolicy
 from goldless.models.http_api.chat import Written, reply_of
 from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts, bad_reply
-from goldless.models.http_api.dialects import WORDINGS, Dialect
+from goldless.models.http_api.dialects import WORDINGS, Dialect, stable_fingerprint
 from goldless.models.http_api.formats import ChatFormat, OpenAiFormat, Wording
-from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models
+from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models, not_ready, sglang_weights
 from goldless.models.http_api.tokenizing import ServerTokenizer
 from goldless.models.interface import (
     Capabilities,
@@ -33,6 +34,7 @@ from goldless.models.interface import (
     ScoreReply,
     ScoreRequest,
     TokenLogprobs,
+    content_hash,
 )
 from goldless.models.provider import Use
 from goldless.records import CallFailure
@@ -44,6 +46,7 @@ _CHAT_PROBE = ChatRequest(
     choices=("yes", "no"),
     logprobs=True,
 )
+REVISION_DIGITS = 16
 _YES_NO = {True: "yes", False: "no"}
 
 
@@ -112,7 +115,9 @@ class HttpModel:
         self._rejection: AttemptError | None = None
         self._scoring_probed = False
         self._counts_tokens = True
-        self._revision = ""
+        self._weights: str | None = None
+        """The weights behind the name, as the server calls them."""
+        self._fingerprint = ""
         self.capabilities = Capabilities()
         """What was found so far."""
         self.findings: tuple[Finding, ...] = ()
@@ -124,13 +129,24 @@ class HttpModel:
 
     @property
     def identity(self) -> ModelIdentity:
-        """The name, what the server reports about itself, and the dialect if scoring was probed."""
+        """The name, what the server reports about itself, and the dialect if scoring was probed.
+
+        A server that says which weights it has is identified by them and not by its address: it may move, and its
+        replicas are the same model.
+        """
         settings = dict(self._settings)
+        if "server" in settings and self._weights is not None:
+            settings["server"] = "own"
         usual = self._format.wording.settings()  # what no model of this format takes says nothing about this one
         settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
             settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
-        return ModelIdentity(self._provider, self._name, self._revision, settings=settings)
+        return ModelIdentity(self._provider, self._name, self._revision(), settings=settings)
+
+    def _revision(self) -> str:
+        """A hash of what the server says beyond the name: its weights, version and configuration."""
+        said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
+        return content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
 
     @property
     def context_length(self) -> int | None:
@@ -298,11 +314,18 @@ class HttpModel:
             if self._listing is not None:
                 return
             listing = await list_models(
-                self._hasty_calls, self._format, url=self._client.base_url, key_variable=self._key_variable
+                self._hasty_calls,
+                self._format,
+                url=self._client.base_url,
+                key_variable=self._key_variable,
+                named=bool(self._name),
             )
             if not self._name:
                 self._name = listing.only_model(self._client.base_url)
-            self._revision = listing.revision(self._name)
+            self._weights = listing.weights(self._name)
+            if listing.is_sglang(self._name):
+                with suppress(AttemptError):
+                    self._weights = await sglang_weights(self._hasty_calls)
             self._listing = listing
 
     async def _probe_chat(self) -> None:
@@ -311,7 +334,9 @@ class HttpModel:
                 return
             tokens = choice = False
             try:
-                written = self._read((await self._ask(_CHAT_PROBE)).data)
+                data = (await self._ask(_CHAT_PROBE)).data
+                self._fingerprint = stable_fingerprint(data)
+                written = self._read(data)
             except AttemptError as failure:
                 self._require_key(failure)
                 self._rejection = failure
@@ -331,9 +356,10 @@ class HttpModel:
         async with self._lock:
             if self._scoring_probed:
                 return
-            self._dialect, revision, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
-            if self._dialect is not None and revision is not None:
-                self._revision = revision
+            self._dialect, weights, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
+            if self._dialect is not None:
+                self._weights = self._weights if weights is None else weights
+                self._fingerprint = self._fingerprint or self._dialect.fingerprint
             self.findings += findings
             self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
             self._scoring_probed = True
@@ -360,8 +386,12 @@ class HttpModel:
             raise PrerequisiteError(f"{failure.message}\nSet {self._key_variable} to a key that may use {self._name}")
 
     def _require_known_model(self) -> None:
-        """Raise if the name is not listed, or nothing is, and the server also rejects it."""
+        """Raise if the server is not ready, or the name is not listed, or nothing is, and the server rejects it."""
         names = self._listing.names if self._listing else ()
+        broken = self._listing.failure if self._listing else None
+        answered = self.capabilities.scoring or (self.capabilities.chat and self._rejection is None)
+        if broken is not None and not answered:
+            raise not_ready(broken)
         works = self.capabilities.chat or self.capabilities.scoring
         if works or self._name in names:
             return

@@ -33,6 +33,8 @@ class Listing:
 
     entries: Mapping[str, Mapping[str, Any]]
     """Entries by name; empty if the server has no list."""
+    failure: AttemptError | None = None
+    """Why a server that should list its models did not."""
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,14 +64,20 @@ class Listing:
         """Whether the entry looks like that of a server with a tokenizer route: vLLM or SGLang."""
         return _LENGTH_FIELDS[0] in self.entries.get(name, {})
 
-    def revision(self, name: str) -> str:
-        """The weights behind a served name, if they have another name (vLLM's and SGLang's ``root``)."""
+    def weights(self, name: str) -> str | None:
+        """The weights behind a served name, as the server calls them; None if it does not say."""
         root = self.entries.get(name, {}).get("root")
-        return root if isinstance(root, str) and root != name else ""
+        return root if isinstance(root, str) and root and not self.is_sglang(name) else None
+
+    def is_sglang(self, name: str) -> bool:
+        """Whether the entry is SGLang's, whose ``root`` is only the served name again."""
+        return self.entries.get(name, {}).get("owned_by") == "sglang"
 
 
-async def list_models(calls: Calls, chat_format: ChatFormat, *, url: str, key_variable: str) -> Listing:
-    """The list; empty if the server has none.
+async def list_models(
+    calls: Calls, chat_format: ChatFormat, *, url: str, key_variable: str, named: bool = False
+) -> Listing:
+    """The list; empty if the server has none, or cannot give it now although the model is ``named``.
 
     Raises PrerequisiteError if no server responds or the key is rejected.
     """
@@ -86,10 +94,15 @@ async def list_models(calls: Calls, chat_format: ChatFormat, *, url: str, key_va
             raise PrerequisiteError(
                 f"{failure.message}\nSet {key_variable} to a key that this server accepts"
             ) from None
-        if failure.kind in {"rate_limited", "server_error"}:
-            raise PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later") from None
-        return Listing({})
+        if failure.kind in {"rate_limited", "server_error"} and not named:
+            raise not_ready(failure) from None
+        return Listing({}, None if failure.is_answer else failure)
     return Listing(chat_format.entries(data))
+
+
+def not_ready(failure: AttemptError) -> PrerequisiteError:
+    """The error for a server that responds, but with failures only."""
+    return PrerequisiteError(f"{failure.message}\nThe server is there but not ready. Try again later")
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,26 +119,26 @@ class Finding:
 async def find_dialect(
     calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS)
 ) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
-    """The first of the named dialects that works, the revision if it is an SGLang, and the findings of all probes."""
+    """The first of the named dialects that works, the weights if it is an SGLang, and the findings of all probes."""
     findings: list[Finding] = []
-    revision: str | None = None
+    weights: str | None = None
     if SglangDialect.name in names:
         try:
-            revision = await _sglang_revision(calls, model)
+            weights = await sglang_weights(calls)
         except AttemptError as failure:
             findings.append(Finding(f"scoring as {SglangDialect.name}", works=False, answer=failure.message))
     for name in names:
-        if name == SglangDialect.name and revision is None:
+        if name == SglangDialect.name and weights is None:
             continue
         for wording in WORDINGS[name]:
             dialect = wording(model)
             finding, same_for_all = await _try(calls, dialect)
             findings.append(finding)
             if finding.works:
-                return dialect, revision, tuple(findings)
+                return dialect, weights, tuple(findings)
             if same_for_all:
                 break  # another wording would fail for the same reason
-    return None, revision, tuple(findings)
+    return None, weights, tuple(findings)
 
 
 async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
@@ -143,8 +156,8 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.layout} layout"), True
 
 
-async def _sglang_revision(calls: Calls, name: str) -> str:
-    """The weights behind a served name, and their version if one is set.
+async def sglang_weights(calls: Calls) -> str:
+    """The weights behind an SGLang's served name, and their version if one is set.
 
     Raises AttemptError if the server is not an SGLang.
     """
@@ -155,5 +168,5 @@ async def _sglang_revision(calls: Calls, name: str) -> str:
     path = part_of(data, "model_path")
     if not isinstance(path, str):
         raise bad_reply("/model_info responds, but not as in SGLang")
-    other, version = "" if path == name else path, str(data.get("weight_version") or "default")
-    return other if version == "default" else f"{other}@{version}"
+    version = str(data.get("weight_version") or "default")
+    return path if version == "default" else f"{path}@{version}"

@@ -107,7 +107,8 @@ class AzureService(Service):
         version = os.environ.get("OPENAI_API_VERSION", "").strip()
         path = f"/openai/deployments/{quote(model, safe='')}" if version else self.url_path
         url = checked_url(given, said=self.url_variable, path=path)
-        return f"{url}?api-version={quote(version)}" if version else url
+        joint = "&" if "?" in url else "?"
+        return f"{url}{joint}api-version={quote(version)}" if version else url
 
     def settings(self, address: str) -> dict[str, str]:
         """The resource: another one may use the same name for another model."""

@@ -18,6 +18,7 @@ from goldless.metrics.tvd_mi import contrasts, response_scores
 from goldless.models.interface import Capabilities, ChatReply, ChatRequest, ScoreRequest
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.scripted import ScriptedModel
+from goldless.models.turn_signs import without_turn_signs
 from goldless.models.usage import Ledger
 from goldless.records import CallFailure
 
@@ -362,7 +363,7 @@ async def test_a_hostile_response_cannot_close_its_fence():
     line = user.split("\n")[1]
     assert user.split(line) == [
         "First response:\n",
-        f"\n{HOSTILE}\n",
+        f"\n{without_turn_signs(HOSTILE)}\n",
         "\n\nSecond response:\n",
         "\nfine\n",
         user.split(line)[-1],

@@ -12,9 +12,10 @@ from goldless.judging.asking import fence
 from goldless.judging.debate import C2, C3, DebateStage
 from goldless.judging.judges import JUDGES
 from goldless.judging.reviewing import ReviewQuestion, ReviewStage
-from goldless.judging.scales import Scale, escaped
+from goldless.judging.scales import Scale
 from goldless.models.interface import ChatRequest
 from goldless.models.scripted import ScriptedModel
+from goldless.models.turn_signs import without_turn_signs
 
 pytestmark = pytest.mark.anyio
 
@@ -157,7 +158,7 @@ def test_a_reply_that_marks_its_quotation_and_then_decides_is_read_by_its_decisi
 def test_a_reply_that_repeats_the_response_without_marks_and_then_decides_is_read_by_its_decision(scale):
     for name, hostile in HOSTILE.items():
         for verdict in (BEST[scale.name], WORST[scale.name]):
-            for form in {hostile, escaped(hostile)}:
+            for form in {hostile, without_turn_signs(hostile)}:
                 reply = quoting(scale, form, verdict, "bare")
                 assert scale.read_apart(reply, [hostile, GOOD]) == scale.read(verdict), name
 
@@ -180,5 +181,5 @@ def test_a_hostile_response_stands_whole_between_its_fences_and_without_signs_of
     for name, hostile in HOSTILE.items():
         texts = (hostile, GOOD)[: 1 + scale.pairwise]
         text = "\n\n".join(message.content for message in scale.messages(*texts, prompt=hostile))
-        assert shown(text) == [escaped(hostile), *map(escaped, texts)], name
+        assert shown(text) == [without_turn_signs(hostile), *map(without_turn_signs, texts)], name
         assert [sign for sign in signs if sign in text] == [], name

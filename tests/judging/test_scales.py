@@ -20,9 +20,9 @@ from goldless.judging.scales import (
     PAIRWISE_TIE,
     SCALES,
     Scale,
-    escaped,
     find_scale,
 )
+from goldless.models.turn_signs import without_turn_signs
 
 EACH = pytest.mark.parametrize("scale", SCALES.values(), ids=SCALES)
 PRE_TASK = (
@@ -139,7 +139,7 @@ def test_what_is_restated_names_the_verdicts():
     ],
 )
 def test_signs_of_chat_templates_are_broken_up_and_other_text_is_kept(sign, broken):
-    assert escaped(sign) == broken
+    assert without_turn_signs(sign) == broken
 
 
 @given(st.text("#<|>ab\n/s[]INST"), st.text("#<|>ab\n/s[]INST"))
@@ -148,8 +148,8 @@ def test_texts_never_close_their_fence(first, second):
     user = PAIRWISE.messages(first, second, prompt=None)[1].content
     line = user.split("###Answer one:\n", 1)[1].split("\n", 1)[0]
     parts = user.split(f"{line}\n", 1)[1].split(line)
-    assert parts[0] == f"{escaped(first)}\n"
-    assert parts[2] == f"\n{escaped(second)}\n"
+    assert parts[0] == f"{without_turn_signs(first)}\n"
+    assert parts[2] == f"\n{without_turn_signs(second)}\n"
     assert len(parts) == 4
 
 

@@ -137,6 +137,11 @@ def fence(*texts: str) -> str:
     return "#" * max(SHORTEST_FENCE, longest + 1)
 
 
+def fenced(heading: str, text: str, line: str) -> str:
+    """A text as material, below its heading and between two lines of the fence."""
+    return f"{heading}\n{line}\n{text}\n{line}"
+
+
 # --- verdicts ---------------------------------------------------------------------------------------------------------
 
 

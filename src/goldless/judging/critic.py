@@ -30,6 +30,7 @@ from goldless.judging.asking import (
     VerdictRequest,
     Verdicts,
     fence,
+    fenced,
     find_reading,
     find_text,
     find_verdicts,
@@ -78,8 +79,8 @@ class CriticPrompt:
         line = fence(first, second)
         how = self.explain if explained and self.explain else self.decide
         parts = (
-            f"{self.first_heading}\n{line}\n{first}\n{line}",
-            f"{self.second_heading}\n{line}\n{second}\n{line}",
+            fenced(self.first_heading, first, line),
+            fenced(self.second_heading, second, line),
             f"{self.ask}\n\n{how}{self.formats}",
         )
         return Message("system", self.opening.replace("{fence}", line)), Message("user", "\n\n".join(parts))

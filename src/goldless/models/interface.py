@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Protocol, runtime_checkable
 
 from goldless.errors import UserError
+from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
 HALF_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
@@ -22,10 +23,14 @@ HALF_PRECISIONS = {"bfloat16": "bf16", "float16": "fp16"}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One turn of a conversation."""
+    """One turn of a conversation; no content can end its turn or begin another one, see ``turn_signs``."""
 
     role: Literal["system", "user", "assistant"]
     content: str
+
+    def __post_init__(self) -> None:
+        """Escape the signs of turns: every text on its way to any model passes here."""
+        object.__setattr__(self, "content", without_turn_signs(self.content))
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,6 +79,15 @@ async def test_ids_of_context_and_target_are_joined_and_sent_as_they_are(serve, 
     assert server.bodies("/tokenize")[-1]["add_special_tokens"] is False
 
 
+@pytest.mark.parametrize("speaks", ["vllm", "sglang", "echo"])
+async def test_a_target_that_closes_its_turn_reaches_no_server_as_a_special_token(serve, connect, speaks):
+    server = serve(speaks={speaks})
+    model = connect(server)
+    await scored(model, await model.encode(MESSAGES, f"{TARGET}<|im_end|>"))
+    assert "<|im_end|>" not in str(server.asked)
+    assert "<\\\\|im_end|>" in str(server.asked)
+
+
 async def test_sglang_is_asked_from_one_token_before_the_target(serve, connect):
     server = serve(speaks={"sglang"})
     model = connect(server)

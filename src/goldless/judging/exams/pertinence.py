@@ -30,7 +30,6 @@ from goldless.errors import UserError
 from goldless.judging.asking import Texts, fence
 from goldless.judging.exams.items import ExamAnswer, check_agents, drawn_names, exam_answers, refuse_pointwise
 from goldless.judging.reviewing import Prompts, ReviewQuestion, Stage
-from goldless.judging.scales import escaped
 from goldless.models.interface import ChatReply, ChatRequest, Message, Writer
 from goldless.records import CallFailure
 
@@ -262,9 +261,8 @@ class ChangingStage:
 
     async def change(self, prompt: str) -> str | CallFailure:
         """The changed question, or why there is none."""
-        shown = escaped(prompt)
-        line = fence(shown)
-        messages = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{shown}\n{line}"))
+        line = fence(prompt)
+        messages = (Message("system", CHANGE.replace("{fence}", line)), Message("user", f"{line}\n{prompt}\n{line}"))
         reply = await self.changer.chat(ChatRequest(messages, max_tokens=MOST_TOKENS))
         changed = _written(reply, "the changed question", drop=line)
         if isinstance(changed, str) and same_words(changed, prompt):

@@ -37,6 +37,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.provider import Use
+from goldless.models.turn_signs import without_turn_signs
 from goldless.records import CallFailure
 
 _CHAT_PROBE = ChatRequest(
@@ -188,7 +189,8 @@ class HttpModel:
         """
         dialect = await self._scoring_dialect()
         try:
-            return await dialect.encode(self._calls, messages, target)
+            # the server's tokenizer would honour special tokens in the target
+            return await dialect.encode(self._calls, messages, without_turn_signs(target))
         except AttemptError as failure:
             raise CallError(failure.record()) from None
 

@@ -1,0 +1,42 @@
+r"""The signs by which chat templates mark turns, and how a text is kept from writing one.
+
+A model on this machine reads texts with its tokenizer's special tokens switched off, so no text can end its turn
+(``chat_layout``). Most servers tokenise the whole conversation as one text and honour special tokens in it, and what
+their tokenizer knows is not visible. So every message has its signs escaped when it is made, whatever stage makes it:
+``<|im_end|>`` becomes ``<\|im_end|>``, which no tokenizer takes for a token of its own. A text without a sign stays as
+it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_NAMES = (
+    # Llama 2, Mistral, Gemma, BERT-like vocabularies, MiniMax Text, GLM, SmolVLM, Ling
+    r"s|bos|eos|pad|unk|sep|cls|mask|sop|eop|eod|role|start_of_turn|end_of_turn|turn|beginning_of_sentence"
+    r"|end_of_sentence|start_of_sentence|end_of_utterance"
+    # Command, Baichuan, Nemotron, Apertus, Gemma's unused ones
+    r"|(?:bos|eos|eop|pad|mask|unk|cls|sep)_token|reserved_\d{1,6}|extra_id_\d{1,6}|special_\d{1,6}|unused\d{1,6}"
+    # thoughts and tools of many families, Seed-OSS, LongCat
+    r"|think|tool_call|tool_calls|tool_response|seed:[a-z_]{1,40}|longcat_[a-z_]{1,40}"
+)
+_BRACKETED = (
+    r"inst|system_prompt|available_tools|tool_calls|tool_results|tool_content|call_id|args|think|model_settings"
+    r"|control_\d{1,6}|gmask|bos|eos|unk|pad|cls|sep|mask"
+)
+SIGNS = re.compile(
+    r"<(?=[|\uff5c][^<>\n]{1,64}[|\uff5c]>)"  # ChatML, Llama 3, Phi, Command, Granite, GLM, Kimi, DeepSeek, gpt-oss
+    r"|<(?=\|[a-z_]{1,40}>|[a-z_]{1,40}\|>)"  # Gemma 4, which opens with <|turn> and closes with <turn|>
+    rf"|<(?=/?(?:{_NAMES})>|/?<?SYS>>)"
+    r"|\[(?=\|[^\[\]\n]{1,64}\|\])"  # EXAONE
+    rf"|\[(?=/?(?:{_BRACKETED})\])"  # Llama 2, Mistral
+    r"|\[(?=e~\[)|\](?=[~!][a-z!~]{1,3}[\[\]])",  # MiniMax
+    re.IGNORECASE,
+)
+
+
+def without_turn_signs(text: str) -> str:
+    r"""The text with a backslash in every sign of a turn: ``<|im_end|>`` is ``<\|im_end|>``."""
+    if "<" not in text and "[" not in text and "]" not in text:
+        return text
+    return SIGNS.sub(lambda sign: sign[0] + "\\", text)

@@ -1,0 +1,46 @@
+"""Signs of turns: no text can write one, on any family's layout and in any stage; other texts stay as they are."""
+
+from __future__ import annotations
+
+import hostile_responses
+import pytest
+from chat_families import FAMILIES
+from hypothesis import given
+from hypothesis import strategies as st
+
+from goldless.models.interface import Message
+from goldless.models.turn_signs import without_turn_signs
+
+TOKENS = sorted({token for family in FAMILIES for token in family.tokens})
+
+
+def test_hostile_responses_forge_no_turn_in_any_stage_on_any_family():
+    tally = hostile_responses.run(25, seed=1)
+    assert tally.sound, tally.notes[:5]
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_the_trial_would_notice_a_forged_turn(family):
+    """The same conversation with the sign put back counts more special tokens."""
+    messages = [Message("system", "a"), Message("user", "b")]
+    usual = family.turn_tokens(messages)
+    for token in family.tokens:
+        object.__setattr__(messages[1], "content", f"b{token}")
+        assert family.turn_tokens(messages) == usual + 1
+
+
+@given(st.lists(st.sampled_from([*TOKENS, "<", "|", ">", "[", "]", "\\", "/", "a", "\n"])).map("".join))
+def test_no_join_of_signs_and_their_pieces_is_a_token_afterwards(text):
+    shown = without_turn_signs(text)
+    assert [family.name for family in FAMILIES if family.tokenised(shown)] == []
+    assert all(family.tokenised(text) == family.in_text(text) for family in FAMILIES)
+    assert without_turn_signs(shown) == shown
+    assert shown.replace("\\", "") == text.replace("\\", "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["x < y | z > w", "<b>bold</b> [1] [link](a)", "List<String> a[i] |> f", "[x for x in y]", "a]~b", "<p>[ok]</p>"],
+)
+def test_other_texts_stay_as_they_are(text):
+    assert Message("user", text).content == text

@@ -124,6 +124,10 @@ class CallFailure:
     message: str
     attempts: int = 1
     """Consecutive attempts before it was left open."""
+    charged: tuple[int, int] | None = None
+    """Input and output tokens that its last attempt may be charged for; (0, 0) if the reply does not say how many.
+    None: it is not charged for, because it was not sent or not taken.
+    """
 
 
 @dataclass(frozen=True, slots=True)

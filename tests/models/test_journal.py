@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, content_hash
 from goldless.models.journal import Entry, Journal, model_hash
+from goldless.models.usage import Charge
 from goldless.models.journalled import score_key
 from goldless.records import CallFailure
 
@@ -82,7 +83,7 @@ def test_replies_are_there_after_closing_and_opening_again(journal):
 
 
 def test_a_failure_is_kept_apart_and_is_no_reply(journal):
-    journal.record_failures(MODEL, [("a", CallFailure("timeout", "no answer", attempts=3))])
+    journal.record_failures(MODEL, [("a", CallFailure("timeout", "no answer", attempts=3), None)])
     assert journal.find(["a"]) == {}
     assert journal.counts() == {"calls": 0, "failures": 1, "attempts": 0}
 
@@ -176,6 +177,32 @@ def count(path) -> int:
         return 0
     finally:
         connection.close()
+
+
+def test_a_journal_of_format_1_keeps_its_replies_and_takes_new_ones(tmp_path):
+    """The tables as version 0.1.0 made them: no column says whether a cost is estimated."""
+    path = tmp_path / "earlier.sqlite"
+    earlier = sqlite3.connect(path)
+    earlier.executescript("""
+        create table calls (
+            key text primary key, model text not null, kind text not null, request text not null, reply text not null,
+            input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null
+        ) without rowid;
+        create table failures (key text not null, model text not null, kind text not null, message text not null,
+            attempts integer not null, created_at real not null);
+        insert into calls values ('old', 'm', 'chat', '{}', 'kept', 12, 3, 0.25, 1.0);
+        pragma user_version=1;
+    """)
+    earlier.close()
+    Journal(path).close()
+    journal = Journal(path)
+    journal.record(MODEL, [Entry("new", "chat", "{}", "also", Usage(9, 1), 0.5, estimated=True)])
+    journal.record_failures(MODEL, [("x", CallFailure("timeout", ""), Charge(Usage(9, 1), 0.125, estimated=True))])
+    assert journal.find(["old", "new"]) == {"old": "kept", "new": "also"}
+    assert (journal.usage("old"), journal.usage("new")) == (Usage(12, 3), None), "what is estimated is not reported"
+    assert journal.rows("select sum(cost_usd), sum(estimated) from calls") == [(0.75, 1)]
+    assert journal.rows("select cost_usd from failures") == [(0.125,)]
+    journal.close()
 
 
 def test_a_journal_of_another_format_is_refused_and_left_as_it_is(tmp_path):

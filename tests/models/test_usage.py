@@ -87,14 +87,14 @@ def test_a_budget_with_an_unknown_price_is_refused_and_says_how_to_give_the_pric
 
 def test_an_unknown_price_without_a_budget_counts_tokens_and_gives_no_cost():
     ledger = Ledger("m", None)
-    assert ledger.book(ledger.set_aside(Usage(10, 10)), Usage(7, 2)) is None
+    assert ledger.book(ledger.set_aside(Usage(10, 10)), Usage(7, 2)).cost_usd is None
     assert (ledger.usage, ledger.calls) == (Usage(7, 2), 1)
 
 
 def test_a_budget_of_zero_allows_free_models_only():
     with pytest.raises(BudgetError, match="a budget of 0 USD allows no call to m"):
         Ledger("m", Price(1, 1), Budget(0))
-    assert Ledger("m", Price(0, 0), Budget(0)).set_aside(Usage(10**9, 10**9)) == 0.0
+    assert Ledger("m", Price(0, 0), Budget(0)).set_aside(Usage(10**9, 10**9)).usd == 0.0
 
 
 def test_what_was_set_aside_and_not_spent_can_be_spent_later():
@@ -102,17 +102,49 @@ def test_what_was_set_aside_and_not_spent_can_be_spent_later():
     ledger = Ledger("m", Price(1e6, 1e6), Budget(10))
     aside = ledger.set_aside(Usage(4, 4))
     assert ledger.set_aside(Usage(3, 0)) is None
-    assert ledger.book(aside, Usage(1, 1)) == 2.0
-    assert ledger.set_aside(Usage(8, 0)) == 8.0
+    assert ledger.book(aside, Usage(1, 1)) == (Usage(1, 1), 2.0, False)
+    assert ledger.set_aside(Usage(8, 0)).usd == 8.0
     assert ledger.set_aside(Usage(1, 0)) is None
     assert ledger.spent_usd == 2.0
 
 
-def test_a_failed_call_costs_nothing_and_gives_back_what_was_set_aside():
+def test_a_call_that_was_not_taken_costs_nothing_and_returns_what_was_set_aside():
     ledger = Ledger("m", Price(1e6, 1e6), Budget(10))
-    assert ledger.book(ledger.set_aside(Usage(10, 0)), None) is None
+    assert ledger.book_unkept(ledger.set_aside(Usage(10, 0)), None) is None
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
-    assert ledger.set_aside(Usage(10, 0)) == 10.0
+    assert ledger.set_aside(Usage(10, 0)).usd == 10.0
+
+
+def test_a_failed_call_that_may_be_charged_for_is_booked_at_its_maximum_or_at_what_its_reply_says():
+    ledger = Ledger("m", Price(1e6, 1e6), Budget(20))
+    assert ledger.book_unkept(ledger.set_aside(Usage(6, 4)), (0, 0)) == (Usage(6, 4), 10.0, True)
+    assert ledger.book_unkept(ledger.set_aside(Usage(6, 4)), (5, 1)) == (Usage(5, 1), 6.0, False)
+    assert (ledger.calls, ledger.kept, ledger.estimated, ledger.spent_usd) == (2, 0, 1, 16.0)
+    assert ledger.set_aside(Usage(5, 0)) is None
+
+
+NOT_CREDIBLE = [(0, 0), (0, 3), (-5000, 1), (5, -1), (2**63, 1), (10**300, 1), (6 + 65_536 + 1, 1), (5, 4 + 65_536 + 1)]
+
+
+@pytest.mark.parametrize("said", NOT_CREDIBLE)
+def test_a_usage_that_is_missing_or_cannot_be_is_booked_at_the_maximum_and_marked(said):
+    ledger = Ledger("m", Price(1e6, 1e6), Budget(15))
+    assert ledger.book(ledger.set_aside(Usage(6, 4)), Usage(*said)) == (Usage(6, 4), 10.0, True)
+    assert (ledger.spent_usd, ledger.calls, ledger.estimated) == (10.0, 1, 1)
+    assert ledger.set_aside(Usage(6, 0)) is None
+
+
+def test_a_free_model_that_does_not_count_its_tokens_is_not_estimated():
+    ledger = Ledger("m", Price(0, 0))
+    assert ledger.book(ledger.set_aside(Usage(6, 4)), Usage()) == (Usage(), 0.0, False)
+
+
+def test_where_a_server_adds_tokens_they_are_booked_and_set_aside_for_from_then_on():
+    """A dollar a token: 7 tokens where the request shows at most 5. Of 20, 13 are left: one such call, not two."""
+    ledger = Ledger("m", Price(1e6, 1e6), Budget(20))
+    assert ledger.book(ledger.set_aside(Usage(4, 1)), Usage(6, 1)) == (Usage(6, 1), 7.0, False)
+    assert ledger.set_aside(Usage(4, 1)).usd == 7.0
+    assert ledger.set_aside(Usage(4, 1)) is None
 
 
 steps = st.lists(
@@ -142,7 +174,10 @@ def test_two_models_with_any_number_of_calls_under_way_never_spend_more_than_the
                 under_way.append((model, aside, most))
         elif under_way:
             which, aside, held = under_way.pop(0)
-            used = None if fails else Usage(int(held * part), 0)
-            ledgers[which].book(aside, used)
-            spent += 0 if used is None else prices[which] * used.input_tokens
+            used = int(held * part)
+            if fails:
+                ledgers[which].book_unkept(aside, None)
+            else:
+                ledgers[which].book(aside, Usage(used, 0))
+                spent += prices[which] * (used or held)  # a call without input is booked at its maximum
         assert spent == sum(ledger.spent_usd for ledger in ledgers) <= limit

@@ -131,7 +131,8 @@ def tell_spending(rows: Iterable[Spending]) -> None:
     for row in rows:
         cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
         tokens = row.usage.input_tokens + row.usage.output_tokens
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}), {row.reused} from the journal")
+        guessed = f", estimated for {row.estimated} of them" if row.estimated else ""
+        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}{guessed}), {row.reused} from the journal")
 
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:

@@ -14,8 +14,8 @@ from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.models.batch_book import BatchBook, BatchOut, chunks
 from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
 from goldless.models.journal import Journal, as_json
-from goldless.models.journalled import OVER_BUDGET, JournalledChat, most_usage, read_chat, request_data
-from goldless.models.usage import Ledger
+from goldless.models.journalled import OVER_BUDGET, JournalledChat, read_chat, request_data
+from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
 WAITING = CallFailure("waiting", "in a batch, not answered yet", attempts=0)
@@ -35,12 +35,12 @@ class BatchedChat(JournalledChat):
         super().__init__(model, journal, ledger, replicate=replicate)
         self._batching = batching(model)
         self._book = BatchBook(journal)
-        self._pending: dict[str, tuple[ChatRequest, float]] = {}
+        self._pending: dict[str, tuple[ChatRequest, Aside]] = {}
         """Calls to be sent, with what is reserved for each."""
         self._out: dict[str, BatchOut] = {}
         """Calls in batches that are not answered yet."""
-        self._collected: dict[str, float | None] = {}
-        """Calls that a batch has answered since the last run, with their cost."""
+        self._collected: dict[str, Charge] = {}
+        """Calls that a batch has answered since the last run, with what they are booked at."""
         self._failed: dict[str, CallFailure] = {}
         """Calls that a batch answered with a failure; they are sent again by another run."""
         self._state = _State()
@@ -79,22 +79,26 @@ class BatchedChat(JournalledChat):
             self._book.release(batch.label)
 
     def _collect_one(self, key: str, request: str, reply: ChatReply | CallFailure) -> None:
+        most = most_chat_usage(self._model, _request(request))
+        aside = Aside(most, most, 0.0)
         if isinstance(reply, CallFailure):
-            self._journal.record_failures(self.identity, [(key, reply)])
+            self.ledger.reserve(aside.usd)
+            self._journal.record_failures(self.identity, [(key, reply, self.ledger.book_unkept(aside, reply.charged))])
             self._failed[key] = reply
             return
-        cost = None if self.ledger.price is None else self.ledger.price.cost(reply.usage)
-        self._keep(key, request, reply, cost)
-        self._collected[key] = cost
-        self.ledger.reserve(cost or 0.0)
+        charge = self.ledger.charge(aside, reply.usage)
+        self._keep(key, request, reply, charge)
+        self._collected[key] = charge
+        self.ledger.reserve(charge.cost_usd or 0.0)
 
     def _known(self, key: str, said: str) -> ChatReply:
         """A reply that the journal has; one that was collected now is this run's."""
         if key not in self._collected:
             return super()._known(key, said)
-        usage = self._journal.usage(key) or Usage()
-        self.ledger.book(self._collected.pop(key) or 0.0, usage)
-        return replace(read_chat(said), usage=usage)
+        charge = self._collected.pop(key)
+        self.ledger.settle(charge.cost_usd or 0.0, charge)
+        self.ledger.kept += 1
+        return replace(read_chat(said), usage=Usage() if charge.estimated else charge.usage)
 
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
         if key in self._failed:
@@ -103,7 +107,7 @@ class BatchedChat(JournalledChat):
             self.waiting[self._out[key].label] = self._out[key]
         elif key not in self._pending:
             # nothing in progress will return a reservation: what does not fit now is not sent
-            aside = self.ledger.set_aside(most_usage(self._model, request))
+            aside = self.ledger.set_aside(most_chat_usage(self._model, request))
             if aside is None:
                 return OVER_BUDGET
             self._pending[key] = (request, aside)
@@ -113,7 +117,7 @@ class BatchedChat(JournalledChat):
     async def submit(self) -> None:
         """Send what waits. Raises UserError if the provider does not take it."""
         requests = {key: request for key, (request, _) in self._pending.items()}
-        aside = {key: usd for key, (_, usd) in self._pending.items()}
+        aside = {key: aside.usd for key, (_, aside) in self._pending.items()}
         self._pending.clear()
         lines = {key: self._batching.batch_line(key, request) for key, request in requests.items()}
         limits = {"most_calls": self._batching.most_batch_calls, "most_bytes": self._batching.most_batch_bytes}

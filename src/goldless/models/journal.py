@@ -20,6 +20,7 @@ from typing import Any
 
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, Usage, content_hash
+from goldless.models.usage import Charge
 from goldless.records import CallFailure
 
 SCHEMA = """
@@ -37,7 +38,11 @@ create table if not exists attempts (key text not null, started_at real not null
 create table if not exists canaries (model text primary key, report text not null, created_at real not null)
     without rowid;
 """
-FORMAT = 1
+ADDED = (("calls", "estimated integer not null default 0"), ("failures", "cost_usd real"))
+"""Columns that journals of format 1 do not have: whether a call's tokens and cost are the most they can be, and what a
+failed call may have cost.
+"""
+FORMAT = 2
 MOST_VARIABLES = 500
 LONGEST_WAIT_SECONDS = 60
 """Time to wait for other writing processes."""
@@ -57,6 +62,8 @@ class Entry:
     usage: Usage
     cost_usd: float | None
     """None: price unknown."""
+    estimated: bool = False
+    """Whether usage and cost are the most they can be."""
 
 
 class Journal:
@@ -102,8 +109,9 @@ class Journal:
         return found
 
     def usage(self, key: str) -> Usage | None:
-        """The tokens charged for the call of a stored reply."""
-        rows = self.rows("select input_tokens, output_tokens from calls where key = ?", self.own(key))
+        """The tokens charged for the call of a stored reply; None if there is none, or if they are estimated."""
+        query = "select input_tokens, output_tokens from calls where key = ? and not estimated"
+        rows = self.rows(query, self.own(key))
         return Usage(*rows[0]) if rows else None
 
     def begin(self, keys: Iterable[str]) -> None:
@@ -128,6 +136,7 @@ class Journal:
                 e.usage.output_tokens,
                 e.cost_usd,
                 now,
+                e.estimated,
             )
             for e in entries
         ]
@@ -138,15 +147,20 @@ class Journal:
                 run.execute("insert into models values (?, ?) on conflict do nothing", who)
             if bodies:
                 run.executemany("insert into bodies values (?, ?) on conflict do nothing", list(bodies.items()))
-            run.executemany("insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing", rows)
+            run.executemany("insert into calls values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict do nothing", rows)
         self._models.add(model)
 
-    def record_failures(self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure]]) -> None:
-        """Record failed calls, separately from replies."""
+    def record_failures(
+        self, identity: ModelIdentity, failures: Iterable[tuple[str, CallFailure, Charge | None]]
+    ) -> None:
+        """Record failed calls with what they may have cost, separately from replies."""
         model, now = model_hash(identity), time.time()
-        rows = [(self.own(key), model, f.kind, f.message[:2000], f.attempts, now) for key, f in failures]
+        rows = [
+            (self.own(key), model, f.kind, f.message[:2000], f.attempts, now, charge and charge.cost_usd)
+            for key, f, charge in failures
+        ]
         with self.transaction() as run:
-            run.executemany("insert into failures values (?, ?, ?, ?, ?, ?)", rows)
+            run.executemany("insert into failures values (?, ?, ?, ?, ?, ?, ?)", rows)
 
     def canary_report(self, identity: ModelIdentity) -> str | None:
         """A model's stored canary report, as JSON."""
@@ -211,6 +225,7 @@ class Journal:
                 # in WAL mode a killed process loses nothing that was committed, and the file stays whole
                 self._connection.execute("pragma synchronous=normal")
                 self._connection.executescript(SCHEMA)
+                self._add_columns()
                 self._connection.execute(f"pragma user_version={FORMAT}")
             except BaseException as error:
                 # SQLite does not wait where another process is switching the same new file to WAL mode
@@ -222,10 +237,25 @@ class Journal:
             else:
                 return
 
+    def _add_columns(self) -> None:
+        """Give a journal of an earlier version the columns that it lacks; its rows stay."""
+        if self._lacking():
+            self._connection.execute("begin immediate")
+            for table, column in self._lacking():  # another process may have been faster
+                self._connection.execute(f"alter table {table} add column {column}")
+            self._connection.execute("commit")
+
+    def _lacking(self) -> list[tuple[str, str]]:
+        known = {
+            table: {row[1] for row in self._connection.execute(f"pragma table_info({table})")}
+            for table in dict.fromkeys(table for table, _ in ADDED)
+        }
+        return [(table, column) for table, column in ADDED if column.partition(" ")[0] not in known[table]]
+
     def _check_format(self) -> None:
         """Reject a file of another format before changing anything in it."""
         found = self._connection.execute("pragma user_version").fetchone()[0]
-        if found not in {0, FORMAT}:
+        if found not in range(FORMAT + 1):
             raise UserError(
                 f"{self.path}: the journal has format {found}, but this version of goldless reads format {FORMAT}. "
                 "Use the version that wrote it, or another file with --journal"

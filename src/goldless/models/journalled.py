@@ -31,7 +31,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Entry, Journal, as_json, model_hash
-from goldless.models.usage import Ledger
+from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
@@ -60,6 +60,10 @@ class _Journalled(WrappedModel):
         other = copy.copy(self)
         other.replicate, other.reused = replicate, 0
         return other
+
+    def _paid(self, aside: Aside, failure: CallFailure) -> Charge | None:
+        """What a failed attempt before another was charged for; the model has booked it."""
+        return None if failure.charged is None else self.ledger.charge(aside, Usage(*failure.charged))
 
     @contextlib.contextmanager
     def _asking(self, keys: Sequence[str]) -> Iterator[None]:
@@ -116,8 +120,8 @@ class JournalledScorer(_Journalled, WrappedScorer):
 
     async def _ask(self, asked: Mapping[str, ScoreRequest], spread: Spread) -> None:
         while asked:
-            most = {key: Usage(_most_tokens(request), 1) for key, request in asked.items()}
-            aside = {key: cost for key in asked if (cost := self.ledger.set_aside(most[key])) is not None}
+            most = {key: most_score_usage(request) for key, request in asked.items()}
+            aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
             if aside:
                 await self._ask_now(asked, aside, spread)
             elif not await self.ledger.settled():
@@ -125,7 +129,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
                 return
             asked = {key: request for key, request in asked.items() if key not in aside}
 
-    async def _ask_now(self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, float], spread: Spread) -> None:
+    async def _ask_now(self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], spread: Spread) -> None:
         keys = list(aside)
         self._journal.begin(keys)
 
@@ -135,22 +139,21 @@ class JournalledScorer(_Journalled, WrappedScorer):
         await self.scorer.score([asked[key] for key in keys], keep)
 
     def _keep(
-        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, float]
+        self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside]
     ) -> dict[str, ScoreReply]:
         """Store replies in the journal, failures separately; returns what to deliver."""
         entries, bodies, failures = [], {}, []
         checked = {key: _checked(asked[key], reply) for key, reply in replies.items()}
         for key, reply in checked.items():
-            came = replies[key]
-            cost = self.ledger.book(aside[key], came.usage if isinstance(came, TokenLogprobs) else None)
             if isinstance(reply, CallFailure):
-                failures.append((key, reply))
+                failures.append((key, reply, self.ledger.book_unkept(aside[key], reply.charged)))
                 continue
-            failures.extend((key, earlier) for earlier in reply.retries)
+            charge = self.ledger.book(aside[key], reply.usage)
+            failures.extend((key, earlier, self._paid(aside[key], earlier)) for earlier in reply.retries)
             context, target = asked[key].context, asked[key].target
             bodies[context_hash(context)] = as_json(context)
             request = as_json({"context": context_hash(context), "target": target})
-            entries.append(Entry(key, "score", request, as_json({"logprobs": reply.logprobs}), reply.usage, cost))
+            entries.append(Entry(key, "score", request, as_json({"logprobs": reply.logprobs}), *charge))
         if entries:
             self._journal.record(self.identity, entries, bodies)
         if failures:
@@ -186,32 +189,24 @@ class JournalledChat(_Journalled):
         return dataclasses.replace(read_chat(said), earlier_usage=self._journal.usage(key))
 
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
-        while (aside := self.ledger.set_aside(most_usage(self._model, request))) is None:
+        while (aside := self.ledger.set_aside(most_chat_usage(self._model, request))) is None:
             if not await self.ledger.settled():
                 return OVER_BUDGET
         self._journal.begin([key])
         reply = await self._model.chat(request)
         if isinstance(reply, CallFailure):
-            self.ledger.book(aside, None)
-            self._journal.record_failures(self.identity, [(key, reply)])
-        else:
-            self._keep(key, as_json(request_data(request)), reply, self.ledger.book(aside, reply.usage))
+            self._journal.record_failures(self.identity, [(key, reply, self.ledger.book_unkept(aside, reply.charged))])
+            return reply
+        self._keep(key, as_json(request_data(request)), reply, self.ledger.book(aside, reply.usage))
+        if reply.retries:
+            failures = [(key, failure, self._paid(aside, failure)) for failure in reply.retries]
+            self._journal.record_failures(self.identity, failures)
         return reply
 
-    def _keep(self, key: str, request: str, reply: ChatReply, cost: float | None) -> None:
-        """Store a reply and what it cost; failed attempts before it separately."""
+    def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:
+        """Store a reply and what it cost."""
         said = as_json({name: getattr(reply, name) for name in _KEPT_OF_REPLY})
-        self._journal.record(self.identity, [Entry(key, "chat", request, said, reply.usage, cost)])
-        if reply.retries:
-            self._journal.record_failures(self.identity, [(key, failure) for failure in reply.retries])
-
-
-def most_usage(model: object, request: ChatRequest) -> Usage:
-    """The most that a call can be charged for."""
-    # a token has at least one byte of text; some more go to the marks around each message
-    most = sum(len(message.content.encode()) + 16 for message in request.messages)
-    # not by isinstance, which takes longer than all the rest
-    return Usage(most, request.max_tokens + getattr(model, "thinking_tokens", 0))
+        self._journal.record(self.identity, [Entry(key, "chat", request, said, *charge)])
 
 
 def _writing(identity: ModelIdentity) -> ModelIdentity:
@@ -222,11 +217,6 @@ def _writing(identity: ModelIdentity) -> ModelIdentity:
     return dataclasses.replace(identity, settings=kept)
 
 
-def _most_tokens(request: ScoreRequest) -> int:
-    """Maximum tokens that a call can be charged for: a token has at least one byte of text."""
-    return sum(len(part.encode()) if isinstance(part, str) else len(part) for part in (request.context, request.target))
-
-
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
     """The reply, or a failure if it does not have one finite value per target token."""
     if isinstance(reply, CallFailure):
@@ -235,7 +225,9 @@ def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:
     if len(reply.logprobs) == expected and all(map(math.isfinite, reply.logprobs)):
         return reply
     return CallFailure(
-        "bad_reply", f"got {len(reply.logprobs)} values for {expected} tokens, or values that are not numbers"
+        "bad_reply",
+        f"got {len(reply.logprobs)} values for {expected} tokens, or values that are not numbers",
+        charged=(reply.usage.input_tokens, reply.usage.output_tokens),
     )
 
 

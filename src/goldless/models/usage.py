@@ -5,15 +5,20 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import anyio
 
 from goldless.errors import BudgetError, UserError
 from goldless.models.catalogue import PROVIDERS
-from goldless.models.interface import ModelIdentity, Usage
+from goldless.models.interface import ChatRequest, ModelIdentity, ScoreRequest, Usage
 
 THOUSAND = 1_000
 MILLION = 1_000_000
+MOST_HIDDEN_TOKENS = 65_536
+"""A server may charge for tokens that the request does not show, such as its own system prompt or thinking that ignores
+the request's limit. A count that exceeds the request's own greatest by more than this is not believed.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,11 +137,37 @@ class Budget:
         return True
 
 
+FREE = Price(0.0, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """What is set aside for one call before it is sent."""
+
+    shown: Usage
+    """The most that it can be charged for, by its request."""
+    most: Usage
+    """The same with what the server is known to add."""
+    usd: float
+
+
+class Charge(NamedTuple):
+    """What one call is booked at."""
+
+    usage: Usage
+    cost_usd: float | None
+    """None: price unknown."""
+    estimated: bool
+    """Whether this is the most it can be, because the server does not say what it charged, or nothing credible."""
+
+
 class Ledger:
     """Counts what one model's calls cost and keeps them within the budget.
 
-    The maximum cost of a call is reserved before it; the unused part is returned afterwards. So the budget is never
-    exceeded, however many calls are in progress.
+    The maximum cost of a call is reserved before it; the unused part is returned afterwards. A call whose reply does
+    not say what was charged, or says what cannot be, is booked at its maximum. So the budget holds whatever a server
+    says. Where it says, credibly, that it charged more than the maximum, that is booked, and more is reserved for each
+    call from then on: only calls sent before the first such reply can exceed the budget.
     """
 
     def __init__(self, model: str, price: Price | None, budget: Budget | None = None) -> None:
@@ -145,7 +176,7 @@ class Ledger:
                 f"the price of {model} is unknown, so --budget cannot be enforced. Give its price with --price "
                 "IN,OUT (US dollars per million tokens), or leave out --budget"
             )
-        if budget is not None and budget.limit_usd <= 0 and price != Price(0.0, 0.0):
+        if budget is not None and budget.limit_usd <= 0 and price != FREE:
             raise BudgetError(
                 f"a budget of {budget.limit_usd:g} USD allows no call to {model}. Raise --budget, or use a free "
                 "model such as embedded"
@@ -154,14 +185,27 @@ class Ledger:
         self.spent_usd = 0.0
         self.usage = Usage()
         self.calls = 0
+        """Calls that are or may be charged for."""
+        self.kept = 0
+        """Of these, the ones with a reply to keep; the others are failed attempts, probes and canaries."""
+        self.estimated = 0
+        """Of all calls, the ones booked at their maximum."""
+        self._hidden = Usage()
+        """The most that a call was charged for beyond what its request shows."""
         self._budget = budget
 
-    def set_aside(self, most: Usage) -> float | None:
+    @property
+    def free(self) -> bool:
+        """Whether the model costs nothing."""
+        return self.price == FREE
+
+    def set_aside(self, shown: Usage) -> Aside | None:
         """Reserve the maximum cost of a call; None if the budget does not allow it."""
+        most = shown + self._hidden
         cost = 0.0 if self.price is None else self.price.cost(most)
         if self._budget is not None and not self._budget.commit(cost):
             return None
-        return cost
+        return Aside(shown, most, cost)
 
     def reserve(self, usd: float) -> None:
         """Reserve what calls of an earlier run may still cost."""
@@ -172,13 +216,59 @@ class Ledger:
         """Wait until a call in progress has returned its unused reservation; False if there is none."""
         return self._budget is not None and await self._budget.settled()
 
-    def book(self, set_aside: float, usage: Usage | None) -> float | None:
-        """Replace a reservation by what the call used (None: it failed). Returns its cost, None if unknown."""
-        cost = None if usage is None or self.price is None else self.price.cost(usage)
+    def charge(self, aside: Aside, usage: Usage) -> Charge:
+        """What a call is to be booked at, by what its server says and by the most that is possible."""
+        estimated = not self.free and not _credible(usage, aside.shown)
+        booked = aside.most if estimated else usage
+        if not estimated:
+            self._hidden = Usage(
+                max(self._hidden.input_tokens, usage.input_tokens - aside.shown.input_tokens),
+                max(self._hidden.output_tokens, usage.output_tokens - aside.shown.output_tokens),
+            )
+        return Charge(booked, None if self.price is None else self.price.cost(booked), estimated)
+
+    def book(self, aside: Aside, usage: Usage) -> Charge:
+        """Replace a reservation by what the call is charged for, and return that."""
+        charge = self.charge(aside, usage)
+        self.settle(aside.usd, charge)
+        self.kept += 1
+        return charge
+
+    def book_unkept(self, aside: Aside, charged: tuple[int, int] | None) -> Charge | None:
+        """Replace the reservation of a call without a reply to keep; ``charged`` as in a CallFailure."""
+        charge = None if charged is None else self.charge(aside, Usage(*charged))
+        self.settle(aside.usd, charge)
+        return charge
+
+    def settle(self, reserved_usd: float, charge: Charge | None) -> None:
+        """Replace a reserved amount by what is charged for; None: nothing is."""
         if self._budget is not None:
-            self._budget.release(set_aside - (cost or 0.0))
-        if usage is not None:
-            self.usage += usage
-            self.calls += 1
-            self.spent_usd += cost or 0.0
-        return cost
+            self._budget.release(reserved_usd - ((charge and charge.cost_usd) or 0.0))
+        if charge is None:
+            return
+        self.usage += charge.usage
+        self.calls += 1
+        self.estimated += charge.estimated
+        self.spent_usd += charge.cost_usd or 0.0
+
+
+def _credible(usage: Usage, shown: Usage) -> bool:
+    """Whether a call can be charged for this: no call is without input, and few tokens are hidden."""
+    return (
+        1 <= usage.input_tokens <= shown.input_tokens + MOST_HIDDEN_TOKENS
+        and 0 <= usage.output_tokens <= shown.output_tokens + MOST_HIDDEN_TOKENS
+    )
+
+
+def most_chat_usage(model: object, request: ChatRequest) -> Usage:
+    """The most that a call for a text can be charged for."""
+    # a token has at least one byte of text; some more go to the marks around each message
+    most = sum(len(message.content.encode()) + 16 for message in request.messages)
+    # not by isinstance, which takes longer than all the rest
+    return Usage(most, request.max_tokens + getattr(model, "thinking_tokens", 0))
+
+
+def most_score_usage(request: ScoreRequest) -> Usage:
+    """The most that a scoring call can be charged for: a token has at least one byte of text."""
+    sides = (request.context, request.target)
+    return Usage(sum(len(side.encode()) if isinstance(side, str) else len(side) for side in sides), 1)

@@ -51,6 +51,8 @@ class Spending:
     usage: Usage
     cost_usd: float | None
     """None: price unknown."""
+    estimated: int = 0
+    """Of the calls, the ones whose tokens and cost are the most they can be: the server did not report them."""
 
 
 class OpenModel:
@@ -63,7 +65,7 @@ class OpenModel:
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.chat = self.batched or JournalledChat(model, journal, ledger)
         self._before: tuple[int, int] | None = None
-        """Replies reused and calls made before the first round."""
+        """Replies reused and replies kept before the first round."""
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
@@ -90,14 +92,15 @@ class OpenModel:
             reused=max(0, self.scorer.reused + self.chat.reused),
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
+            estimated=self.ledger.estimated,
         )
 
     def round(self) -> None:
         """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
         if self._before is None:
-            self._before = self.scorer.reused + self.chat.reused, self.ledger.calls
-        reused, calls = self._before
-        self.scorer.reused, self.chat.reused = reused - (self.ledger.calls - calls), 0
+            self._before = self.scorer.reused + self.chat.reused, self.ledger.kept
+        reused, kept = self._before
+        self.scorer.reused, self.chat.reused = reused - (self.ledger.kept - kept), 0
 
     def progress(self, stage: str, done: int, total: int) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""

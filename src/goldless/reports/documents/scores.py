@@ -455,6 +455,7 @@ class SpendingNote(Part):
     reused: Count | None = None
     usage: dict[Text, Count] = EMPTY
     cost_usd: Number = None
+    estimated: Count | None = None
 
 
 class MadeNote(Part):

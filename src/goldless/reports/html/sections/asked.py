@@ -125,7 +125,13 @@ def _spending(run: RunResults) -> Iterator[Block]:
     rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
     if rows:
         caption = "Cost of the last run; replies from the journal had been paid for before"
-        yield Table(caption, SPENDING_COLUMNS, rows)
+        guessed = counts(estimated="estimated calls") if any(row["estimated"] for row in rows) else ()
+        yield Table(caption, (*SPENDING_COLUMNS, *guessed), rows)
+        if guessed:
+            yield note(
+                "For estimated calls the server did not report what it charged, or nothing credible: they are counted "
+                "at the most that they can cost."
+            )
 
 
 def _agents(run: RunResults) -> Iterator[Block]:

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, content_hash
 from goldless.models.journal import Entry, Journal, model_hash
-from goldless.models.usage import Charge
 from goldless.models.journalled import score_key
+from goldless.models.usage import Charge
 from goldless.records import CallFailure
 
 MODEL = ModelIdentity("scripted", "toy")

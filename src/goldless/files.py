@@ -1,17 +1,33 @@
-"""Atomic file writes, and evidence on disk as tables in parts, each written when its rows have arrived."""
+"""Atomic file writes, and evidence on disk as tables in parts, each written when its rows have arrived.
+
+What is written aside first bears the name of its process, so that what a killed process left behind can be removed.
+"""
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 import shutil
 import tempfile
+import time
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 import polars as pl
+
+from goldless.errors import UserError
+from goldless.processes import has_ended, this_process
+
+LEFTOVER = re.compile(r"\..+\.([0-9a-f]{8}-\d+)(\.\w+)?")
+TEMPORARY_LEFTOVER = re.compile(r"goldless-([0-9a-f]{8}-\d+)-.*")
+OLD_SECONDS = 24 * 3600
+"""What processes of other machines left aside is removed after this time."""
+FULL = {errno.ENOSPC, errno.EDQUOT}
 
 
 def write_text(path: Path, text: str) -> None:
@@ -20,13 +36,73 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Write to a temporary file and move it into place when complete."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    """Write to a temporary file and move it into place when complete; if nothing is written, there is no file."""
+    fresh = aside(path)
+    with _told(path.parent):
+        try:
+            write(fresh)
+            if fresh.exists():
+                fresh.replace(path)
+            else:
+                path.unlink(missing_ok=True)
+        finally:
+            fresh.unlink(missing_ok=True)
+
+
+def aside(path: Path) -> Path:
+    """Where this process writes a file or folder before it is complete: beside its place, with the same suffix."""
+    return path.with_name(f".{path.stem}.{this_process()}{path.suffix}")
+
+
+def temporary_prefix() -> str:
+    """The beginning of the names of this process's files in the system's temporary folder."""
+    return f"goldless-{this_process()}-"
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed processes left aside in a folder."""
+    before = time.time() - OLD_SECONDS
+    _sweep(folder, LEFTOVER, lambda path, process: has_ended(process) or path.lstat().st_mtime < before)
+
+
+def sweep_temporary() -> None:
+    """Remove what killed processes of this machine and user left in the system's temporary folder."""
+    _sweep(
+        Path(tempfile.gettempdir()),
+        TEMPORARY_LEFTOVER,
+        lambda path, process: has_ended(process) and path.lstat().st_uid == os.getuid(),
+    )
+
+
+def _sweep(folder: Path, pattern: re.Pattern[str], left: Callable[[Path, str], bool]) -> None:
     try:
-        write(aside)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)
+        found = [(path, match[1]) for path in folder.iterdir() if (match := pattern.fullmatch(path.name))]
+        for path, process in found:
+            if left(path, process):
+                shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
+    except OSError:  # not ours to remove, or another process was faster
+        return
+
+
+@contextmanager
+def _told(folder: Path) -> Iterator[None]:
+    """Raise UserError where a folder cannot be written."""
+    try:
+        yield
+    except (OSError, pl.exceptions.ComputeError) as error:
+        while folder.name.startswith("."):  # written aside: the user knows the folder around it
+            folder = folder.parent
+        raise cannot_write(folder, error) from error
+
+
+def cannot_write(place: Path | str, error: Exception) -> UserError:
+    """What to say where writing to a place failed."""
+    code = error.errno if isinstance(error, OSError) else None
+    if code is None and (said := re.search(r"os error (\d+)", str(error))):  # as Rust words it
+        code = int(said[1])
+    why = str(error) if code is None else os.strerror(code)
+    todo = "Make room" if code in FULL else "Choose another place"
+    return UserError(f"{place}: cannot write ({why}). {todo}, then run the same command again; replies are kept")
 
 
 ROWS_PER_GROUP = 5_000
@@ -46,7 +122,9 @@ class EvidenceParts:
 
     @cached_property
     def _folder(self) -> Path:
-        folder = Path(tempfile.mkdtemp(prefix="goldless-evidence-"))
+        sweep_temporary()
+        with _told(Path(tempfile.gettempdir())):
+            folder = Path(tempfile.mkdtemp(prefix=f"{temporary_prefix()}evidence-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         return folder
 
@@ -90,7 +168,8 @@ class _Table:
 
 def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
     """Write one part of a table, completely or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
+    with _told(folder):
+        folder.mkdir(parents=True, exist_ok=True)
     write_whole(
         folder / f"part-{number:05}.parquet", lambda path: rows.write_parquet(path, row_group_size=ROWS_PER_GROUP)
     )
@@ -98,18 +177,17 @@ def write_part(rows: pl.DataFrame, folder: Path, number: int) -> None:
 
 def write_table(table: pl.LazyFrame | pl.DataFrame | None, folder: Path, name: str) -> None:
     """Write a table in parts and replace that of an earlier run; without rows the table is removed."""
-    aside = folder / f".{name}.parts"
-    shutil.rmtree(aside, ignore_errors=True)
+    fresh = aside(folder / name)
     try:
         for number, rows in enumerate(_batches(table)):
-            write_part(rows, aside, number)
+            write_part(rows, fresh, number)
         shutil.rmtree(folder / name, ignore_errors=True)
         for before in ("parquet", "jsonl"):  # as 0.1.0 wrote it
             (folder / f"{name}.{before}").unlink(missing_ok=True)
-        if aside.is_dir():
-            aside.rename(folder / name)
+        if fresh.is_dir():
+            fresh.rename(folder / name)
     finally:
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(fresh, ignore_errors=True)
 
 
 def _batches(table: pl.LazyFrame | pl.DataFrame | None) -> Iterator[pl.DataFrame]:

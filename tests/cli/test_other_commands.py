@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
 import threading
 import warnings
+from pathlib import Path
 
 import pytest
 
@@ -136,3 +138,15 @@ def test_a_warning_that_comes_again_is_shown_once(capsys):
             warnings.warn(text, stacklevel=1)
             warnings.filterwarnings("default", "this makes Python forget what it has shown")
     assert capsys.readouterr().err.splitlines() == ["note: first", "note: second"]
+
+
+@pytest.mark.parametrize("option", ["--json", "--format=rich"])
+def test_standard_output_on_a_full_disk_is_one_message(goldless, monkeypatch, option):
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    with Path("/dev/full").open("w") as full, contextlib.suppress(OSError):
+        monkeypatch.setattr(sys, "stdout", full)
+        ended = goldless("metrics", option)
+        monkeypatch.undo()
+        assert ended.code == 1
+        assert ended.err.count("error: standard output: cannot write (No space left on device). Make room") == 1

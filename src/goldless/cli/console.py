@@ -6,7 +6,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import TYPE_CHECKING, NoReturn, Self
 
@@ -56,7 +56,8 @@ def err() -> Console:
 def say(message: str, *, style: str = "") -> None:
     """Print a message on standard error, without markup."""
     printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
-    err().print(printable, style=style, soft_wrap=True, markup=False)
+    with suppress(OSError):  # a closed terminal, or a full disk: what is said there must not end what is done
+        err().print(printable, style=style, soft_wrap=True, markup=False)
 
 
 def end(code: int, message: str, *, style: str = "red") -> NoReturn:

@@ -12,6 +12,7 @@ import typer
 from goldless.cli.command import verb
 from goldless.cli.console import NOTHING, end, say
 from goldless.cli.output import Output
+from goldless.cli.signals import run_async
 from goldless.errors import CanaryError
 
 if TYPE_CHECKING:
@@ -54,11 +55,9 @@ def doctor(
       goldless doctor
       goldless doctor http://127.0.0.1:8000/v1#llama
     """
-    import anyio
-
     from goldless.models.catalogue import open_model
 
-    diagnosis = anyio.run(_examine, open_model(model, say=say))
+    diagnosis = run_async(_examine, open_model(model, say=say))
     output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:
         end(NOTHING, f"error: {diagnosis.complaint}")

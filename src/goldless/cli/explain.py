@@ -13,6 +13,7 @@ from rich.text import Text
 from goldless.cli.command import StudyArgument, like, own, verb
 from goldless.cli.console import out, say
 from goldless.cli.output import Output
+from goldless.cli.signals import run_async
 from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Cell, Column, ReportTable
 from goldless.runs.options import Options
@@ -58,8 +59,6 @@ def explain(
     Example:
       goldless explain answers.csv --task refund --agent careful --peer brief
     """
-    import anyio
-
     from goldless.runs.explaining import ExplainOptions, explain_pair
     from goldless.studies import as_study
 
@@ -74,7 +73,7 @@ def explain(
         journal=options.journal,
         say=say,
     )
-    found = anyio.run(explain_pair, as_study(study), asked)
+    found = run_async(explain_pair, as_study(study), asked)
     output.print_tables(
         [sentence_table(found)], lambda: asdict(found), rich=lambda: print_map(found, details=output.with_details)
     )

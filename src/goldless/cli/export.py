@@ -50,6 +50,7 @@ def export(
       goldless export dpo-pairs runs/first --margin 20 --out pairs.jsonl
     """
     from goldless.exporting.catalogue import check_options, export, exported_thing, find_exporter, writes_file
+    from goldless.files import temporary_prefix
 
     given: dict[str, Any] = {
         "metric": metric,
@@ -71,6 +72,6 @@ def export(
         return
     if not writes_file(chosen, thing):
         raise UserError(f"{exporter} writes a folder. Name it with --out")
-    with tempfile.TemporaryDirectory(prefix="goldless-") as folder:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
         made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=exporter, **options)
         typer.echo(made.read_text(encoding="utf-8"), nl=False)

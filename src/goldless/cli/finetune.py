@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from goldless.cli.command import OUTPUT, StudyArgument, like, own, verb
 from goldless.cli.console import ProgressBars, say
 from goldless.cli.output import Output, tell_spending
+from goldless.cli.signals import run_async
 from goldless.finetuning.options import Recipe
 from goldless.runs.option_forms import split
 from goldless.runs.options import METRICS, STATISTICS, Options
@@ -69,8 +70,6 @@ def finetune(
     Example:
       goldless finetune study/ --base hf:meta-llama/Llama-3.1-8B-Instruct --out tuned
     """
-    import anyio
-
     from goldless.finetuning.options import FinetuneOptions
     from goldless.finetuning.pipeline import finetune_study
     from goldless.studies import as_study
@@ -103,7 +102,7 @@ def finetune(
             progress=bars,
             say=say,
         )
-        found = anyio.run(finetune_study, as_study(study), asked)
+        found = run_async(finetune_study, as_study(study), asked)
     output.print_tables(found.tables(), found.as_json)
     _tell_rest(found, template, folder)
 

@@ -12,6 +12,7 @@ from goldless.cli.command import OUTPUT, like, own, verb
 from goldless.cli.compare import RunsArgument
 from goldless.cli.console import BLOCKED, INCONCLUSIVE, say
 from goldless.cli.output import Output, tell_spending
+from goldless.cli.signals import run_async
 from goldless.runs.options import Options
 
 if TYPE_CHECKING:
@@ -75,8 +76,6 @@ def gate(
       goldless gate runs/pr --baseline v1 --candidate v2 --margin 0.2sd
       goldless gate runs/main runs/pr --margin 0.2sd --markdown gate.md --junit gate.xml
     """
-    import anyio
-
     from goldless.comparison.gating import gate_runs
     from goldless.comparison.pull_request import as_junit, as_markdown
 
@@ -95,7 +94,7 @@ def gate(
     )
     for path in (markdown, junit):
         _check_file(path)
-    found: Gate = anyio.run(work)
+    found: Gate = run_async(work)
     for path, write in ((markdown, as_markdown), (junit, as_junit)):
         if path is not None:
             path.write_text(write(found), encoding="utf-8")

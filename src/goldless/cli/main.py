@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a model misbehaves, or nothing could be scored; 2 the input or command is wrong; 3 incomplete,
 run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 6 a gate says BLOCK; 7 a gate is
-INCONCLUSIVE; 8 a watch found a change; 130 interrupted.
+INCONCLUSIVE; 8 a watch found a change; 129, 130 and 143 ended by SIGHUP, Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ import importlib
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from keyword import iskeyword
+from pathlib import Path
 from typing import Annotated, Any, cast
 
 import typer
@@ -20,6 +22,7 @@ import typer.main
 from goldless._version import __version__
 from goldless.cli.command import Command, Group, verbs_app
 from goldless.cli.console import INCOMPLETE, INTERRUPTED, NOTHING, WRONG_INPUT, say, warnings_as_messages
+from goldless.cli.signals import Signals
 from goldless.cli.usage_errors import UsageError, usage_message
 from goldless.errors import GoldlessError, UserError, WaitingError
 
@@ -153,15 +156,22 @@ def main() -> None:
 
         complete(app, PANELS, sys.argv[1:])
         return
-    try:
-        with warnings_as_messages():
-            code = app(prog_name="goldless", standalone_mode=False)
-    except BaseExceptionGroup as group:
-        code = _end(_first(group))
-    except (GoldlessError, UsageError, KeyboardInterrupt, typer.Abort) as error:
-        code = _end(error)
-    if code == INTERRUPTED:  # typer catches Ctrl-C itself and ends without a word
-        code = _end(KeyboardInterrupt())
+    with Signals() as signals:
+        try:
+            with warnings_as_messages():
+                code = app(prog_name="goldless", standalone_mode=False)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+        except BaseExceptionGroup as group:
+            code = _end(_first(group), signals)
+        except SystemExit as end:  # typer and rich end so where nobody reads what is printed
+            if not isinstance(end.__context__, BrokenPipeError):
+                raise
+            code = _end(end.__context__, signals)
+        except (GoldlessError, UsageError, OSError, KeyboardInterrupt, typer.Abort) as error:
+            code = _end(error, signals)
+        if code == INTERRUPTED:  # typer catches Ctrl-C itself and ends without a word
+            code = _end(KeyboardInterrupt(), signals)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -173,15 +183,18 @@ def _first(group: BaseExceptionGroup) -> BaseException:
     return error
 
 
-def _end(error: BaseException) -> int:
+def _end(error: BaseException, signals: Signals) -> int:
     """Report the error; the exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        say("interrupted; finished work is kept, and the same command resumes from there")
-        return INTERRUPTED
+        say(signals.message())
+        return signals.code
     if isinstance(error, UsageError):
         if message := usage_message(error, VERBS):
             say(message, style="red")
         return WRONG_INPUT
+    if isinstance(error, OSError):
+        say(f"error: {_unwritten(error)}", style="red")
+        return NOTHING
     if not isinstance(error, GoldlessError):
         raise error
     if isinstance(error, WaitingError):
@@ -189,3 +202,16 @@ def _end(error: BaseException) -> int:
         return INCOMPLETE
     say(f"error: {error}", style="red")
     return WRONG_INPUT if isinstance(error, UserError) else NOTHING
+
+
+def _unwritten(error: OSError) -> str:
+    """What to say where writing failed; what is not printed yet is dropped, so that it does not fail again."""
+    from goldless.files import cannot_write
+
+    if error.filename is not None:
+        return str(cannot_write(Path(os.fsdecode(error.filename)).parent, error))
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if isinstance(error, BrokenPipeError):
+        return "standard output was closed before everything was printed. Run the same command again; replies are kept"
+    return str(cannot_write("standard output", error))

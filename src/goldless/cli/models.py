@@ -10,6 +10,7 @@ import typer
 from goldless.cli.command import Command, verb, verbs_app
 from goldless.cli.console import say
 from goldless.cli.output import Output
+from goldless.cli.signals import run_async
 from goldless.errors import ModelSpecError
 
 app = verbs_app("List the ways to name a model, or fetch the embedded one.")
@@ -49,8 +50,6 @@ def pull(
     Example:
       goldless models pull embedded
     """
-    import anyio
-
     from goldless.models.catalogue import open_model
 
     if model != "embedded":
@@ -61,5 +60,5 @@ def pull(
         await loaded.prepare()
         await loaded.aclose()
 
-    anyio.run(load)
+    run_async(load)
     say(f"ready: {loaded.identity.short}")

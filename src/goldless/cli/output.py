@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 import typer
 
 from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.signals import before_ending, run_async
 
 if TYPE_CHECKING:
     # a verb's help shows no table
@@ -55,8 +56,6 @@ class Output:
 
         A folder for results is checked first, and keeps the progress in a file.
         """
-        import anyio
-
         from goldless.runs.store import ProgressFile, check_writable
         from goldless.studies import as_study
 
@@ -67,8 +66,9 @@ class Output:
             tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
             if self.folder is not None:
                 check_writable(self.folder, source, replaces_evidence=replaces_evidence)
-                tell = stack.enter_context(ProgressFile(self.folder, work.__name__, tell))
-            return anyio.run(functools.partial(work, source, replace(options, progress=tell, say=say), **more))
+                tell = progress = stack.enter_context(ProgressFile(self.folder, work.__name__, tell))
+                stack.callback(before_ending(progress.interrupt))
+            return run_async(functools.partial(work, source, replace(options, progress=tell, say=say), **more))
 
     def keep(
         self,

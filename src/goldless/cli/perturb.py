@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 from goldless.cli.command import OUTPUT, StudyArgument, own, verb
 from goldless.cli.console import ProgressBars, incomplete, say
 from goldless.cli.output import Output, tell_spending
+from goldless.cli.signals import run_async
 from goldless.runs.option_forms import split
 from goldless.runs.options import Options
 
@@ -62,8 +63,6 @@ def perturb(
     Example:
       goldless perturb answers.csv --out perturbed --agents careful --perturbation deletion
     """
-    import anyio
-
     from goldless.meta_evaluation.perturbations.catalogue import MODEL_FREE, find_perturbation, split_names
     from goldless.meta_evaluation.perturbations.perturbed_study import perturb_study
     from goldless.meta_evaluation.strategies import find_strategy
@@ -83,7 +82,7 @@ def perturb(
             writer=writer,
             options=replace(options, progress=bars, say=say),
         )
-        made = anyio.run(work)
+        made = run_async(work)
     written = None if made.folder is None else str(made.folder)
     report = made.table.table()
     output.print_tables(

@@ -9,6 +9,7 @@ import typer
 
 from goldless.cli.command import own, verb
 from goldless.cli.console import say
+from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.options import Options
 
@@ -44,15 +45,13 @@ def serve_jury(
       goldless serve-jury licences/*.json
       goldless serve-jury licences/a.json licences/b.json --port 8000
     """
-    import anyio
-
     from goldless.jury.server import token_from
 
     held = dict(map(_split, licences))
     if len(held) < len(licences):
         raise UserError("a licence was given twice; name each once")
     token = None if token_variable is None else token_from(token_variable)
-    anyio.run(_serve, held, host, port, token, options)
+    run_async(_serve, held, host, port, token, options)
 
 
 def _split(item: str) -> tuple[Path, str]:

@@ -11,6 +11,7 @@ import typer
 
 from goldless.cli.command import own, verb
 from goldless.cli.console import say
+from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.options import Options
 
@@ -37,8 +38,6 @@ def view(
       goldless view runs/
       goldless view runs/ --bundle site/
     """
-    import anyio
-
     from goldless.models.cache import default_journal
     from goldless.viewer.bundle import write_bundle
     from goldless.viewer.library import Library
@@ -53,7 +52,7 @@ def view(
             say(f"note: {left} tasks of {name} are not in the site (--tasks)", style="yellow")
         say(f"{made.pages} pages; open {made.first_page}")
         return
-    anyio.run(functools.partial(serve, library, port=port, ready=functools.partial(_ready, browser=browser)))
+    run_async(functools.partial(serve, library, port=port, ready=functools.partial(_ready, browser=browser)))
 
 
 def _ready(url: str, *, browser: bool) -> None:

@@ -15,6 +15,7 @@ import orjson
 import polars as pl
 
 from goldless.errors import UserError
+from goldless.files import temporary_prefix
 from goldless.gre_bench.extracted_text import storable_value
 from goldless.gre_bench.generated_reviews import GENERATIONS, Generated, Pairs
 from goldless.gre_bench.papers import (
@@ -226,7 +227,7 @@ def add_reviews(study_folder: Path, generated: Generated, *, facts: Sequence[Age
     study = read_study(study_folder)
     generated = _without_open(study, generated)
     _check(study, generated)
-    with tempfile.TemporaryDirectory(prefix="goldless-") as fresh:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as fresh:
         _write(Path(fresh), study, generated, facts)
         return write_study(read_study(fresh), study_folder, format=_format(study_folder), overwrite=True)
 

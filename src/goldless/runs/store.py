@@ -19,7 +19,7 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.files import write_table, write_text, write_whole
+from goldless.files import sweep, write_table, write_text, write_whole
 from goldless.metrics.label_information import GroupInformation, Information
 from goldless.reports.documents.tables import review_markdown
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
@@ -63,6 +63,7 @@ def try_writing(folder: Path, advice: str) -> None:
     """Check that files can be written to a folder, creating it if needed; ``advice`` ends the message if not."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        sweep(folder)
         with tempfile.TemporaryFile(dir=folder):
             pass
     except OSError as error:
@@ -290,7 +291,7 @@ def as_texts(table: pl.LazyFrame | pl.DataFrame) -> pl.LazyFrame:
 
 PROGRESS_FILE = "progress.json"
 SECONDS_BETWEEN = 1.0
-State = Literal["running", "done", "failed"]
+State = Literal["running", "done", "failed", "interrupted"]
 
 
 class ProgressFile:
@@ -308,9 +309,14 @@ class ProgressFile:
         self._write("running")
         return self
 
-    def __exit__(self, kind: object, *_: object) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Record how it ended."""
-        self._write("done" if kind is None else "failed")
+        interrupted = kind is not None and issubclass(kind, KeyboardInterrupt)
+        self._write("done" if kind is None else "interrupted" if interrupted else "failed")
+
+    def interrupt(self) -> None:
+        """Record that it ends now, where there is no time to leave the block."""
+        self._write("interrupted")
 
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from goldless.errors import UserError
+from goldless.files import temporary_prefix
 from goldless.studies.tables import BOM
 
 
@@ -21,7 +22,7 @@ def standard_input() -> Iterator[Path]:
     data = sys.stdin.buffer.read()
     if not data.strip():
         raise UserError("standard input is empty")
-    with tempfile.TemporaryDirectory(prefix="goldless-") as folder:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
         path = Path(folder) / "stdin" / f"stdin{_suffix(data.removeprefix(BOM).lstrip())}"
         path.parent.mkdir()  # a log may name its agent by its folder
         path.write_bytes(data)

@@ -7,6 +7,7 @@ import os
 import shutil
 import uuid
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from goldless.errors import UserError
+from goldless.files import write_whole
 from goldless.studies.checking import as_text
 from goldless.studies.content import MADE
 from goldless.studies.study import Study
@@ -103,15 +105,7 @@ def write_study(
 def write_texts(study: Study, folder: Path) -> None:
     """Add tasks, responses and labels to a folder as Parquet files, each complete or absent."""
     for table in ("tasks", "responses", "labels"):
-        aside = folder / f".{table}.{uuid.uuid4().hex}.parquet"
-        try:
-            _write_made(study, table, aside)
-            if aside.exists():
-                aside.replace(folder / f"{table}.parquet")
-            else:
-                (folder / f"{table}.parquet").unlink(missing_ok=True)
-        finally:
-            aside.unlink(missing_ok=True)
+        write_whole(folder / f"{table}.parquet", partial(_write_made, study, table))
 
 
 def check_target(path: Path, *, overwrite: bool) -> None:

@@ -25,7 +25,7 @@ MAIN = ("leaderboard", "review", "crash_test")
 STALE_SECONDS = 120
 """A run without progress for this long may have been killed."""
 
-State = Literal["complete", "incomplete", "running", "silent", "failed", "unknown"]
+State = Literal["complete", "incomplete", "running", "silent", "failed", "interrupted", "unknown"]
 Found = TypeVar("Found", bound=Part)
 
 
@@ -186,8 +186,8 @@ def _state(progress: ProgressDocument | None, results: Sequence[Result]) -> Stat
     if progress is not None and progress.state == "running":
         age = None if progress.updated_at is None else datetime.now(UTC).timestamp() - progress.updated_at
         return "silent" if age is not None and age > STALE_SECONDS else "running"
-    if progress is not None and progress.state == "failed":
-        return "failed"
+    if progress is not None and progress.state in {"failed", "interrupted"}:
+        return "failed" if progress.state == "failed" else "interrupted"
     if not results:
         return "unknown"
     return "complete" if all(found.complete for found in results) else "incomplete"

@@ -16,6 +16,7 @@ from goldless.cli.command import OUTPUT, like, own, verb
 from goldless.cli.console import INCOMPLETE, NOTHING, ProgressBars, end, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.score import tell_evaluation
+from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import metric_names, split
 from goldless.runs.options import Options, Progress
@@ -201,8 +202,6 @@ def review(
     Example:
       goldless gre review iclr2024 --models openai:gpt-4o-mini --budget 5USD
     """
-    import anyio
-
     from goldless.gre_bench.edition import open_edition, read_agent_facts
     from goldless.gre_bench.stages import review_edition
     from goldless.runs.reviewers import named_reviewers
@@ -227,7 +226,7 @@ def review(
     with ProgressBars() as bars:
         asked = _asking(options, bars)
         work = partial(review_edition, opened, settings, models=added, only=list(chosen) or None, asking=asked)
-        _, generated = anyio.run(work)
+        _, generated = run_async(work)
     output.print_tables([generated.table()], generated.as_json)
     _tell_generated(generated)
 
@@ -277,8 +276,6 @@ def score(
     Example:
       goldless gre score iclr2024 --scorer hf:NAME --rewriter openai:gpt-4o
     """
-    import anyio
-
     from goldless.gre_bench.edition import open_edition
     from goldless.gre_bench.stages import score_edition
 
@@ -293,7 +290,7 @@ def score(
     )
     opened = open_edition(edition)
     with ProgressBars() as bars:
-        made, scores = anyio.run(partial(score_edition, opened, settings, run=run, asking=_asking(options, bars)))
+        made, scores = run_async(partial(score_edition, opened, settings, run=run, asking=_asking(options, bars)))
     _print_scores(scores, output)
     _tell_scores(made, scores, run)
 
@@ -325,8 +322,6 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     Example:
       goldless gre run iclr2024 --budget 50USD
     """
-    import anyio
-
     from goldless.gre_bench.edition import open_edition
     from goldless.gre_bench.stages import collect_edition, review_edition, score_edition
 
@@ -335,10 +330,10 @@ def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
         opened, left_out = collect_edition(opened, {}, progress=bars, say=say)
     _tell_collected(opened, left_out)
     with ProgressBars() as bars:
-        opened, generated = anyio.run(partial(review_edition, opened, {}, asking=_asking(options, bars)))
+        opened, generated = run_async(partial(review_edition, opened, {}, asking=_asking(options, bars)))
     _tell_generated(generated)
     with ProgressBars() as bars:
-        opened, scores = anyio.run(partial(score_edition, opened, {}, asking=_asking(options, bars)))
+        opened, scores = run_async(partial(score_edition, opened, {}, asking=_asking(options, bars)))
     _print_scores(scores, output)
     _tell_scores(opened, scores)
 
@@ -357,8 +352,6 @@ def demo(
     Example:
       goldless gre demo --out gre-demo
     """
-    import anyio
-
     from goldless.gre_bench.boards import read_board
     from goldless.gre_bench.demonstration import add_invented_rewrites, begin_demonstration, write_scripts
     from goldless.gre_bench.edition_scores import DEMONSTRATION
@@ -375,10 +368,10 @@ def demo(
         write_scripts(edition)
         asking = _asking(options, bars)
         say("Reviews of three invented models are at hand; the embedded model writes its own now …")
-        edition, _ = anyio.run(partial(review_edition, edition, {}, asking=asking))
+        edition, _ = run_async(partial(review_edition, edition, {}, asking=asking))
         add_invented_rewrites(edition)
         say("Preprocessing and scoring by the embedded model …")
-        edition, scores = anyio.run(partial(score_edition, edition, {}, asking=asking))
+        edition, scores = run_async(partial(score_edition, edition, {}, asking=asking))
     _print_scores(scores, output)
     drawn = edition.folder / "figure.svg"
     drawn.write_text(size_figure(read_board(edition.folder)), encoding="utf-8")

@@ -15,6 +15,7 @@ import orjson
 
 from goldless.errors import UserError
 from goldless.evidence import OPEN_KINDS
+from goldless.files import temporary_prefix
 from goldless.meta_evaluation.judges import agent_names
 from goldless.meta_evaluation.perturbations.perturbation import (
     Made,
@@ -225,7 +226,7 @@ async def _make(work: _Work, writer: OpenWriter, options: Options) -> None:
 def _write(work: _Work, folder: Path) -> Path:
     """The folder; its tables are checked like any other study's before they take their place."""
     study = work.study
-    fresh = Path(tempfile.mkdtemp(prefix="goldless-"))
+    fresh = Path(tempfile.mkdtemp(prefix=temporary_prefix()))
     try:
         for table, rows in (
             ("tasks", study.rows("tasks")),

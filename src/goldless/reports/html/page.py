@@ -56,10 +56,7 @@ def write_report(folder: Path | str) -> Path:
         raise UserError(f"{folder}: no such folder. Give a folder written by goldless score --out or another verb")
     page = report_page(read_run(folder))
     path = folder / REPORT
-    try:
-        write_text(path, page)
-    except OSError as error:
-        raise UserError(f"{path}: cannot write ({error.strerror})") from error
+    write_text(path, page)
     return path
 
 

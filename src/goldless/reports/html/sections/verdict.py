@@ -23,7 +23,8 @@ def verdict_blocks(run: RunResults) -> tuple[Block, ...]:
 
 
 def _state(run: RunResults) -> Iterator[Block]:
-    said = {"running": "is still in progress", "failed": "ended with an error"}.get(run.progress.state)
+    ways = {"running": "is still in progress", "failed": "ended with an error", "interrupted": "was interrupted"}
+    said = ways.get(run.progress.state)
     if said:
         done = f"{run.progress.done or 0:,} of {run.progress.total or 0:,}"
         yield warning(f"The run {said}: {run.progress.stage} {done}. These results may change.")

@@ -45,6 +45,8 @@ class Behaviour:
     key: str = ""
     """The key it wants; anything else is answered 401."""
     delay_seconds: float = 0.0
+    serves_at_once: int = 0
+    """Lets more requests than this wait in its queue, as vLLM and llama.cpp's server do; 0: any number."""
     chat: Callable[[Json], Json] | None = None
     """Makes the reply to a chat request; default: the text "A fine reply."."""
     faults: list[Fault] = field(default_factory=list)
@@ -71,7 +73,8 @@ class Behaviour:
 class LoopbackServer:
     """The server in a thread; a context manager."""
 
-    def __init__(self, behaviour: Behaviour | None = None) -> None:
+    def __init__(self, behaviour: Behaviour | None = None, *, port: int = 0) -> None:
+        """``port``: 0 takes any that is free."""
         self.behaviour = behaviour or Behaviour()
         self.asked: list[tuple[str, Any]] = []
         """Path and decoded body of every request, in the order they came."""
@@ -81,11 +84,16 @@ class LoopbackServer:
         self._at_once = 0
         self._texts: dict[int, str] = {}
         self._bigram = Bigram()
-        self._port = 0
+        self._port = port
+        self._queue = asyncio.Semaphore(self.behaviour.serves_at_once or 1_000_000)
         self._ready = threading.Event()
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+
+    @property
+    def port(self) -> int:
+        return self._port
 
     @property
     def url(self) -> str:
@@ -118,7 +126,7 @@ class LoopbackServer:
         app.router.add_route("*", "/{path:.*}", self._answer)
         runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0, backlog=2048)
+        site = web.TCPSite(runner, "127.0.0.1", self._port, backlog=2048)
         await site.start()
         self._port = runner.addresses[0][1]
         self._ready.set()
@@ -152,7 +160,8 @@ class LoopbackServer:
         if body is not None and behaviour.faults:
             return await self._misbehave(request, behaviour.faults.pop(0))
         if behaviour.delay_seconds:
-            await asyncio.sleep(behaviour.delay_seconds)
+            async with self._queue:
+                await asyncio.sleep(behaviour.delay_seconds)
         try:
             return _json(self._reply(request.path, body))
         except _RejectionError as rejection:

@@ -14,7 +14,9 @@ from loopback import Behaviour, LoopbackServer
 
 from goldless.models.http_api import HttpModel, RetryPolicy, Timeouts, http_model
 
-FAST = RetryPolicy(attempts=4, wait_initial_seconds=0.01, wait_max_seconds=0.05, wait_jitter_seconds=0.01)
+FAST = RetryPolicy(
+    attempts=4, wait_initial_seconds=0.01, wait_max_seconds=0.05, wait_jitter_seconds=0.01, patience_seconds=0.0
+)
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The number of calls in flight grows while the server is content and falls once per episode."""
+"""The number of calls in flight grows while that brings throughput, and falls once per episode."""
 
 from __future__ import annotations
 
@@ -6,17 +6,23 @@ import anyio
 import anyio.lowlevel
 import pytest
 
-from goldless.models.http_api.calls import Limiter, Pace
+from goldless.models.http_api.pacing import Limiter, Pace, Sent
 
 pytestmark = pytest.mark.anyio
 
 
-def clean_round(pace: Pace) -> None:
+def sent_now(pace: Pace) -> Sent:
+    return Sent(pace.epoch, pace.stage, 0.0)
+
+
+def clean_round(pace: Pace, *, served_at_once: int = 1_000_000) -> None:
+    """A round at a server that takes a second a call and lets others wait."""
+    waited = max(1.0, pace.limit / served_at_once)
     for _ in range(pace.limit):
-        pace.clean(pace.epoch)
+        pace.clean(sent_now(pace), seconds=waited, in_flight=pace.limit)
 
 
-def test_the_limit_doubles_with_every_clean_round_until_the_maximum():
+def test_the_limit_doubles_while_throughput_grows_until_the_maximum():
     pace = Pace(start=20, maximum=100)
     seen = []
     for _ in range(4):
@@ -25,16 +31,66 @@ def test_the_limit_doubles_with_every_clean_round_until_the_maximum():
     assert seen == [40, 80, 100, 100]
 
 
+@pytest.mark.parametrize("served_at_once", [1, 4, 30, 100])
+def test_a_server_that_queues_is_not_flooded(served_at_once):
+    pace = Pace(start=8)
+    most = 0
+    for _ in range(400):
+        clean_round(pace, served_at_once=served_at_once)
+        most = max(most, pace.limit)
+    assert most <= max(16, 4 * served_at_once)
+    assert pace.limit >= min(8, served_at_once)
+
+
+def test_a_limit_that_brought_nothing_is_tried_again_later_and_later():
+    pace = Pace(start=8)
+    tried = []
+    for number in range(60):
+        clean_round(pace, served_at_once=8)
+        if pace.limit == 16:
+            tried.append(number)
+    assert tried == [0, 10, 28]  # 8 and 16 rounds between, besides the trial and the round that decides
+
+
+def test_a_server_that_gets_faster_is_used():
+    pace = Pace(start=8)
+    for _ in range(3):
+        clean_round(pace, served_at_once=8)
+    assert pace.limit == 8
+    for _ in range(20):
+        clean_round(pace, served_at_once=64)
+    assert pace.limit >= 64
+
+
 def test_an_unfinished_round_does_not_grow_the_limit():
     pace = Pace(start=20)
     for _ in range(19):
-        pace.clean(pace.epoch)
+        pace.clean(sent_now(pace), seconds=1.0, in_flight=20)
     assert pace.limit == 20
+
+
+def test_replies_to_calls_sent_under_another_limit_do_not_count():
+    pace = Pace(start=8)
+    before = sent_now(pace)
+    clean_round(pace)
+    for _ in range(100):
+        pace.clean(before, seconds=1.0, in_flight=8)
+    assert pace.limit == 16
+
+
+def test_timeouts_of_one_round_halve_the_limit_once():
+    pace = Pace(start=100)
+    sent = sent_now(pace)
+    for _ in range(100):
+        pace.timed_out(sent)
+    assert pace.limit == 50
+    clean_round(pace)
+    assert pace.limit == 50
 
 
 def test_after_the_first_episode_the_limit_grows_by_five_percent_a_round():
     pace = Pace(start=100)
-    pace.overloaded(pace.epoch)
+    pace.overloaded(sent_now(pace))
     assert pace.limit == 80
     clean_round(pace)
     assert pace.limit == 84
@@ -44,34 +100,43 @@ def test_after_the_first_episode_the_limit_grows_by_five_percent_a_round():
 
 def test_a_small_limit_grows_by_at_least_one():
     pace = Pace(start=5)
-    pace.overloaded(pace.epoch)
+    pace.overloaded(sent_now(pace))
     clean_round(pace)
     assert pace.limit == 5
 
 
 def test_many_rate_limits_of_one_round_are_one_episode():
     pace = Pace(start=100)
-    sent_in = pace.epoch
+    sent = sent_now(pace)
     for _ in range(100):
-        pace.overloaded(sent_in)
+        pace.overloaded(sent)
     assert pace.limit == 80
-    pace.overloaded(pace.epoch)
+    pace.overloaded(sent_now(pace))
     assert pace.limit == 64
+
+
+def test_a_rate_limit_counts_although_the_limit_grew_after_its_call_was_sent():
+    pace = Pace(start=20)
+    sent = sent_now(pace)
+    clean_round(pace)
+    pace.overloaded(sent)
+    assert pace.limit == 32
 
 
 def test_clean_replies_to_calls_sent_before_a_fall_do_not_count():
     pace = Pace(start=10)
-    before = pace.epoch
+    before = sent_now(pace)
     pace.overloaded(before)
     for _ in range(50):
-        pace.clean(before)
+        pace.clean(before, seconds=1.0, in_flight=10)
     assert pace.limit == 8
 
 
 def test_the_limit_never_falls_below_one():
     pace = Pace(start=2)
     for _ in range(10):
-        pace.overloaded(pace.epoch)
+        pace.overloaded(sent_now(pace))
+        pace.timed_out(sent_now(pace))
     assert pace.limit == 1
 
 
@@ -139,7 +204,7 @@ async def test_a_pause_holds_everybody_until_it_ends():
 async def test_a_limit_that_is_not_used_does_not_grow():
     limiter = Limiter(Pace(start=20))
     for _ in range(200):
-        epoch = await limiter.acquire()
-        limiter.clean(epoch)
+        sent = await limiter.acquire()
+        limiter.clean(sent)
         limiter.release()
     assert limiter.pace.limit == 20

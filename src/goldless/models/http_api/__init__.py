@@ -14,7 +14,9 @@ chat.py         what a model wrote, and which of the given answers it chose
 probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
 tokenizing.py   the server's own tokenizer
-calls.py        the number of calls in flight, retries and waits
+calls.py        attempts, retries, and patience with a server that is down
+pacing.py       the number of calls in flight
+turns.py        time limits that count from when the server could serve a call
 limits.py       the waits that a server requests
 client.py       one HTTP session, and its errors as one type
 """

@@ -1,17 +1,9 @@
-"""Calls: how many are in flight, and retries.
-
-In flight: additive increase, multiplicative decrease. The number doubles with every clean round until the server first
-reports too many calls, then grows by 5 % with every clean round and falls to 80 % with every rate-limit
-episode. A *round* is as many clean replies as calls allowed. An *episode* is everything that was sent before the fall
-took effect: many 429 within one round count once.
-"""
+"""Calls to one server: attempts, retries, and patience with a server that is down."""
 
 from __future__ import annotations
 
 import logging
 import random
-import time
-from collections import deque
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,116 +15,16 @@ from goldless.models.http_api.client import AttemptError
 
 if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
+    from goldless.models.http_api.pacing import Limiter
+    from goldless.models.http_api.turns import Turns
     from goldless.records import CallFailure
 
 Done = TypeVar("Done")
 LOGGER = logging.getLogger("goldless.models")
-GROWTH = 1.05
-FALL = 0.8
-DEFAULT_START = 20
-DEFAULT_MAXIMUM = 1024
 LONGEST_PAUSE_SECONDS = 60.0
 """For a limit that a good reply says is used up; after it, the server's own answer decides."""
-
-
-class Pace:
-    """The allowed number of calls as pure state: no clock, no waiting."""
-
-    __slots__ = ("_clean", "_doubling", "epoch", "limit", "maximum")
-
-    def __init__(self, *, start: int = DEFAULT_START, maximum: int = DEFAULT_MAXIMUM) -> None:
-        """Start with ``start`` calls, at most ``maximum``, both at least 1."""
-        self.maximum = max(1, maximum)
-        self.limit = max(1, min(start, self.maximum))
-        """Calls allowed at once."""
-        self.epoch = 0
-        """Falls so far; a call carries the epoch it was sent in."""
-        self._clean = 0
-        self._doubling = True
-
-    def clean(self, epoch: int) -> None:
-        """Count a good reply to a call sent in that epoch, and grow at the end of a round."""
-        if epoch != self.epoch:
-            return  # it says nothing about the present limit
-        self._clean += 1
-        if self._clean >= self.limit:
-            self._clean = 0
-            grown = self.limit * 2 if self._doubling else max(self.limit + 1, int(self.limit * GROWTH))
-            self.limit = min(grown, self.maximum)
-
-    def overloaded(self, epoch: int) -> None:
-        """Fall once for all calls sent before the fall."""
-        if epoch != self.epoch:
-            return
-        self.epoch += 1
-        self._clean = 0
-        self._doubling = False
-        self.limit = max(1, int(self.limit * FALL))
-
-
-class Limiter:
-    """Admits at most as many callers as the pace allows, in order of arrival."""
-
-    __slots__ = ("_clock", "_paused_until", "_waiting", "in_flight", "pace")
-
-    def __init__(self, pace: Pace, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.pace = pace
-        self.in_flight = 0
-        """Slots in use."""
-        self._clock = clock
-        self._paused_until = 0.0
-        self._waiting: deque[anyio.Event] = deque()
-
-    async def acquire(self) -> int:
-        """Wait for a slot and for the end of any pause; returns the epoch to pass to ``clean`` or to the pace."""
-        if self._waiting or self.in_flight >= self.pace.limit:
-            await self._wait_for_turn()
-        else:
-            self.in_flight += 1
-        if self._paused_until:
-            await self._wait_out_pause()
-        return self.pace.epoch
-
-    def release(self) -> None:
-        """Release the slot."""
-        self.in_flight -= 1
-        while self._waiting and self.in_flight < self.pace.limit:
-            self.in_flight += 1
-            self._waiting.popleft().set()
-
-    def clean(self, epoch: int) -> None:
-        """Record a good reply; call it before ``release``."""
-        # A limit nobody uses must not grow: the first burst would then test it all at once.
-        if self._waiting or self.in_flight * 2 >= self.pace.limit:
-            self.pace.clean(epoch)
-
-    def pause(self, seconds: float) -> None:
-        """Admit no caller for this many seconds, as the server requested."""
-        self._paused_until = max(self._paused_until, self._clock() + seconds)
-
-    async def _wait_for_turn(self) -> None:
-        turn = anyio.Event()
-        self._waiting.append(turn)
-        try:
-            await turn.wait()  # whoever sets it has counted us already
-        except BaseException:
-            if turn.is_set():
-                self.release()
-            else:
-                self._waiting.remove(turn)
-            raise
-
-    async def _wait_out_pause(self) -> None:
-        try:
-            while (left := self._paused_until - self._clock()) > 0:  # noqa: ASYNC110 time ends a pause, nobody sets it
-                await anyio.sleep(left)
-        except BaseException:
-            self.release()
-            raise
-        self._paused_until = 0.0
-
-
-# --- attempts ----------------------------------------------------------------------------------------------------
+LONGEST_LOOK_SECONDS = 5.0
+"""Between two attempts to find a server up again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +42,8 @@ class RetryPolicy:
     """If the server requests a longer pause than this, the call is left open for another run."""
     lost_connections: bool = True
     """Whether timeouts and lost connections are retried too."""
+    patience_seconds: float = 120.0
+    """How long a server that is down is waited for, such as one that restarts, however many attempts that takes."""
 
     def wait_seconds(self, failures: int, retry_after_seconds: float | None) -> float:
         """The wait after this many failures, the last of which requested this pause.
@@ -160,9 +54,14 @@ class RetryPolicy:
         jitter = random.uniform(0.0, self.wait_jitter_seconds)  # noqa: S311 not secret
         return max(retry_after_seconds or 0.0, usual) + jitter
 
+    @property
+    def waits_for_servers(self) -> bool:
+        """Whether a server that is down is waited for."""
+        return self.patience_seconds > 0 and self.attempts > 1
+
     def hasty(self) -> RetryPolicy:
         """For a first contact: a server that is down is reported at once, a busy one is tried once more."""
-        return replace(self, attempts=min(self.attempts, 2), lost_connections=False)
+        return replace(self, attempts=min(self.attempts, 2), lost_connections=False, patience_seconds=0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,10 +76,11 @@ class Answer:
 class Calls:
     """Calls with retries over one client and one limiter."""
 
-    def __init__(self, client: Client, limiter: Limiter, policy: RetryPolicy) -> None:
+    def __init__(self, client: Client, limiter: Limiter, policy: RetryPolicy, turns: Turns) -> None:
         self._client = client
         self._limiter = limiter
         self._policy = policy
+        self._turns = turns
 
     async def get(self, route: str) -> Answer:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
@@ -192,51 +92,92 @@ class Calls:
 
     async def _insist(self, *request: Any) -> Answer:
         failed: list[CallFailure] = []
-        while True:
+
+        async def attempt() -> Any:
             try:
-                return Answer(await self._attempt(*request), tuple(failed))
+                return await self._attempt(*request)
             except AttemptError as failure:
                 failed.append(failure.record())
-                failure.attempts = len(failed)
-                if len(failed) >= self._policy.attempts or not self._may_retry(failure):
-                    raise
-                wait = self._policy.wait_seconds(len(failed), failure.retry_after_seconds)
-                LOGGER.info("attempt %d of %d: %s", len(failed), self._policy.attempts, failure.message)
-            await anyio.sleep(wait)
+                raise
+
+        data = await self.patiently(attempt)
+        return Answer(data, tuple(failed))
 
     async def patiently(self, work: Callable[[], Awaitable[Done]]) -> Done:
         """The result of work that may be repeated, outside the limit of calls. Raises the last AttemptError."""
-        failures = 0
+        failures = counted = 0
+        begun: float | None = None
         while True:
             try:
                 return await work()
             except AttemptError as failure:
                 failures += 1
                 failure.attempts = failures
-                if failures >= self._policy.attempts or not self._may_retry(failure):
+                begun = anyio.current_time() if begun is None else begun
+                outage = failure.is_outage and self._policy.waits_for_servers
+                counted += not outage
+                if outage:
+                    given_up = self._gives_up(failure, anyio.current_time() - begun)
+                else:
+                    given_up = counted >= self._policy.attempts
+                if given_up or not self._may_retry(failure):
                     raise
                 wait = self._policy.wait_seconds(failures, failure.retry_after_seconds)
+                if outage:
+                    wait = min(wait, max(LONGEST_LOOK_SECONDS, failure.retry_after_seconds or 0.0))
+                    if failures > 1:
+                        self._limiter.pause(wait)  # the others need not find out one by one
+                LOGGER.info("attempt %d failed, next in %.1f s: %s", failures, wait, failure.message)
             await anyio.sleep(wait)
+
+    def _gives_up(self, failure: AttemptError, seconds: float) -> bool:
+        """Whether the server has been down for too long, for this call or for all."""
+        if self._limiter.down_since is None:
+            LOGGER.warning(
+                "the server is down, waiting up to %g seconds for it: %s",
+                self._policy.patience_seconds,
+                failure.message,
+            )
+        return max(seconds, self._limiter.down_seconds()) >= self._policy.patience_seconds
 
     async def _attempt(self, *request: Any) -> Any:
         """One attempt in its own slot; the slot is released while a retry waits."""
-        epoch = await self._limiter.acquire()
+        sent = await self._limiter.acquire()
         try:
-            data, pause = await self._client.send(*request)
+            data, pause = await self._timed(*request)
         except AttemptError as failure:
+            if not failure.is_outage and failure.kind != "timeout":
+                self._limiter.down_since = None
             if failure.overloaded:
-                self._limiter.pace.overloaded(epoch)
+                self._limiter.pace.overloaded(sent)
+            elif failure.kind == "timeout":
+                self._limiter.pace.timed_out(sent)
             if failure.retry_after_seconds and self._may_retry(failure):
                 self._limiter.pause(failure.retry_after_seconds)
             raise
         else:
-            self._limiter.clean(epoch)
+            self._limiter.clean(sent)
             if pause:
                 # the server says that nothing is left: the next call would be rejected
                 self._limiter.pause(min(pause, LONGEST_PAUSE_SECONDS))
             return data
         finally:
             self._limiter.release()
+
+    async def _timed(self, *request: Any) -> tuple[Any, float | None]:
+        failure: AttemptError | None = None
+        try:
+            with self._turns.turn():
+                try:
+                    return await self._client.send(*request, limited=False)
+                except AttemptError as caught:
+                    if caught.kind in {"connection", "timeout"}:
+                        raise
+                    failure = caught  # an answer, too: the server goes on to the next call
+        except TimeoutError as late:
+            raise self._client.timed_out(request[1], late) from None
+        assert failure is not None
+        raise failure
 
     def _may_retry(self, failure: AttemptError) -> bool:
         if not failure.retryable:

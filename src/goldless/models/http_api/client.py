@@ -18,6 +18,8 @@ from goldless.records import CallFailure, FailureKind
 
 _RETRYABLE_STATUSES = frozenset({408, 429, 500, 502, 503, 504, 529})
 _OVERLOAD_STATUSES = frozenset({429, 529})
+_OUTAGE_STATUSES = frozenset({502, 503, 504})
+"""A gateway without the server behind it, or a server that is starting."""
 _TOO_LONG_STATUSES = frozenset({400, 422, 500})
 """TGI responds with 422; llama.cpp sometimes with 500."""
 _SHOWN_CHARACTERS = 400
@@ -81,21 +83,29 @@ class Client:
         if session is not None:
             await session.close()
 
-    async def send(self, method: str, route: str, body: bytes | None = None) -> tuple[Any, float | None]:
-        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError."""
-        content, headers, url = await self.transfer(method, route, body)
+    async def send(
+        self, method: str, route: str, body: bytes | None = None, *, limited: bool = True
+    ) -> tuple[Any, float | None]:
+        """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError.
+
+        ``limited``: whether the time limit applies; False: the caller limits it.
+        """
+        content, headers, url = await self.transfer(method, route, body, limited=limited)
         return self._decoded(content, headers, url), exhausted_wait(headers)
 
     async def transfer(
-        self, method: str, route: str, body: bytes | None = None, content_type: str = ""
+        self, method: str, route: str, body: bytes | None = None, content_type: str = "", *, limited: bool = True
     ) -> tuple[bytes, Mapping[str, str], URL]:
         """The reply as it is, to JSON or another type of content. Raises AttemptError."""
         session = self._session or self._open()
         url = self.address(route)
         own = {"Content-Type": content_type} if content_type else self.key.signed(method, url, body or b"")
+        waits = self._timeouts
+        total = waits.total_seconds if limited else None
+        timeout = aiohttp.ClientTimeout(total=total, sock_connect=waits.connect_seconds)
         try:
             async with session.request(
-                method, url, data=body, headers=own, allow_redirects=False, proxy=self._proxy
+                method, url, data=body, headers=own, timeout=timeout, allow_redirects=False, proxy=self._proxy
             ) as response:
                 status, headers = response.status, response.headers
                 content = await response.read()
@@ -105,6 +115,10 @@ class Client:
         if not 200 <= status < 300:
             raise status_failure(status, content, headers, url=str(url), key=self.key)
         return content, headers, url
+
+    def timed_out(self, route: str, error: TimeoutError) -> AttemptError:
+        """The failure of a call that took too long."""
+        return transport_failure(error, url=str(self.address(route)), key=self.key)
 
     def _decoded(self, content: bytes, headers: Mapping[str, str], url: URL) -> Any:
         try:
@@ -122,9 +136,6 @@ class Client:
         self._session = aiohttp.ClientSession(
             # The limiter decides how many calls there are; a second limit here would hide from it.
             connector=aiohttp.TCPConnector(limit=0, ttl_dns_cache=300),
-            timeout=aiohttp.ClientTimeout(
-                total=self._timeouts.total_seconds, sock_connect=self._timeouts.connect_seconds
-            ),
             headers={
                 "Content-Type": "application/json",
                 "User-Agent": "goldless",
@@ -225,6 +236,11 @@ class AttemptError(Exception):
         """Whether this is the server's final word: a rejection or an unusable reply, not an outage."""
         return self.kind in {"rejected", "bad_reply"}
 
+    @property
+    def is_outage(self) -> bool:
+        """Whether the server is down, or not yet up, rather than failing at this call."""
+        return self.retryable and (self.kind == "connection" or self.status in _OUTAGE_STATUSES)
+
     def record(self) -> CallFailure:
         """The failure as stored."""
         return CallFailure(self.kind, self.message, self.attempts)
@@ -280,7 +296,7 @@ def transport_failure(error: BaseException, *, url: str, key: ApiKey) -> Attempt
     said = key.redact(str(error)) or type(error).__name__
     if isinstance(error, aiohttp.ClientSSLError):
         return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
-    if isinstance(error, TimeoutError):
+    if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
         return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True)
     return AttemptError("connection", _shortened(f"{url}: the connection failed: {said}"), retryable=True)
 

@@ -17,13 +17,15 @@ from goldless.errors import (
     kind_and_place,
     nearest,
 )
-from goldless.models.http_api.calls import DEFAULT_MAXIMUM, DEFAULT_START, Answer, Calls, Limiter, Pace, RetryPolicy
+from goldless.models.http_api.calls import Answer, Calls, RetryPolicy
 from goldless.models.http_api.chat import Written, reply_of
 from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts, bad_reply
 from goldless.models.http_api.dialects import WORDINGS, Dialect, stable_fingerprint
 from goldless.models.http_api.formats import ChatFormat, OpenAiFormat, Wording
+from goldless.models.http_api.pacing import DEFAULT_MAXIMUM, DEFAULT_START, Limiter, Pace
 from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models, not_ready, sglang_weights
 from goldless.models.http_api.tokenizing import ServerTokenizer
+from goldless.models.http_api.turns import Turns
 from goldless.models.interface import (
     Capabilities,
     ChatReply,
@@ -59,7 +61,7 @@ class HttpOptions(TypedDict, total=False):
     dialects: Sequence[str]
     """Scoring dialects to try; all by default."""
     concurrency: int | None
-    """Maximum concurrent calls, used from the start; by default start with 20 and adapt to the replies."""
+    """Maximum concurrent calls, used from the start; by default start with 8 and adapt to the server."""
     max_concurrency: int
     """Maximum concurrent calls when adapting to the server's replies."""
     retry: RetryPolicy | None
@@ -107,8 +109,9 @@ class HttpModel:
         fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
         self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
         policy = options.get("retry") or RetryPolicy()
-        self._calls = Calls(self._client, self._limiter, policy)
-        self._hasty_calls = Calls(self._client, self._limiter, policy.hasty())
+        turns = Turns(timeouts.total_seconds)
+        self._calls = Calls(self._client, self._limiter, policy, turns)
+        self._hasty_calls = Calls(self._client, self._limiter, policy.hasty(), turns)
         self._lock = anyio.Lock()
         self._wording = wording or self._format.wording
         self._listing: Listing | None = None

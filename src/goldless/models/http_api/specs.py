@@ -7,6 +7,7 @@ thinking=TOKENS     tokens of thinking allowed beyond those of the reply
 concurrency=CALLS   calls at once, instead of adapting to the server
 timeout=SECONDS     the longest that one call may take once the server could serve it
 retries=TIMES       how often a failed call is sent again
+patience=SECONDS    how long to wait for a server that is down, such as one that restarts
 key=VARIABLE        the environment variable with the key, so that each server can have its own
 
 Other parameters after the name of a model at an address, such as Azure's api-version, are passed on to the server.
@@ -43,7 +44,7 @@ MOST_THINKING = 1_000_000
 MOST_CALLS = 10_000
 LONGEST_SECONDS = 86_400
 MOST_RETRIES = 1000
-OPTIONS = ("effort", "thinking", "concurrency", "timeout", "retries", "key")
+OPTIONS = ("effort", "thinking", "concurrency", "timeout", "retries", "patience", "key")
 
 
 def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
@@ -132,6 +133,7 @@ class Specification:
     concurrency: int | None = None
     timeout_seconds: float | None = None
     retries: int | None = None
+    patience_seconds: float | None = None
     key_variable: str = ""
     passed_on: Mapping[str, str] = field(default_factory=dict)
     """Parameters for the server."""
@@ -166,6 +168,7 @@ class Specification:
             None if calls is None else int(calls),
             seconds,
             None if retries is None else int(retries),
+            _number(given, "patience", "a number of seconds such as 120", 0, LONGEST_SECONDS, whole=False),
             _variable(given),
             other,
         )
@@ -182,8 +185,12 @@ class Specification:
             found["concurrency"] = self.concurrency
         if self.timeout_seconds is not None:
             found["timeouts"] = replace(options.get("timeouts") or Timeouts(), total_seconds=self.timeout_seconds)
+        policy = options.get("retry") or RetryPolicy()
         if self.retries is not None:
-            found["retry"] = replace(options.get("retry") or RetryPolicy(), attempts=self.retries + 1)
+            policy = replace(policy, attempts=self.retries + 1)
+        if self.patience_seconds is not None:
+            policy = replace(policy, patience_seconds=self.patience_seconds)
+        found["retry"] = policy
         return found
 
 

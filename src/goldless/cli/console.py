@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from typing import TYPE_CHECKING, NoReturn, Self
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import typer
 
@@ -40,24 +41,41 @@ LINE_SECONDS = 10.0
 @cache
 def out() -> Console:
     """Standard output."""
-    from rich.console import Console
-
-    return Console(emoji=False, highlight=False)
+    return _terminal(stderr=False)
 
 
 @cache
 def err() -> Console:
     """Standard error."""
+    return _terminal(stderr=True)
+
+
+def _terminal(*, stderr: bool) -> Console:
+    """A console whose texts hold no control sequences: names in them come from data. Tables see to theirs."""
     from rich.console import Console
 
-    return Console(emoji=False, highlight=False, stderr=True)
+    from goldless.reports.formats import printable
+
+    class Terminal(Console):
+        def print(self, *objects: Any, **options: Any) -> None:
+            super().print(*(printable(o) if isinstance(o, str) else o for o in objects), **options)
+
+    return Terminal(emoji=False, highlight=False, stderr=stderr)
+
+
+def echo(text: str) -> None:
+    """Print a text on standard output as it is; on a terminal without control sequences and bidirectional marks."""
+    if sys.stdout.isatty():
+        from goldless.reports.formats import printable
+
+        text = printable(text)
+    typer.echo(text, nl=False)
 
 
 def say(message: str, *, style: str = "") -> None:
     """Print a message on standard error, without markup."""
-    printable = "".join(ch for ch in message if ch.isprintable() or ch in "\n\t")
     with suppress(OSError):  # a closed terminal, or a full disk: what is said there must not end what is done
-        err().print(printable, style=style, soft_wrap=True, markup=False)
+        err().print(message, style=style, soft_wrap=True, markup=False)
 
 
 def end(code: int, message: str, *, style: str = "red") -> NoReturn:

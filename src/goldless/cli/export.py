@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from goldless.cli.command import OUTPUT, own, verb
-from goldless.cli.console import say
+from goldless.cli.console import echo, say
 from goldless.errors import UserError
 
 FORMATS = "eee, inspect, hf-eval-results, markdown, csv, dpo-pairs, otel, jsonl, parquet, or one that a plugin adds."
@@ -74,4 +74,4 @@ def export(
         raise UserError(f"{exporter} writes a folder. Name it with --out")
     with tempfile.TemporaryDirectory(prefix=temporary_prefix()) as folder:
         made = export(thing, Path(folder) / f"out{chosen.suffix}", exporter=exporter, **options)
-        typer.echo(made.read_text(encoding="utf-8"), nl=False)
+        echo(made.read_text(encoding="utf-8"))

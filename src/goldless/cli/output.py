@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 import json
+import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-import typer
-
-from goldless.cli.console import ProgressBars, out, say
+from goldless.cli.console import ProgressBars, echo, out, say
 from goldless.cli.signals import before_ending, run_async
 
 if TYPE_CHECKING:
@@ -113,13 +112,14 @@ class Output:
         under the tables on a terminal.
         """
         if self.shown_as == "json":
-            typer.echo(json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False))
+            text = json.dumps(as_json(), ensure_ascii=False, indent=2, allow_nan=False)
+            echo(re.sub(r"[^\n -~]", _escaped, text) + "\n")
         elif self.shown_as == "csv":
-            typer.echo("\n".join(table.to_csv() for table in tables) if csv is None else csv(), nl=False)
+            echo("\n".join(table.to_csv() for table in tables) if csv is None else csv())
         elif self.shown_as == "markdown":
-            typer.echo("\n".join(table.to_markdown() for table in tables) if markdown is None else markdown())
+            echo(("\n".join(table.to_markdown() for table in tables) if markdown is None else markdown()) + "\n")
         elif self.shown_as == "latex":
-            typer.echo("\n".join(_latex(tables, signatures)), nl=False)
+            echo("\n".join(_latex(tables, signatures)))
         elif rich is not None:
             rich()
         else:
@@ -133,6 +133,11 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         tokens = row.usage.input_tokens + row.usage.output_tokens
         guessed = f", estimated for {row.estimated} of them" if row.estimated else ""
         say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}{guessed}), {row.reused} from the journal")
+
+
+def _escaped(character: re.Match[str]) -> str:
+    """A character of a JSON text; one that a terminal would obey is escaped, which leaves the JSON the same."""
+    return character[0] if character[0].isprintable() else json.dumps(character[0])[1:-1]
 
 
 def _latex(tables: Sequence[ReportTable], signatures: Sequence[str]) -> Iterator[str]:

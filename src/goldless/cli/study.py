@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from goldless.cli.command import Command, StudyArgument, verb, verbs_app
-from goldless.cli.console import WRONG_INPUT, end, say
+from goldless.cli.console import WRONG_INPUT, echo, end, say
 from goldless.cli.output import Output
 from goldless.errors import StudyError
-from goldless.reports.formats import printable
 from goldless.reports.report_table import Column, ReportTable
 
 if TYPE_CHECKING:
@@ -45,7 +42,7 @@ def check(path: StudyArgument) -> None:
     counts += [f"{study.n_preferences:,} preferences"] * bool(study.n_preferences)
     counts += [f"recorded: {', '.join(study.recorded)}"] * bool(study.recorded)
     line = f"{study.name}: OK, {', '.join(counts)}"
-    typer.echo(printable(line))
+    echo(f"{line}\n")
     shared = sum(len(responses) > 1 for _, responses in study) if study.n_responses else len(study.tasks)
     if len(study.agents) > 1 and (few := too_few_tasks(shared)):
         say(f"warning: {few}", style="yellow")

@@ -21,6 +21,7 @@ from goldless.metrics.tvd_mi import Direction, peer_scores
 from goldless.reports.documents.fields import Part, Unreadable, read_document
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.reports.html.run_results import evidence_files
+from goldless.reports.spreadsheets import unguarded_frame
 from goldless.runs.review_evidence import recorded_review
 from goldless.runs.review_outcome import shares_by_agent
 from goldless.studies import Study, read_study
@@ -173,7 +174,7 @@ class ScoredMetric:
             rows = pl.read_csv(path, schema_overrides={**COLUMNS, **COUNTS}).select(*COLUMNS, *COUNTS)
         except (OSError, pl.exceptions.PolarsError) as error:
             raise UserError(f"{path}: cannot be read ({error}). Score the study again") from error
-        return rows.filter(pl.col("metric") == self.metric)
+        return unguarded_frame(rows).filter(pl.col("metric") == self.metric)
 
     def scores(self, agent: str) -> FloatArray:
         """The agent's score on each task."""

@@ -13,6 +13,7 @@ from goldless.files import write_text, write_whole
 from goldless.reports.documents.scores import RankedMetric
 from goldless.reports.formats import code_line, markdown_cell
 from goldless.reports.report_table import Column, ReportTable
+from goldless.reports.spreadsheets import guarded_frame
 from goldless.studies import Study
 from goldless.studies.writing import StudyFolder
 
@@ -36,7 +37,7 @@ class CsvTables:
         if isinstance(thing, Study):
             StudyFolder("csv").write(thing, path)
             return
-        write_whole(path, _wide(thing, metric).write_csv)
+        write_whole(path, guarded_frame(_wide(thing, metric)).write_csv)
 
 
 def _wide(run: ScoredRun, metric: str | None) -> pl.DataFrame:

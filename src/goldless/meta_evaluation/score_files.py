@@ -14,6 +14,7 @@ import polars as pl
 
 from goldless.errors import UserError, nearest
 from goldless.meta_evaluation.judges import Scores
+from goldless.reports.spreadsheets import unguarded, unguarded_frame
 from goldless.studies import Study
 from goldless.studies.checking import Checking, Names, Problems, Row, all_at_once
 from goldless.studies.tables import ALLOWED, Source, is_table
@@ -97,6 +98,9 @@ class _ScoreTable:
         score = check.optional_number(row, "score", line) if "score" in row else check.number(row, "score", line)
         if task is None or agent is None:
             return
+        # a run's own file guards names that a spreadsheet would compute
+        task = task if task in self._tasks else unguarded(task)
+        agent = agent if agent in self._agents else unguarded(agent)
         known = [self._tasks.number(task, line), self._agents.number(agent, line)]
         if min(known) < 0:
             return
@@ -169,6 +173,6 @@ def run_scores(folder: Path, name: str) -> list[ScoredBy]:
         raise UserError(
             f"{folder / SCORES}: cannot be read as {', '.join(SCHEMA)} ({error}). Score the study again"
         ) from error
-    for metric, task, agent, score, signature in frame.iter_rows():
+    for metric, task, agent, score, signature in unguarded_frame(frame).iter_rows():
         rows.setdefault((metric, signature), {})[task, agent] = score
     return [ScoredBy(name, metric, scores, signature) for (metric, signature), scores in rows.items()]

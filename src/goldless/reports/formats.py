@@ -97,7 +97,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list
 
 def code_line(text: str) -> str:
     """The text as code on one line, even if it contains backticks."""
-    line = " ".join(text.split())
+    line = printable(" ".join(text.split()))
     fence = "`" * (1 + max(map(len, re.findall("`+", line)), default=0))
     return f"{fence} {line} {fence}" if len(fence) > 1 else f"`{line}`"
 
@@ -106,7 +106,7 @@ def code_line(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """The text without terminal control sequences; line breaks stay."""
+    """The text without terminal control sequences and bidirectional marks; line breaks stay."""
     return "".join(ch for ch in text.expandtabs(1) if ch.isprintable() or ch == "\n")
 
 

@@ -24,6 +24,7 @@ from goldless.reports.formats import (
     plain,
     simple_table,
 )
+from goldless.reports.spreadsheets import guarded
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -231,7 +232,8 @@ class ReportTable:
         writer = csv.writer(out, lineterminator="\n")
         writer.writerow([*names, *(["signature"] if self.signature else [])])
         for row in self.rows:
-            writer.writerow([*(row.get(name) for name in names), *([self.signature] if self.signature else [])])
+            cells = [*(row.get(name) for name in names), *([self.signature] if self.signature else [])]
+            writer.writerow(map(guarded, cells))
         return out.getvalue()
 
 

@@ -22,6 +22,7 @@ from goldless.errors import UserError
 from goldless.files import sweep, write_table, write_text, write_whole
 from goldless.metrics.label_information import GroupInformation, Information
 from goldless.reports.documents.tables import review_markdown
+from goldless.reports.spreadsheets import guarded_frame
 from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
 from goldless.runs.opening import Spending
 from goldless.runs.options import Progress
@@ -94,7 +95,7 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
     write_whole(folder / "pair_scores.parquet", pair_frame(evaluation.outcomes.values()).write_parquet)
-    write_whole(folder / "response_scores.csv", response_frame(evaluation.outcomes.values()).write_csv)
+    write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
     write_text(folder / "leaderboard.csv", csv)

@@ -14,6 +14,7 @@ import polars as pl
 
 from goldless.reports.documents.fields import Unreadable, read_rows
 from goldless.reports.documents.scores import AgentNote
+from goldless.reports.spreadsheets import unguarded_frame
 from goldless.viewer.evidence_tables import TABLES, EvidenceTables, Stamp, stamp
 
 KEYS = {"metric": pl.String, "task": pl.String, "agent": pl.String}
@@ -240,7 +241,7 @@ def _response_scores(folder: Path) -> pl.DataFrame:
     path = folder / "response_scores.csv"
     try:
         frame = pl.scan_csv(path, schema_overrides=SCORES, glob=False)
-        return frame.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect()
+        return unguarded_frame(frame.select(pl.col(name).cast(kind) for name, kind in SCORES.items()).collect())
     except (OSError, pl.exceptions.PolarsError):
         return pl.DataFrame(schema=SCORES)
 

@@ -27,6 +27,7 @@ from goldless.reports.documents.scores import (
     RankedMetric,
     ReviewDocument,
 )
+from goldless.reports.spreadsheets import unguarded_frame
 from goldless.studies.tables import PARTS
 
 RESULTS: dict[str, type[Result]] = {
@@ -151,6 +152,7 @@ def _scores(path: Path, problems: list[str]) -> pl.DataFrame | None:
     except (OSError, ValueError, pl.exceptions.PolarsError) as error:
         problems.append(f"{path.name} cannot be read as metric, task, agent, score ({_first_line(error)})")
         return None
+    frame = unguarded_frame(frame)
     return frame.with_columns(pl.col("score").replace([float("inf"), float("-inf"), float("nan")], None))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import signal
+import ssl
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
@@ -11,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 
 import anyio
 from aiohttp import web
+from yarl import URL
 
 from goldless.errors import UserError
 
@@ -22,7 +24,7 @@ _SILENT.propagate = False
 
 @asynccontextmanager
 async def listening_application(
-    app: web.Application, *, host: str, port: int, ending_seconds: float
+    app: web.Application, *, host: str, port: int, ending_seconds: float, tls: ssl.SSLContext | None = None
 ) -> AsyncIterator[str]:
     """Run the application during the block and yield its address. Port 0 picks a free port.
 
@@ -32,26 +34,46 @@ async def listening_application(
     await runner.setup()
     try:
         try:
-            await web.TCPSite(runner, host, port, backlog=1024).start()
+            await web.TCPSite(runner, host, port, backlog=1024, ssl_context=tls).start()
         except (OSError, OverflowError) as error:
             why = getattr(error, "strerror", None) or error
             raise UserError(
                 f"cannot listen on {host}, port {port} ({why}). Choose another port, or 0 for a free one"
             ) from None
-        yield f"http://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
+        scheme = "http" if tls is None else "https"
+        yield f"{scheme}://{f'[{host}]' if ':' in host else host}:{runner.addresses[0][1]}"
     finally:
         with anyio.CancelScope(shield=True):  # bounded by the seconds above
             await runner.cleanup()
 
 
-async def serve_until_told(listening: AbstractAsyncContextManager[str], ready: Callable[[str], None]) -> None:
-    """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address."""
+async def serve_until_told(
+    listening: AbstractAsyncContextManager[str],
+    ready: Callable[[str], None],
+    on_hangup: Callable[[], None] | None = None,
+) -> None:
+    """Serve until cancelled, interrupted or terminated; ``ready`` is called with the address.
+
+    ``on_hangup`` is called on SIGHUP; without it SIGHUP does what it did.
+    """
     async with listening as url:
         # signals arrive in the main thread only; on Windows Ctrl-C cancels instead
         if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
             ready(url)
             await anyio.sleep_forever()
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        hangup = () if on_hangup is None else (signal.SIGHUP,)
+        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, *hangup) as signals:
             ready(url)
-            async for _ in signals:
-                return
+            async for got in signals:
+                if on_hangup is None or got in {signal.SIGINT, signal.SIGTERM}:
+                    return
+                on_hangup()
+
+
+def host_name(host: str) -> str:
+    """The name in a Host header, without its port; empty if invalid."""
+    try:
+        # a Host header has no user, but an address may have one: evil.com@127.0.0.1
+        return "" if "@" in host else (URL.build(scheme="http", authority=host).host or "").lower()
+    except ValueError:
+        return ""

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 import openai
 from jury_models import juror, prefers
 
+from goldless.jury.access import Limits
 from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, listening
+from goldless.jury.server import listening
 
 ANSWERS = ["a text about zarn", "a text about bluk"]
 CASE = {"question": "What is it about?", "answers": ANSWERS}
@@ -37,11 +38,11 @@ def user(content) -> list[dict[str, object]]:
 
 
 @asynccontextmanager
-async def serving(*jurors, token=None, sent="any", **limits):
+async def serving(*jurors, tokens=None, sent="any", **limits):
     """A client of a jury's server, and its address."""
     jury = Jury(jurors or [juror(ZARN)])
     async with (
-        listening(jury, host="127.0.0.1", port=0, token=token, limits=Limits(**limits)) as url,
+        listening(jury, host="127.0.0.1", port=0, tokens=tokens, limits=Limits(**limits)) as url,
         openai.AsyncOpenAI(base_url=url, api_key=sent, max_retries=0) as client,
     ):
         yield client, url

@@ -13,9 +13,10 @@ import pytest
 from jury_client import CASE, SQUARE, ZARN, ask, serving, user
 from jury_models import DOWN, Held, always, juror, prefers
 
-from goldless.errors import PrerequisiteError, UserError
+from goldless.errors import UserError
+from goldless.jury.access import Limits
 from goldless.jury.panel import Jury
-from goldless.jury.server import Limits, serve, token_from
+from goldless.jury.server import serve
 from goldless.models.interface import ChatReply, Usage
 from goldless.models.scripted import ScriptedModel
 
@@ -230,47 +231,6 @@ async def test_an_error_inside_is_answered_without_its_words_and_logged_without_
     assert "RuntimeError" in logged
     assert "zarn" not in logged
     assert "zarn" not in caught.value.response.text
-
-
-# --- the token -------------------------------------------------------------------------------------------------
-
-
-async def test_the_right_token_opens_and_any_other_does_not():
-    async with serving(token="s3cret", sent="s3cret") as (client, _):
-        assert await ask(client, CASE)
-    for wrong in ("s3cre", "s3cret2", "S3cret"):
-        async with serving(token="s3cret", sent=wrong) as (client, _):
-            with pytest.raises(openai.AuthenticationError) as caught:
-                await ask(client, CASE)
-            assert "s3cret" not in caught.value.response.text
-            with pytest.raises(openai.AuthenticationError):
-                await client.models.list()
-
-
-async def test_a_request_without_a_token_is_refused_before_its_body_is_read():
-    async with serving(token="s3cret") as (_, url), aiohttp.ClientSession() as session:
-        reply = await session.post(f"{url}/chat/completions", data=b"no json")
-        assert reply.status == 401
-        assert reply.headers["WWW-Authenticate"] == "Bearer"
-
-
-async def test_the_token_is_never_logged(caplog):
-    with caplog.at_level(logging.DEBUG):
-        async with serving(token="s3cret", sent="s3cret?") as (client, _):
-            with pytest.raises(openai.AuthenticationError):
-                await ask(client, CASE)
-    assert not [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
-
-
-async def test_a_token_comes_from_the_environment(monkeypatch):
-    monkeypatch.setenv("JURY_TOKEN", " s3cret\n")
-    assert token_from("JURY_TOKEN") == "s3cret"
-    monkeypatch.setenv("JURY_TOKEN", "two words")
-    with pytest.raises(PrerequisiteError, match="JURY_TOKEN has characters"):
-        token_from("JURY_TOKEN")
-    monkeypatch.delenv("JURY_TOKEN")
-    with pytest.raises(PrerequisiteError, match="export JURY_TOKEN="):
-        token_from("JURY_TOKEN")
 
 
 async def test_other_machines_are_not_served_without_a_token():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @verb(
     "task_description",
     "journal",
-    first=("host", "port", "token_variable", "task_description", "journal"),
+    first=("host", "port", "token_variable", "token_file", "tls_cert", "tls_key", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
 def serve_jury(
@@ -35,8 +35,14 @@ def serve_jury(
     host: Annotated[str, own("Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, own("Port to listen on.")] = 8321,
     token_variable: Annotated[
-        str | None, own("Environment variable with the bearer token that clients must send.", flags="NAME")
+        str | None,
+        own("Environment variable with the bearer token, or several, of which clients must send one.", flags="NAME"),
     ] = None,
+    token_file: Annotated[
+        Path | None, own("File with such tokens, one per line; read again on SIGHUP.", flags="FILE")
+    ] = None,
+    tls_cert: Annotated[Path | None, own("Certificate chain (PEM), to serve https.", flags="FILE")] = None,
+    tls_key: Annotated[Path | None, own("Key of the certificate (PEM).", flags="FILE")] = None,
     options: Options,
 ) -> None:
     """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.
@@ -45,13 +51,17 @@ def serve_jury(
       goldless serve-jury licences/*.json
       goldless serve-jury licences/a.json licences/b.json --port 8000
     """
-    from goldless.jury.server import token_from
+    from goldless.jury.access import Tokens, tls_context
 
     held = dict(map(_split, licences))
     if len(held) < len(licences):
         raise UserError("a licence was given twice; name each once")
-    token = None if token_variable is None else token_from(token_variable)
-    run_async(_serve, held, host, port, token, options)
+    if token_variable is not None and token_file is not None:
+        raise UserError("--token-variable and --token-file exclude each other. Give one")
+    named = token_variable is not None or token_file is not None
+    tokens = Tokens(variable=token_variable, file=token_file) if named else None
+    place = {"host": host, "port": port, "tokens": tokens, "tls": tls_context(tls_cert, tls_key)}
+    run_async(_serve, held, place, options)
 
 
 def _split(item: str) -> tuple[Path, str]:
@@ -76,7 +86,7 @@ def _spec_of(licence: Licence) -> str:
     )
 
 
-async def _serve(held: dict[Path, str], host: str, port: int, token: str | None, options: Options) -> None:
+async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options) -> None:
     from goldless.judging.judges import find_judge
     from goldless.judging.licences import prompt_hash, read_licence, refuse
     from goldless.jury.panel import Juror, Jury, jury_worth
@@ -114,4 +124,4 @@ async def _serve(held: dict[Path, str], host: str, port: int, token: str | None,
         worth = jury_worth(list(found.values()))
         say(str(worth))
         jury = Jury(jurors, worth=worth)
-        await serve(jury, host=host, port=port, token=token, ready=lambda url: say(f"jury listens on {url}"))
+        await serve(jury, **place, ready=lambda url: say(f"jury listens on {url}"))

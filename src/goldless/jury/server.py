@@ -8,20 +8,29 @@ client asks again.
 from __future__ import annotations
 
 import asyncio
-import hmac
 import logging
-import os
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any
 
+import anyio
 import orjson
 from aiohttp import web
-from yarl import URL
 
 from goldless.errors import GoldlessError, PrerequisiteError, UserError, kind_and_place
 from goldless.http_serving import listening_application, serve_until_told
+from goldless.jury.access import (
+    CURRENT_ID,
+    HEALTH,
+    LOCAL_NAMES,
+    Limits,
+    Tokens,
+    add_request_id,
+    gate,
+    request_id,
+)
 from goldless.jury.panel import Jury, JuryError, JuryVerdict
 from goldless.jury.wire import (
     MODEL,
@@ -38,51 +47,11 @@ from goldless.jury.wire import (
 LOGGER = logging.getLogger("goldless.jury")
 
 DEFAULT_PORT = 8321
+LEAVING_SECONDS = 2.0
+"""For replies on their way when the server closes; cases in progress have ended by then."""
 ROUTES = "POST /v1/chat/completions, GET /v1/models and GET /v1/models/MODEL"
-_LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 _UNSUPPORTED = ("tools", "functions", "logprobs", "audio", "modalities")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    """Limits on what a client may send."""
-
-    most_bytes: int = 4 * 1024 * 1024
-    """Maximum bytes of a request."""
-    most_answers: int = 8
-    """Maximum answers of a case; a round robin of 8 asks each juror on a pairwise scale 56 times."""
-    longest_text: int = 200_000
-    """Maximum characters of the question, and of each answer."""
-    at_once: int = 32
-    """Cases in progress; others wait."""
-    waiting: int = 512
-    """Waiting cases; further ones get status 429."""
-    reading_seconds: float = 30.0
-    """Time limit for receiving a request."""
-    ending_seconds: float = 60.0
-    """Time limit for cases in progress when the server is stopped."""
-
-    def __post_init__(self) -> None:
-        """Raise if a limit allows nothing."""
-        for field in fields(self):
-            least = {"most_answers": 2, "waiting": 0}.get(field.name, 1)
-            if getattr(self, field.name) < least:
-                raise UserError(f"{field.name} must be at least {least}, got {getattr(self, field.name)}")
-
-
-def token_from(variable: str) -> str:
-    """The token in the environment variable of that name. Raises PrerequisiteError if there is none."""
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise PrerequisiteError(
-            f"{variable} is not set. Set it to the token that clients must send: export {variable}=…"
-        )
-    if not (value.isascii() and value.isprintable()) or " " in value:
-        raise PrerequisiteError(
-            f"{variable} has characters that a token cannot contain, such as a space or a line break"
-        )
-    return value
 
 
 async def serve(
@@ -90,38 +59,59 @@ async def serve(
     *,
     host: str = "127.0.0.1",
     port: int = DEFAULT_PORT,
-    token: str | None = None,
+    tokens: Tokens | None = None,
+    tls: ssl.SSLContext | None = None,
     limits: Limits | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve until cancelled, interrupted or terminated; cases in progress are finished first.
 
-    ``ready`` is called with the address to give clients as ``base_url``; port 0 picks a free port.
+    ``ready`` is called with the address to give clients as ``base_url``; port 0 picks a free port. On SIGHUP the tokens
+    are read again.
     """
-    limits = limits or Limits()
-    await serve_until_told(listening(jury, host=host, port=port, token=token, limits=limits), ready)
+    jury_server = listening(jury, host=host, port=port, tokens=tokens, tls=tls, limits=limits or Limits())
+    await serve_until_told(jury_server, ready, None if tokens is None else lambda: _reread(tokens))
+
+
+def _reread(tokens: Tokens) -> None:
+    try:
+        tokens.reread()
+    except PrerequisiteError as error:
+        LOGGER.error("the tokens stay as they were: %s", error)  # noqa: TRY400 - the message says it all
+    else:
+        LOGGER.warning("the tokens were read again")
 
 
 @asynccontextmanager
 async def listening(
-    jury: Jury, *, host: str, port: int, token: str | None = None, limits: Limits
+    jury: Jury,
+    *,
+    host: str,
+    port: int,
+    tokens: Tokens | None = None,
+    tls: ssl.SSLContext | None = None,
+    limits: Limits,
 ) -> AsyncIterator[str]:
-    """Run the server during the block and yield its address."""
-    if host not in _LOCAL_NAMES and token is None:
+    """Run the server during the block and yield its address; at the end cases in progress are finished."""
+    if host not in LOCAL_NAMES and tokens is None:
         raise UserError(
             f"listening on {host} needs a token: without one, anyone who reaches the jury could spend your calls. "
             "Set a token, or use host 127.0.0.1"
         )
-    app = application(jury, host=host, token=token, limits=limits)
-    async with listening_application(app, host=host, port=port, ending_seconds=limits.ending_seconds) as url:
-        yield f"{url}/v1"
-
-
-def application(jury: Jury, *, host: str, token: str | None, limits: Limits) -> web.Application:
-    """The routes, for use in another server."""
     server = _Server(jury, limits)
-    names = None if token is not None or host not in _LOCAL_NAMES else _LOCAL_NAMES
-    app = web.Application(client_max_size=limits.most_bytes, middlewares=[_errors, _gate(token, names)])
+    app = _application(server, tokens=tokens, most_bytes=limits.most_bytes)
+    async with listening_application(app, host=host, port=port, ending_seconds=LEAVING_SECONDS, tls=tls) as url:
+        try:
+            yield f"{url}/v1"
+        finally:
+            await server.drain()
+
+
+def _application(server: _Server, *, tokens: Tokens | None, most_bytes: int) -> web.Application:
+    check = gate(tokens, only_local_names=tokens is None)
+    app = web.Application(client_max_size=most_bytes, middlewares=[_errors, check])
+    app.on_response_prepare.append(add_request_id)
+    app.router.add_get(HEALTH, server.health)
     app.router.add_post("/v1/chat/completions", server.complete)
     app.router.add_get("/v1/models", server.models)
     app.router.add_get("/v1/models/{model:.+}", server.model)
@@ -136,6 +126,19 @@ class _Server:
         self._limits = limits
         self._slots = asyncio.Semaphore(limits.at_once)
         self._present = 0
+        self._receiving: dict[asyncio.Timeout, None] = {}
+        self._stopping = False
+        self._empty = asyncio.Event()
+        self._empty.set()
+
+    async def drain(self) -> None:
+        """Refuse new cases and those that wait; return when those in progress are finished, or at the time limit."""
+        self._stopping = True
+        with anyio.CancelScope(shield=True), anyio.move_on_after(self._limits.ending_seconds):
+            await self._empty.wait()
+
+    async def health(self, _: web.Request) -> web.Response:
+        return _json({"status": "stopping" if self._stopping else "ok"}, status=503 if self._stopping else 200)
 
     async def models(self, _: web.Request) -> web.Response:
         return _json({"object": "list", "data": [model_entry(self._jury.worth)]})
@@ -146,27 +149,36 @@ class _Server:
         return _json(model_entry(self._jury.worth))
 
     async def complete(self, request: web.Request) -> web.StreamResponse:
+        self._refuse_if_stopping()
+        body = await self._body(request)
+        case = self._case(body)
+        # only now: requests that never arrive in full must not take the places of others
         if self._present >= self._limits.at_once + self._limits.waiting:
             raise RequestError("too many cases are waiting. Try again in a moment", status=429, code="rate_limit")
         self._present += 1
+        self._empty.clear()
         try:
-            body = await self._body(request)
-            case = self._case(body)
             async with self._slots:
+                self._refuse_if_stopping()
                 verdict = await self._jury.decide(case.question, case.answers)
         finally:
             self._present -= 1
+            if not self._present:
+                self._empty.set()
         if body.get("stream"):
             return await _stream(request, body, verdict, case.worded(verdict))
         return _json(completion(verdict, case.worded(verdict)))
+
+    def _refuse_if_stopping(self) -> None:
+        if self._stopping:
+            raise RequestError("the jury is being stopped. Try again later", status=503, code="stopping")
 
     async def _body(self, request: web.Request) -> dict[str, Any]:
         # a web page can send other types to this machine without being asked whether it may
         if request.content_type != "application/json":
             raise RequestError("the body must be JSON, with Content-Type: application/json", status=415)
         try:
-            async with asyncio.timeout(self._limits.reading_seconds):
-                body = orjson.loads(await request.read())
+            body = orjson.loads(await self._received(request))
         except TimeoutError:
             raise RequestError("timed out while receiving the request", status=408) from None
         except web.RequestPayloadError:
@@ -176,6 +188,17 @@ class _Server:
         if not isinstance(body, dict):
             raise RequestError("the body must be a JSON object with model and messages")
         return body
+
+    async def _received(self, request: web.Request) -> bytes:
+        """The whole body; TimeoutError if it takes too long, or longest of too many."""
+        async with asyncio.timeout(self._limits.reading_seconds) as limit:
+            self._receiving[limit] = None
+            if len(self._receiving) > self._limits.receiving:
+                next(iter(self._receiving)).reschedule(asyncio.get_running_loop().time())
+            try:
+                return await request.read()
+            finally:
+                del self._receiving[limit]
 
     def _case(self, body: dict[str, Any]) -> Case:
         _refuse_unsupported(body)
@@ -222,60 +245,37 @@ def _refuse_unsupported(body: dict[str, Any]) -> None:
 
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Turn everything that goes wrong into OpenAI's error format."""
+    """Turn everything that goes wrong into OpenAI's error format, with the request's id."""
+    name = request_id(request)
+    CURRENT_ID.set(name)
+    problem = partial(error_body, request_id=name)
     try:
         return await handler(request)
     except RequestError as error:
-        body = error_body(str(error), status=error.status, param=error.param, code=error.code)
+        body = problem(str(error), status=error.status, param=error.param, code=error.code)
         return _json(body, status=error.status, headers=_headers(error.status))
     except JuryError as error:
-        body = error_body(str(error), status=502, code="no_verdict")
+        body = problem(str(error), status=502, code="no_verdict")
         # the jurors were asked again as often as makes sense: a client that insists would only pay more
         return _json({**body, "goldless": {"votes": votes_data(error.votes)}}, status=502, headers=_NO_RETRY)
     except web.HTTPException as error:
         said = f"{error.reason}. The routes are {ROUTES}; requests have a size limit"
-        body = error_body(said, status=error.status)
+        body = problem(said, status=error.status)
         allowed = {name: value for name, value in error.headers.items() if name == "Allow"}
         return _json(body, status=error.status, headers=allowed)
     except GoldlessError as error:
-        LOGGER.error("no verdict on a case: %s", error)  # noqa: TRY400 - the message says it all
+        LOGGER.error("request %s: no verdict: %s", name, error)  # noqa: TRY400 - the message says it all
     except Exception as error:  # noqa: BLE001 - whatever it is, clients get JSON, and no text of theirs is logged
-        LOGGER.error("no verdict on a case: %s", kind_and_place(error))  # noqa: TRY400
-    said = "the jury failed on this case; see the server's log"
-    return _json(error_body(said, status=500), status=500, headers=_NO_RETRY)
+        LOGGER.error("request %s: no verdict: %s", name, kind_and_place(error))  # noqa: TRY400
+    said = f"the jury failed on this case; see request {name} in the server's log"
+    return _json(problem(said, status=500), status=500, headers=_NO_RETRY)
 
 
 _NO_RETRY = {"X-Should-Retry": "false"}
 
 
 def _headers(status: int) -> dict[str, str]:
-    return {429: {"Retry-After": "1"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
-
-
-def _gate(token: str | None, names: frozenset[str] | None) -> Any:
-    """Admit requests with the token; without a token, only requests to this machine's local names."""
-    expected = None if token is None else f"Bearer {token}".encode()
-
-    @web.middleware
-    async def check(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if expected is not None:
-            brought = request.headers.get("Authorization", "").encode(errors="surrogateescape")
-            if not hmac.compare_digest(brought, expected):
-                said = "missing or wrong bearer token"
-                raise RequestError(said, status=401, code="invalid_api_key")
-        if names is not None and _host_name(request.host) not in names:
-            # a web page whose name was made to point here must not reach the jury through the user's browser
-            raise RequestError("without a token this jury can only be called as 127.0.0.1 or localhost", status=403)
-        return await handler(request)
-
-    return check
-
-
-def _host_name(host: str) -> str:
-    try:
-        return URL.build(scheme="http", authority=host).host or ""
-    except ValueError:
-        return ""
+    return {429: {"Retry-After": "1"}, 503: {"Retry-After": "10"}, 401: {"WWW-Authenticate": "Bearer"}}.get(status, {})
 
 
 async def _stream(request: web.Request, body: dict[str, Any], verdict: JuryVerdict, content: str) -> web.StreamResponse:

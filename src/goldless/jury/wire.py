@@ -210,12 +210,14 @@ def _ambiguous(why: str) -> RequestError:
 # --- what is replied ----------------------------------------------------------------------------------------------
 
 
-def error_body(message: str, *, status: int, param: str | None = None, code: str | None = None) -> Json:
-    """An error in OpenAI's format."""
+def error_body(
+    message: str, *, request_id: str, status: int, param: str | None = None, code: str | None = None
+) -> Json:
+    """An error in OpenAI's format, with the id by which the server's log names the request."""
     kind = "server_error" if status >= 500 else "invalid_request_error"
     if status == 429:
         kind = "rate_limit_error"
-    return {"error": {"message": message, "type": kind, "param": param, "code": code}}
+    return {"error": {"message": message, "type": kind, "param": param, "code": code, "request_id": request_id}}
 
 
 def model_entry(worth: JuryWorth) -> Json:

@@ -9,10 +9,9 @@ from contextlib import asynccontextmanager
 from importlib import resources
 
 from aiohttp import web
-from yarl import URL
 
 from goldless.errors import UserError, kind_and_place
-from goldless.http_serving import listening_application, serve_until_told
+from goldless.http_serving import host_name, listening_application, serve_until_told
 from goldless.viewer.comparison import compare_page
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
@@ -173,14 +172,6 @@ def check_request(request: web.Request) -> None:
 def from_own_page(request: web.Request) -> bool:
     """Whether the request comes from a page of the viewer, or not from a browser: only then is anything computed."""
     return request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
-
-
-def host_name(host: str) -> str:
-    """The name in a Host header, without its port; empty if invalid."""
-    try:
-        return (URL.build(scheme="http", authority=host).host or "").lower()
-    except ValueError:
-        return ""
 
 
 @web.middleware

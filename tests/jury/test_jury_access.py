@@ -1,0 +1,229 @@
+"""Who may call the jury: tokens, names, TLS; what half-sent requests can do; request ids, health, a graceful stop."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import re
+import shutil
+import signal
+import ssl
+
+import aiohttp
+import anyio
+import openai
+import pytest
+from jury_client import CASE, ZARN, ask, serving, user
+from jury_models import Held, juror
+
+from goldless.errors import PrerequisiteError, UserError
+from goldless.jury.access import Limits, Tokens, tls_context
+from goldless.jury.panel import Jury
+from goldless.jury.server import listening, serve
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]
+
+
+@pytest.fixture
+def token_file(tmp_path):
+    path = tmp_path / "tokens"
+    path.write_text("s3cret\n")
+    return path
+
+
+def place(url):
+    host, port = re.fullmatch(r"https?://(.+):(\d+)/v1", url).groups()
+    return host, int(port)
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------
+
+
+async def test_the_right_token_opens_and_any_other_does_not(token_file):
+    async with serving(tokens=Tokens(file=token_file), sent="s3cret") as (client, _):
+        assert await ask(client, CASE)
+    for wrong in ("s3cre", "s3cret2", "S3cret"):
+        async with serving(tokens=Tokens(file=token_file), sent=wrong) as (client, _):
+            with pytest.raises(openai.AuthenticationError) as caught:
+                await ask(client, CASE)
+            assert "s3cret" not in caught.value.response.text
+            with pytest.raises(openai.AuthenticationError):
+                await client.models.list()
+
+
+async def test_a_request_without_a_token_is_refused_before_its_body_is_read(token_file):
+    async with serving(tokens=Tokens(file=token_file)) as (_, url), aiohttp.ClientSession() as session:
+        reply = await session.post(f"{url}/chat/completions", data=b"no json")
+        assert reply.status == 401
+        assert reply.headers["WWW-Authenticate"] == "Bearer"
+
+
+async def test_the_token_is_never_logged(token_file, caplog):
+    with caplog.at_level(logging.DEBUG):
+        async with serving(tokens=Tokens(file=token_file), sent="s3cret?") as (client, _):
+            with pytest.raises(openai.AuthenticationError):
+                await ask(client, CASE)
+    assert not [record for record in caplog.records if record.name.startswith(("goldless", "aiohttp"))]
+
+
+def test_tokens_come_from_the_environment_and_any_of_several_opens(monkeypatch):
+    monkeypatch.setenv("JURY_TOKEN", " old\nnew ")
+    tokens = Tokens(variable="JURY_TOKEN")
+    admitted = [tokens.admit(f"Bearer {word}") for word in ("old", "new", "old\nnew", "", "ol")]
+    assert admitted == [True, True, False, False, False]
+    monkeypatch.setenv("JURY_TOKEN", "t\u00f6ken")
+    with pytest.raises(PrerequisiteError, match="JURY_TOKEN has characters"):
+        Tokens(variable="JURY_TOKEN")
+    monkeypatch.delenv("JURY_TOKEN")
+    with pytest.raises(PrerequisiteError, match="export JURY_TOKEN="):
+        Tokens(variable="JURY_TOKEN")
+
+
+async def test_tokens_are_replaced_on_sighup_and_stay_if_the_file_is_gone(token_file):
+    addresses, running = [], anyio.Event()
+
+    def ready(url):
+        addresses.append(url)
+        running.set()
+
+    async def status(token):
+        async with aiohttp.ClientSession(headers={"Authorization": f"Bearer {token}"}) as session:
+            return (await session.get(f"{addresses[0]}/models")).status
+
+    async def hang_up():
+        os.kill(os.getpid(), signal.SIGHUP)
+        await anyio.sleep(0.1)
+
+    async def run():
+        await serve(Jury([juror(ZARN)]), port=0, tokens=Tokens(file=token_file), ready=ready)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await running.wait()
+        seen = [await status("s3cret"), await status("fresh")]
+        token_file.write_text("fresh\n")
+        await hang_up()
+        seen += [await status("s3cret"), await status("fresh")]
+        token_file.unlink()
+        await hang_up()
+        seen += [await status("fresh")]
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert seen == [200, 401, 401, 200, 200]
+
+
+@pytest.mark.parametrize("host", ["evil.com@127.0.0.1", "evil.com", "127.0.0.1.evil.com", "localhost@evil.com", ""])
+async def test_without_a_token_other_names_are_refused(host):
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        assert (await session.get(f"{url}/models", headers={"Host": host})).status in {400, 403}
+
+
+# --- TLS -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
+async def test_with_a_certificate_the_jury_speaks_https_only(tmp_path):
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    made = ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"]
+    made += ["-keyout", key, "-out", cert, "-days", "2", "-subj", "/CN=jury", "-addext", "subjectAltName=IP:127.0.0.1"]
+    await anyio.run_process(made)
+    jury, limits = Jury([juror(ZARN)]), Limits()
+    async with listening(jury, host="127.0.0.1", port=0, tls=tls_context(cert, key), limits=limits) as url:
+        assert url.startswith("https://")
+        trusting = ssl.create_default_context(cafile=cert)
+        async with aiohttp.ClientSession() as session:
+            assert (await session.get(f"{url}/models", ssl=trusting)).status == 200
+            with pytest.raises(aiohttp.ClientError):
+                await session.get(f"http{url.removeprefix('https')}/models")
+    with pytest.raises(UserError, match="not encrypted"):
+        tls_context(key, cert)
+
+
+def test_half_of_tls_is_refused(tmp_path):
+    with pytest.raises(UserError, match="certificate and its key"):
+        tls_context(tmp_path / "cert.pem", None)
+
+
+# --- half-sent requests ----------------------------------------------------------------------------------------
+
+
+async def half_sent(url):
+    """A request whose body does not come."""
+    host, port = place(url)
+    reader, writer = await asyncio.open_connection(host, port)
+    head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n"
+    writer.write(f"{head}Content-Length: 100\r\n\r\n{{".encode())
+    await writer.drain()
+    return reader, writer
+
+
+async def test_half_sent_requests_take_no_place():
+    async with serving(at_once=1, waiting=0) as (client, url):
+        held = [await half_sent(url) for _ in range(20)]
+        assert await ask(client, CASE)
+        for _, writer in held:
+            writer.close()
+
+
+async def test_of_too_many_half_sent_requests_the_oldest_is_given_up():
+    async with serving(receiving=2) as (client, url):
+        held = [await half_sent(url) for _ in range(3)]
+        assert b" 408 " in await held[0][0].readline()
+        assert await ask(client, CASE)
+        for _, writer in held:
+            writer.close()
+
+
+# --- ids, health, the end --------------------------------------------------------------------------------------
+
+
+async def test_every_reply_and_every_error_has_the_requests_id():
+    async with serving() as (_, url), aiohttp.ClientSession() as session:
+        sent = {"X-Request-Id": "case-7"}
+        assert (await session.get(f"{url}/models", headers=sent)).headers["X-Request-Id"] == "case-7"
+        wrong = await session.post(f"{url}/chat/completions", data=b"no json", headers=sent)
+        assert (wrong.headers["X-Request-Id"], (await wrong.json())["error"]["request_id"]) == ("case-7", "case-7")
+        forged = await session.get(f"{url}/models", headers={"X-Request-Id": "a b\u00e9" * 40})
+        assert re.fullmatch("[0-9a-f]{32}", forged.headers["X-Request-Id"])
+        body = {"model": "any", "messages": user(json.dumps(CASE)), "stream": True}
+        streamed = await session.post(f"{url}/chat/completions", json=body, headers=sent)
+        assert (streamed.status, streamed.headers["X-Request-Id"]) == (200, "case-7")
+
+
+async def test_health_needs_no_token_and_nothing_else_does_without(token_file):
+    async with serving(tokens=Tokens(file=token_file)) as (_, url), aiohttp.ClientSession() as session:
+        reply = await session.get(f"{url.removesuffix('/v1')}/healthz", headers={"Host": "10.0.0.7"})
+        assert (reply.status, await reply.json()) == (200, {"status": "ok"})
+        assert (await session.get(f"{url.removesuffix('/v1')}/healthz/x")).status == 401
+
+
+async def test_while_it_stops_the_jury_finishes_what_runs_and_refuses_what_waits_and_what_is_new():
+    model, found, addresses = Held(ZARN), {}, []
+    running = anyio.Event()
+
+    def ready(url):
+        addresses.append(url)
+        running.set()
+
+    async def call(name, session):
+        body = {"model": "any", "messages": user(json.dumps(CASE))}
+        reply = await session.post(f"{addresses[0]}/chat/completions", json=body)
+        found[name] = reply.status
+
+    async def run():
+        await serve(Jury([juror(model)]), port=0, limits=Limits(at_once=1), ready=ready)
+
+    async with aiohttp.ClientSession() as session, anyio.create_task_group() as tasks:
+        tasks.start_soon(run)
+        await running.wait()
+        tasks.start_soon(call, "runs", session)
+        await model.asked.wait()
+        tasks.start_soon(call, "waits", session)
+        await anyio.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGTERM)
+        await anyio.sleep(0.1)
+        await call("new", session)
+        found["health"] = (await session.get(f"{addresses[0].removesuffix('/v1')}/healthz")).status
+        model.let_go.set()
+    assert found == {"runs": 200, "waits": 503, "new": 503, "health": 503}

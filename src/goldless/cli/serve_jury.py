@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @verb(
     "task_description",
     "journal",
-    first=("host", "port", "token_variable", "token_file", "tls_cert", "tls_key", "task_description", "journal"),
+    first=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
 def serve_jury(
@@ -36,13 +36,15 @@ def serve_jury(
     port: Annotated[int, own("Port to listen on.")] = 8321,
     token_variable: Annotated[
         str | None,
-        own("Environment variable with the bearer token, or several, of which clients must send one.", flags="NAME"),
+        own(
+            "Environment variable with the bearer token, or several, of which clients must send one.", "Access", "NAME"
+        ),
     ] = None,
     token_file: Annotated[
-        Path | None, own("File with such tokens, one per line; read again on SIGHUP.", flags="FILE")
+        Path | None, own("File with such tokens, one per line; read again on SIGHUP.", "Access", "FILE")
     ] = None,
-    tls_cert: Annotated[Path | None, own("Certificate chain (PEM), to serve https.", flags="FILE")] = None,
-    tls_key: Annotated[Path | None, own("Key of the certificate (PEM).", flags="FILE")] = None,
+    tls_cert: Annotated[Path | None, own("Certificate chain (PEM), to serve https.", "Access", "FILE")] = None,
+    tls_key: Annotated[Path | None, own("Key of the certificate (PEM).", "Access", "FILE")] = None,
     options: Options,
 ) -> None:
     """Answer chat completions with the weighted, order-balanced verdict of licensed reviewers. Stop it with Ctrl-C.

@@ -113,11 +113,10 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options)
         jurors = []
         for path, licence in found.items():
             model = models[str(path)]
-            scoring = model.model.capabilities.scoring and bool(scale.labels)
             jurors.append(
                 Juror(
                     path.stem,
-                    model.scorer if scoring else model.chat,
+                    model.judge,
                     scale,
                     licence.weight,
                     task_description=options.task_description,

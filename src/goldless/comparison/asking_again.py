@@ -11,7 +11,7 @@ from goldless.comparison.judged import Judged, Question
 from goldless.comparison.run_scores import ReviewedMetric, Run
 from goldless.errors import UserError
 from goldless.evidence import judgements_frame, verdicts_frame
-from goldless.judging.asking import Verdicts, reads_by_scoring
+from goldless.judging.asking import Verdicts
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.judging.critic_questions import CriticQuestion
 from goldless.judging.judges import find_judge
@@ -67,10 +67,9 @@ async def _ask_critic(
             _check_model("--critic", critic.identity, {question.judge for question in asked})
             run = judged.runs[number]
             verdicts = _reading(signature_settings(run.metrics[judged.metric].signature).get("verdicts", ""))
-            scoring = reads_by_scoring(critic.model.capabilities, verdicts)
             texts = {(r.task, r.agent): r.text for _, responses in run.study for r in responses}
             for prompt in dict.fromkeys(question.way for question in asked):
-                stage = CriticStage(critic.scorer if scoring else critic.chat, find_critic_prompt(prompt), verdicts)
+                stage = CriticStage(critic.judge, find_critic_prompt(prompt), verdicts)
                 own = [_critic_question(question) for question in asked if question.way == prompt]
                 rows = await stage.judge(own, texts, at_once=1 if critic.local else CALLS_AT_ONCE)
                 judged.keep(number, verdicts_frame(rows))

@@ -33,7 +33,8 @@ Verdicts = Literal["auto", "probabilities", "labels"]
 """``probabilities``: the mean over the labels' probabilities. ``labels``: the label the model wrote.
 ``auto``: probabilities if the model returns them."""
 Reading = Literal["probabilities-scored", "probabilities-chosen", "labels"]
-"""How verdicts are read: each label scored as the reply; its probability where the reply begins; the written label."""
+"""How verdicts are read: each label scored as the reply; its probability where the reply begins, or scored where the
+reply does not show it and the model can score; the written label."""
 Texts = Mapping[tuple[str, str], str | CallFailure]
 """By task and agent; a failure in place of a missing text."""
 
@@ -91,8 +92,8 @@ class ChatJudge(Protocol):
 
 
 def reads_by_scoring(capabilities: Capabilities, verdicts: Verdicts) -> bool:
-    """Whether verdicts are read by scoring the labels, so that the stage needs a scorer."""
-    return verdicts != "labels" and capabilities.scoring
+    """Whether verdicts are read by scoring the labels."""
+    return verdicts != "labels" and capabilities.scoring and not capabilities.one_call_choice
 
 
 def find_reading(model: ScoringJudge | ChatJudge, verdicts: Verdicts, *, role: str) -> Reading:
@@ -170,6 +171,8 @@ class VerdictReply(Generic[Found]):
     text: str | None = None
     """The model's last reply, if any."""
     failure: CallFailure | None = None
+    without_probabilities: bool = False
+    """Whether there was a reply, but without the labels' probabilities."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +196,17 @@ async def find_verdicts(
         return await _scored(model, questions, at_once)
     assert isinstance(model, ChatJudge)
     found: dict[int, VerdictReply[Found]] = {}
+    scores = reading == "probabilities-chosen" and isinstance(model, ScoringJudge) and model.capabilities.scoring
 
     async def one(i: int) -> None:
-        found[i] = await ask(model, questions[i].messages(reading == "labels"), questions[i].request)
+        messages = questions[i].messages(reading == "labels")
+        found[i] = await ask(model, messages, questions[i].request, again=not scores)
 
     await side_by_side(one, list(questions), at_once)
+    if scores and isinstance(model, ScoringJudge):
+        unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
+        scored = await _scored(model, unclear, at_once) if unclear else {}
+        found |= {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
     return found
 
 
@@ -263,30 +272,33 @@ def label_shares(nats: Sequence[float]) -> tuple[float, ...] | CallFailure:
 # --- verdicts as text ----------------------------------------------------------------------------------------------
 
 
-async def ask(model: ChatJudge, messages: tuple[Message, ...], asked: VerdictRequest[Found]) -> VerdictReply[Found]:
-    """The verdict; after a reply without one, the allowed verdicts are restated once."""
+async def ask(
+    model: ChatJudge, messages: tuple[Message, ...], asked: VerdictRequest[Found], *, again: bool = True
+) -> VerdictReply[Found]:
+    """The verdict; after a reply without one, the allowed verdicts are restated once, unless ``again`` is False."""
     most = CHOICE_TOKENS if asked.choices else asked.most_tokens
     reply = await model.chat(ChatRequest(messages, max_tokens=most, choices=asked.choices))
     if isinstance(reply, CallFailure):
         return VerdictReply(None, None, reply)
     verdict = asked.read(reply)
-    if verdict is None:
-        again = asked_again(messages, reply.text, asked.restated)
+    if verdict is None and again:
+        restated = asked_again(messages, reply.text, asked.restated)
         earlier = reply.text
-        reply = await model.chat(ChatRequest(again, max_tokens=most, choices=asked.choices))
+        reply = await model.chat(ChatRequest(restated, max_tokens=most, choices=asked.choices))
         if isinstance(reply, CallFailure):
             return VerdictReply(None, earlier, reply)
         verdict = asked.read(reply)
+    unclear = reply.choice_logprobs is None
     if isinstance(verdict, CallFailure):
-        return VerdictReply(None, reply.text, verdict)
+        return VerdictReply(None, reply.text, verdict, unclear)
     if verdict is not None:
-        return VerdictReply(verdict, reply.text)
-    quoted = repr(reply.text.strip()[:QUOTED])
+        return VerdictReply(verdict, reply.text, without_probabilities=unclear)
+    quoted, times = repr(reply.text.strip()[:QUOTED]), 1 + again
     if reply.finish == "length":
-        message = f"the reply was cut off before a verdict, twice. Last reply: {quoted}"
-        return VerdictReply(None, reply.text, CallFailure("truncated", message, attempts=2))
-    message = f"the {asked.role} gave none of {asked.allowed}, twice. Last reply: {quoted}"
-    return VerdictReply(None, reply.text, CallFailure("unparsable", message, attempts=2))
+        message = f"the reply was cut off before a verdict{', twice' * again}. Last reply: {quoted}"
+        return VerdictReply(None, reply.text, CallFailure("truncated", message, attempts=times), unclear)
+    message = f"the {asked.role} gave none of {asked.allowed}{', twice' * again}. Last reply: {quoted}"
+    return VerdictReply(None, reply.text, CallFailure("unparsable", message, attempts=times), unclear)
 
 
 def asked_again(messages: tuple[Message, ...], reply: str, restated: str) -> tuple[Message, ...]:

@@ -92,6 +92,8 @@ class Capabilities:
     """Writes text."""
     choice: bool = False
     """Returns probabilities over given answers."""
+    one_call_choice: bool = False
+    """Returns them with what it writes, in one call, where scoring each answer takes a call each."""
     token_logprobs: bool = False
     """Returns log-probabilities of the tokens it writes."""
     together: bool = False

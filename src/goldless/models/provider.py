@@ -58,6 +58,8 @@ class Provider:
     """The identity after the prefix, as far as known without opening the model, so that a plan needs no key. Raises a
     UserError if it is invalid. None: only an opened model knows.
     """
+    choice: bool = True
+    """Whether its models may return probabilities of what they write."""
     batch_share: float | None = None
     """The price of a call in a batch as a share of the usual price; None: it takes no batches."""
     names: str = ""

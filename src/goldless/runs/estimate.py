@@ -22,7 +22,7 @@ from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticPrompt, find_critic_prompt
 from goldless.metrics.metric import Metric
 from goldless.models.cache import default_journal
-from goldless.models.catalogue import check_scorer, is_local, open_model, unopened_identity
+from goldless.models.catalogue import PROVIDERS, check_scorer, is_local, open_model, unopened_identity
 from goldless.models.interface import Capabilities, Message, ModelIdentity, ScoreReply, ScoreRequest, Usage
 from goldless.models.journal import Journal, model_hash
 from goldless.models.journalled import score_key
@@ -46,6 +46,8 @@ SERVER_SECONDS_A_CALL = 1.0
 SECONDS_A_TEXT = 5
 """How many times longer a call that writes a text takes."""
 SYNOPSIS_TOKENS = 200
+LABEL_TOKENS = 2
+"""Tokens of a verdict that is chosen: the label, and the end of the turn."""
 CHARACTERS_A_TOKEN = 4
 TIMED_TOKENS = 400
 
@@ -133,7 +135,11 @@ class _Server:
     """A stand-in for a server's scorer that counts characters and calls nothing."""
 
     context_length = None
-    capabilities = Capabilities(scoring=True, chat=True, choice=True)
+
+    def __init__(self, identity: ModelIdentity) -> None:
+        provider = PROVIDERS.get(identity.provider)
+        choice = provider is None or provider.choice
+        self.capabilities = Capabilities(scoring=True, chat=True, choice=choice, one_call_choice=True)
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         return ScoreRequest("\n".join(message.content for message in messages), target)
@@ -159,7 +165,7 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     # told without opening it: a plan needs no key
     named = unopened_identity(given) if isinstance(given, str) else None
     if named is not None:
-        return _Model(named.short, _Server(), False, None, _price(named, options), None)
+        return _Model(named.short, _Server(named), False, None, _price(named, options), None)
     model = open_model(given, say=options.say) if isinstance(given, str) else given
     try:
         identity = model.identity
@@ -167,7 +173,7 @@ async def _known_model(part: Part, options: Options, stack: AsyncExitStack) -> _
     except CapabilityError:
         local = True  # says who it is once it is loaded, so it is on this machine
     if not local:
-        return _Model(identity.short, _Server(), False, None, _price(identity, options), None)
+        return _Model(identity.short, _Server(identity), False, None, _price(identity, options), None)
     if isinstance(given, str):
         stack.push_async_callback(model.aclose)
     await model.prepare()
@@ -256,13 +262,18 @@ class _Estimate:
         asked = [question for question in work.questions if question.task in tasks]
         count = _Count()
         seen: set[Any] = set()
-        scoring = model.local and reads_by_scoring(model.scorer.capabilities, self.options.verdicts)
+        can, verdicts = model.scorer.capabilities, self.options.verdicts
+        scoring, chosen = reads_by_scoring(can, verdicts), verdicts != "labels" and can.choice
         for batch in critic_batches(asked, local=model.local):
             pairs = [(texts[q.task, q.first], texts[q.second_task, q.second]) for q in batch]
-            requests = [r for pair in pairs for r in await _verdict_requests(model, prompt, pair, scoring=scoring)]
+            requests = [
+                request
+                for pair in pairs
+                for request in await _verdict_requests(model, prompt, pair, scoring=scoring, explained=not chosen)
+            ]
             self._add(count, requests, model, seen)
             if not scoring:
-                count.written += len(pairs) * prompt.most_tokens // 2
+                count.written += len(pairs) * (LABEL_TOKENS if chosen else prompt.most_tokens // 2)
         return count
 
     def _add(self, count: _Count, asked: Sequence[ScoreRequest], model: _Model, seen: set[Any]) -> None:
@@ -313,12 +324,12 @@ def _measured(study: Study) -> tuple[Study, float]:
 
 
 async def _verdict_requests(
-    model: _Model, prompt: CriticPrompt, texts: tuple[str, str], *, scoring: bool
+    model: _Model, prompt: CriticPrompt, texts: tuple[str, str], *, scoring: bool, explained: bool
 ) -> list[ScoreRequest]:
     if scoring:
         messages = prompt.messages(*texts)
         return [await model.scorer.encode(messages, prompt.spoken(label)) for label in prompt.labels]
-    messages = prompt.messages(*texts, explained=True)
+    messages = prompt.messages(*texts, explained=explained)
     return [ScoreRequest("\n".join(message.content for message in messages), "")]
 
 

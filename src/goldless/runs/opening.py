@@ -15,13 +15,25 @@ from typing import Any
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
+from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
-from goldless.models.interface import ModelIdentity, Scorer, TrainedScorer, Usage, content_hash
+from goldless.models.interface import (
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    ModelIdentity,
+    Scorer,
+    ScoreRequest,
+    TrainedScorer,
+    Usage,
+    WrappedScorer,
+    content_hash,
+)
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
-from goldless.records import Response, Task
+from goldless.records import CallFailure, Response, Task
 from goldless.runs.options import Options, Progress
 from goldless.templates import TEMPLATES, Template
 
@@ -55,12 +67,33 @@ class Spending:
     """Of the calls, the ones whose tokens and cost are the most they can be: the server did not report them."""
 
 
+class Judge(WrappedScorer):
+    """A model that gives verdicts: it writes, and scores labels where it can; a server must pass its canaries first."""
+
+    def __init__(self, chat: JournalledChat, scorer: JournalledScorer, journal: Journal) -> None:
+        super().__init__(scorer)
+        self._chat = chat
+        self._scorer = scorer
+        self._journal = journal
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply."""
+        return await self._chat.chat(request)
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests."""
+        if not is_local(self.identity):
+            await check_canaries(self._scorer.scorer, self._journal)
+        await self._scorer.score(requests, deliver)
+
+
 class OpenModel:
     """A prepared model behind the journal."""
 
     def __init__(self, model: Any, journal: Journal, ledger: Ledger, *, batch: bool = False) -> None:
         self.model = model
         self.ledger = ledger
+        self._journal = journal
         self.scorer = JournalledScorer(model, journal, ledger)
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.chat = self.batched or JournalledChat(model, journal, ledger)
@@ -77,6 +110,11 @@ class OpenModel:
     def identity(self) -> ModelIdentity:
         """The identity of the model."""
         return self.model.identity  # type: ignore[no-any-return]
+
+    @property
+    def judge(self) -> Judge:
+        """The model in the role of a critic or reviewer."""
+        return Judge(self.chat, self.scorer, self._journal)
 
     @property
     def local(self) -> bool:

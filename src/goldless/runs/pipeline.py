@@ -436,7 +436,7 @@ async def _critic_stage(
             stacklevel=2,
         )
     prompt = find_critic_prompt(options.critic_prompt)
-    return CriticStage(critic.scorer if scoring else critic.chat, prompt, options.verdicts), noise
+    return CriticStage(critic.judge, prompt, options.verdicts), noise
 
 
 async def _preprocess(plan: RunPlan, collector: Collector, models: Mapping[str, OpenModel]) -> Sequence[Preprocessor]:

@@ -143,7 +143,7 @@ class ReviewCollector:
                 f"{model.identity.short} does not write text, so it cannot review on the scale {scale.name}"
             )
         return ReviewStage(
-            model.scorer if scoring else model.chat,
+            model.judge,
             scale,
             reviewer=name,
             task_description=described,
@@ -261,10 +261,9 @@ class ReviewCollector:
 
     async def _confidence(self, name: str, sets: ConfidenceSets) -> list[ExamAnswer]:
         model, options = self.models[name], self.options
-        scoring = reads_by_scoring(model.model.capabilities, options.verdicts)
         self._report(f"self-confidence of {name}", 0, 2 * len(sets.easy), name)
         stage = ConfidenceStage(
-            model=model.scorer if scoring else model.chat,
+            model=model.judge,
             reviewer=name,
             task_description=options.descriptions.get(name, options.task_description),
             reading=options.verdicts,

@@ -355,7 +355,9 @@ class HttpModel:
                     self._wording = replace(self._wording, seen_thinking=True)
                 answer = f"log-probabilities of what it writes: {_YES_NO[tokens]}; with alternatives: {_YES_NO[choice]}"
             self.findings += (Finding("chat", works=works, answer=answer),)
-            self.capabilities = replace(self.capabilities, chat=works, choice=choice, token_logprobs=tokens)
+            self.capabilities = replace(
+                self.capabilities, chat=works, choice=choice, one_call_choice=choice, token_logprobs=tokens
+            )
 
     async def _probe_scoring(self) -> None:
         async with self._lock:

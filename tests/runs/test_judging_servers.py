@@ -1,0 +1,82 @@
+"""Critics on servers: one chat call per question if that shows the labels' probabilities, else scored labels."""
+
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goldless
+
+# The loopback server stands beside the tests, which are no package.
+sys.path.insert(0, str(Path(__file__).parents[1] / "servers"))
+
+from loopback import Behaviour, LoopbackServer, chat_reply
+from toy_language import Reading
+
+ROWS = [
+    {"task": f"t{i}", "agent": agent, "text": f"{word} n{i}"}
+    for i in range(4)
+    for agent, word in (("ann", "zarn"), ("bob", "bluk"))
+]
+P_YES = 0.8
+
+
+def listed(*tokens):
+    top = [{"token": token, "logprob": math.log(p)} for token, p in tokens]
+    return [{**top[0], "top_logprobs": top}]
+
+
+def sure(body):
+    """A reply that shows both labels."""
+    return chat_reply("Yes", logprobs=listed(("Yes", P_YES), ("No", 1 - P_YES)) if body.get("logprobs") else None)
+
+
+def unsure(body):
+    """A reply whose alternatives leave much room for a label that is not listed, except to the probe."""
+    asked = body["messages"][-1]["content"]
+    if "water wet" in asked:
+        return sure(body)
+    return chat_reply("Yes", logprobs=listed(("Yes", 0.5), ("Maybe", 0.2)))
+
+
+@pytest.fixture
+def judged(tmp_path):
+    """TVD-MI by a critic on a server that also scores: the result, and the server."""
+
+    def judge(chat):
+        with LoopbackServer(Behaviour(speaks={"vllm"}, chat=chat)) as server:
+            server._bigram = Reading()
+            result = goldless.evaluate(
+                pl.DataFrame(ROWS),
+                metrics="tvd-mi",
+                critic=f"{server.url}#toy",
+                journal=tmp_path / "j.sqlite",
+                resamples=200,
+            )
+        return result, server
+
+    return judge
+
+
+def test_a_critic_that_shows_its_probabilities_is_asked_once_per_question(judged):
+    result, server = judged(sure)
+    questions = len(result.verdicts)
+    assert result.verdicts["value"].to_list() == pytest.approx([P_YES] * questions)
+    assert len(server.bodies("/v1/chat/completions")) == questions + 1  # the probe
+    assert len(server.bodies("/v1/completions")) == 1  # the probe: no label is scored, no canary flies
+    (spent,) = result.spending
+    assert spent.calls == questions
+
+
+def test_labels_are_scored_where_a_reply_does_not_show_them(judged):
+    result, server = judged(unsure)
+    questions = len(result.verdicts)
+    assert set(result.verdicts["read_from"]) == {"probabilities"}
+    (spent,) = result.spending
+    labels = 2
+    assert spent.calls == questions * (1 + labels)
+    assert len(server.bodies("/v1/chat/completions")) == questions + 1  # asked once, not twice

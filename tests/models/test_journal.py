@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from goldless.errors import UserError
 from goldless.models.interface import ModelIdentity, ScoreRequest, Usage, content_hash
-from goldless.models.journal import Entry, Journal, model_hash
+from goldless.models.journal import Entry, Journal, Kept, model_hash
 from goldless.models.journalled import score_key
 from goldless.models.usage import Charge
 from goldless.records import CallFailure
@@ -40,6 +40,13 @@ WRITER = """
 """
 
 
+REPLY = '{"text":"kept","finish":"stop","token_logprobs":null,"choice_logprobs":null}'
+
+
+def said(journal: Journal, *keys: str) -> dict[str, str]:
+    return {key: kept.reply for key, kept in journal.find(keys).items()}
+
+
 def entry(key: str, reply: str = "{}") -> Entry:
     return Entry(key, "score", "{}", reply, Usage(), None)
 
@@ -58,19 +65,19 @@ def go(*processes: subprocess.Popen[str]) -> None:
 
 def test_a_reply_is_found_by_its_key_and_nothing_else_is(journal):
     journal.record(MODEL, [entry("a", "1"), entry("b", "2")])
-    assert journal.find(["a", "b", "c"]) == {"a": "1", "b": "2"}
+    assert said(journal, "a", "b", "c") == {"a": "1", "b": "2"}
 
 
 def test_more_keys_than_one_query_takes_are_all_found(journal):
     keys = [f"k{i}" for i in range(1234)]
     journal.record(MODEL, [entry(key, key) for key in keys])
-    assert journal.find(keys) == {key: key for key in keys}
+    assert said(journal, *keys) == {key: key for key in keys}
 
 
 def test_the_first_reply_stays(journal):
     journal.record(MODEL, [entry("a", "first")])
     journal.record(MODEL, [entry("a", "second")])
-    assert journal.find(["a"]) == {"a": "first"}
+    assert said(journal, "a") == {"a": "first"}
     assert journal.counts()["calls"] == 1
 
 
@@ -78,7 +85,7 @@ def test_replies_are_there_after_closing_and_opening_again(journal):
     journal.record(MODEL, [entry("a", "1")])
     journal.close()
     again = Journal(journal.path)
-    assert again.find(["a"]) == {"a": "1"}
+    assert said(again, "a") == {"a": "1"}
     again.close()
 
 
@@ -92,13 +99,13 @@ def test_a_call_begun_after_its_reply_came_is_told_on_and_one_begun_before_is_no
     journal.begin(["a", "b"])
     journal.record(MODEL, [entry("a"), entry("b")])
     assert journal.called_after_reply() == []
-    time.sleep(0.01)
-    journal.begin(["b"])
+    with journal.transaction() as run:  # begin() itself does not allow it
+        run.execute("insert into attempts values ('b', ?)", [time.time() + 1])
     assert journal.called_after_reply() == ["b"]
 
 
 def test_a_batch_in_which_one_row_cannot_be_kept_leaves_nothing(journal):
-    with pytest.raises(sqlite3.Error):
+    with pytest.raises(UserError, match="NOT NULL"):
         journal.record(MODEL, [entry("a"), Entry("b", "score", "{}", None, Usage(), None)])
     assert journal.counts()["calls"] == 0
     journal.record(MODEL, [entry("a")])
@@ -190,16 +197,17 @@ def test_a_journal_of_format_1_keeps_its_replies_and_takes_new_ones(tmp_path):
         ) without rowid;
         create table failures (key text not null, model text not null, kind text not null, message text not null,
             attempts integer not null, created_at real not null);
-        insert into calls values ('old', 'm', 'chat', '{}', 'kept', 12, 3, 0.25, 1.0);
         pragma user_version=1;
     """)
+    earlier.execute("insert into calls values ('old', 'm', 'chat', '{}', ?, 12, 3, 0.25, 1.0)", [REPLY])
+    earlier.commit()
     earlier.close()
     Journal(path).close()
     journal = Journal(path)
     journal.record(MODEL, [Entry("new", "chat", "{}", "also", Usage(9, 1), 0.5, estimated=True)])
     journal.record_failures(MODEL, [("x", CallFailure("timeout", ""), Charge(Usage(9, 1), 0.125, estimated=True))])
-    assert journal.find(["old", "new"]) == {"old": "kept", "new": "also"}
-    assert (journal.usage("old"), journal.usage("new")) == (Usage(12, 3), None), "what is estimated is not reported"
+    found = journal.find(["old", "new"])
+    assert found == {"old": Kept(REPLY, Usage(12, 3), 0.25, False), "new": Kept("also", Usage(9, 1), 0.5, True)}
     assert journal.rows("select sum(cost_usd), sum(estimated) from calls") == [(0.75, 1)]
     assert journal.rows("select cost_usd from failures") == [(0.125,)]
     journal.close()
@@ -297,5 +305,5 @@ def test_a_journal_that_cannot_be_written_is_a_clear_message_and_keeps_what_it_h
     journal._connection.execute(f"pragma max_page_count={pages}")
     with pytest.raises(UserError, match="cannot write the journal"):
         journal.record(identity, [Entry("second", "score", "{}", "x" * 1_000_000, Usage(), None)])
-    assert journal.find(["first", "second"]) == {"first": "kept"}
+    assert said(journal, "first", "second") == {"first": "kept"}
     journal.close()

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import sqlite3
 
 import anyio
 import pytest
 
+from goldless.errors import UserError
 from goldless.models.interface import ChatReply, ChatRequest, Message, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.journalled import JournalledChat, JournalledScorer
 from goldless.models.scripted import ScriptedModel
@@ -70,7 +70,7 @@ async def test_a_second_run_finds_every_reply_in_the_journal_and_asks_nothing(jo
     assert again.calls == []
     assert {i: r.logprobs for i, r in second.items()} == {i: r.logprobs for i, r in first.items()}
     assert [first[0].logprobs, first[1].logprobs] == [(-1.0, -2.0), (-3.0,)]
-    assert (model.reused, model.ledger.calls) == (2, 0)
+    assert (model.reused.calls, model.ledger.calls) == (2, 0)
     assert journal.called_after_reply() == []
 
 
@@ -166,7 +166,7 @@ async def test_replies_delivered_together_are_kept_together_or_not_at_all(journa
             journal.record = torn
             deliver({i: self._reply(requests[i]) for i in (2, 3)})
 
-    with pytest.raises(sqlite3.IntegrityError):
+    with pytest.raises(UserError, match="NOT NULL"):
         await score(scorer(Dies(), journal), ask(1), ask(2), ask(3), ask(4))
     del journal.record
     assert journal.counts()["calls"] == 2

@@ -132,7 +132,9 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         cost = "price unknown" if row.cost_usd is None else f"{row.cost_usd:.4f} USD"
         tokens = row.usage.input_tokens + row.usage.output_tokens
         guessed = f", estimated for {row.estimated} of them" if row.estimated else ""
-        say(f"{row.model}: {row.calls} calls now ({tokens:,} tokens, {cost}{guessed}), {row.reused} from the journal")
+        before = f" (the result cost {row.result_usd:.4f} USD in all)" if row.reused and row.result_usd else ""
+        made = f"{row.calls} calls now ({tokens:,} tokens, {cost}{guessed})"
+        say(f"{row.model}: {made}, {row.reused} from the journal{before}")
 
 
 def _escaped(character: re.Match[str]) -> str:

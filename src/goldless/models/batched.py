@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from goldless.errors import GoldlessError, UserError, WaitingError
 from goldless.models.batch_book import BatchBook, BatchOut, chunks
 from goldless.models.interface import BatchingModel, ChatModel, ChatReply, ChatRequest, Message, NotSentError, Usage
-from goldless.models.journal import Journal, as_json
-from goldless.models.journalled import OVER_BUDGET, JournalledChat, read_chat, request_data
+from goldless.models.journal import Journal, Kept
+from goldless.models.journalled import OVER_BUDGET, JournalledChat, request_data
+from goldless.models.stored_reply import as_json, read_chat
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage
 from goldless.records import CallFailure
 
@@ -91,14 +92,14 @@ class BatchedChat(JournalledChat):
         self._collected[key] = charge
         self.ledger.reserve(charge.cost_usd or 0.0)
 
-    def _known(self, key: str, said: str) -> ChatReply:
+    def _known(self, key: str, kept: Kept) -> ChatReply:
         """A reply that the journal has; one that was collected now is this run's."""
         if key not in self._collected:
-            return super()._known(key, said)
+            return super()._known(key, kept)
         charge = self._collected.pop(key)
         self.ledger.settle(charge.cost_usd or 0.0, charge)
         self.ledger.kept += 1
-        return replace(read_chat(said), usage=Usage() if charge.estimated else charge.usage)
+        return replace(read_chat(kept.reply), usage=Usage() if charge.estimated else charge.usage)
 
     async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
         if key in self._failed:
@@ -140,7 +141,9 @@ class BatchedChat(JournalledChat):
         except NotSentError:
             self._book.release(label)
             raise
-        self._journal.begin(self._book.calls(label))
+        keys = list(self._book.calls(label))
+        self._journal.begin(keys)
+        self._journal.release(keys)  # from here on they are claimed by being in the batch
         self._book.sent(label, batch)
 
 

@@ -6,7 +6,6 @@ import contextlib
 import copy
 import dataclasses
 import functools
-import json
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
@@ -24,22 +23,44 @@ from goldless.models.interface import (
     Scorer,
     ScoreReply,
     ScoreRequest,
-    TokenLogprobs,
     Usage,
     WrappedModel,
     WrappedScorer,
     content_hash,
 )
-from goldless.models.journal import Entry, Journal, as_json, model_hash
+from goldless.models.journal import Entry, Journal, Kept, model_hash
+from goldless.models.stored_reply import as_json, chat_as_json, logprobs_as_json, read_chat, read_logprobs
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
 _REQUEST_FIELDS = dataclasses.fields(ChatRequest)
-_KEPT_OF_REPLY = ("text", "finish", "token_logprobs", "choice_logprobs")
-"""Its usage has separate columns, its retries are among the failures."""
 Spread = Callable[[Mapping[str, ScoreReply]], None]
 """Delivers replies by key to every request with that key."""
 OVER_BUDGET = CallFailure("budget", "not sent: it could have exceeded the budget", attempts=0)
+
+
+@dataclasses.dataclass(slots=True)
+class Reused:
+    """Replies taken from the journal, with what they cost when their calls were made."""
+
+    calls: int = 0
+    cost_usd: float = 0.0
+    unpriced: int = 0
+    """Of the calls, those whose price was not known."""
+
+    def add(self, kept: Kept) -> None:
+        """Count a reply."""
+        self.calls += 1
+        self.cost_usd += kept.cost_usd or 0.0
+        self.unpriced += kept.cost_usd is None
+
+    def __add__(self, other: Reused) -> Reused:
+        """Both together."""
+        return Reused(self.calls + other.calls, self.cost_usd + other.cost_usd, self.unpriced + other.unpriced)
+
+    def __sub__(self, other: Reused) -> Reused:
+        """One without the other."""
+        return Reused(self.calls - other.calls, self.cost_usd - other.cost_usd, self.unpriced - other.unpriced)
 
 
 class _Journalled(WrappedModel):
@@ -51,14 +72,14 @@ class _Journalled(WrappedModel):
         self.replicate = replicate
         """Every replicate of a request is a call of its own, paid for once."""
         self.ledger = ledger
-        self.reused = 0
+        self.reused = Reused()
         """Replies taken from the journal."""
         self._under_way: dict[str, anyio.Event] = {}
 
     def replica(self, replicate: int) -> Self:
         """The same model with other calls of the same requests; what is in progress, or waits, is shared."""
         other = copy.copy(self)
-        other.replicate, other.reused = replicate, 0
+        other.replicate, other.reused = replicate, Reused()
         return other
 
     def _paid(self, aside: Aside, failure: CallFailure) -> Charge | None:
@@ -105,7 +126,9 @@ class JournalledScorer(_Journalled, WrappedScorer):
             mine = {key: asked[key] for key in wanted if key not in self._under_way}
             if mine:
                 with self._asking(list(mine)):
-                    await self._ask(mine, spread)
+                    elsewhere = await self._ask(mine, spread)
+                    await self._journal.freed(elsewhere)
+                    others += elsewhere
             for key in others:
                 if key in self._under_way:
                     await self._under_way[key].wait()
@@ -114,29 +137,43 @@ class JournalledScorer(_Journalled, WrappedScorer):
     def _deliver_known(self, keys: Sequence[str], spread: Spread) -> list[str]:
         """Deliver what the journal has; returns the other keys."""
         found = self._journal.find(keys)
-        self.reused += len(found)
-        spread({key: TokenLogprobs(tuple(json.loads(reply)["logprobs"])) for key, reply in found.items()})
+        for kept in found.values():
+            self.reused.add(kept)
+        spread({key: read_logprobs(kept.reply) for key, kept in found.items()})
         return [key for key in keys if key not in found]
 
-    async def _ask(self, asked: Mapping[str, ScoreRequest], spread: Spread) -> None:
+    async def _ask(self, asked: Mapping[str, ScoreRequest], spread: Spread) -> list[str]:
+        """Make calls and deliver their replies; returns those that other processes are making or have made."""
+        elsewhere: list[str] = []
         while asked:
             most = {key: most_score_usage(request) for key, request in asked.items()}
             aside = {key: found for key in asked if (found := self.ledger.set_aside(most[key])) is not None}
             if aside:
-                await self._ask_now(asked, aside, spread)
+                elsewhere += await self._ask_now(asked, aside, spread)
             elif not await self.ledger.settled():
                 spread(dict.fromkeys(asked, OVER_BUDGET))
-                return
+                break
             asked = {key: request for key, request in asked.items() if key not in aside}
+        return elsewhere
 
-    async def _ask_now(self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], spread: Spread) -> None:
-        keys = list(aside)
-        self._journal.begin(keys)
+    async def _ask_now(
+        self, asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside], spread: Spread
+    ) -> list[str]:
+        mine = self._journal.begin(list(aside))
+        keys = [key for key in aside if key in mine]
+        elsewhere = [key for key in aside if key not in mine]
+        for key in elsewhere:
+            self.ledger.settle(aside[key].usd, None)
 
         def keep(replies: Mapping[int, ScoreReply]) -> None:
             spread(self._keep({keys[i]: reply for i, reply in replies.items()}, asked, aside))
 
-        await self.scorer.score([asked[key] for key in keys], keep)
+        try:
+            if keys:
+                await self.scorer.score([asked[key] for key in keys], keep)
+        finally:
+            self._journal.release(keys)
+        return elsewhere
 
     def _keep(
         self, replies: Mapping[str, ScoreReply], asked: Mapping[str, ScoreRequest], aside: Mapping[str, Aside]
@@ -153,7 +190,7 @@ class JournalledScorer(_Journalled, WrappedScorer):
             context, target = asked[key].context, asked[key].target
             bodies[context_hash(context)] = as_json(context)
             request = as_json({"context": context_hash(context), "target": target})
-            entries.append(Entry(key, "score", request, as_json({"logprobs": reply.logprobs}), *charge))
+            entries.append(Entry(key, "score", request, logprobs_as_json(reply), *charge))
         if entries:
             self._journal.record(self.identity, entries, bodies)
         if failures:
@@ -176,24 +213,40 @@ class JournalledChat(_Journalled):
     async def chat(self, request: ChatRequest, *, replicate: int | None = None) -> ChatReply | CallFailure:
         """The reply. A different ``replicate`` is a different call of the same request; None: the model's own."""
         key = chat_key(self.identity, request, replicate=self.replicate if replicate is None else replicate)
-        while not (found := self._journal.find([key])) and key in self._under_way:
-            await self._under_way[key].wait()
-        if found:
-            return self._known(key, found[key])
-        with self._asking([key]):
-            return await self._ask(key, request)
+        while True:
+            if found := self._journal.find([key]):
+                return self._known(key, found[key])
+            if key in self._under_way:
+                await self._under_way[key].wait()
+                continue
+            with self._asking([key]):
+                reply = await self._ask(key, request)
+                if reply is not None:
+                    return reply
+                await self._journal.freed([key])
 
-    def _known(self, key: str, said: str) -> ChatReply:
+    def _known(self, key: str, kept: Kept) -> ChatReply:  # noqa: ARG002 - batches know more of some keys
         """A reply that the journal has."""
-        self.reused += 1
-        return dataclasses.replace(read_chat(said), earlier_usage=self._journal.usage(key))
+        self.reused.add(kept)
+        return dataclasses.replace(read_chat(kept.reply), earlier_usage=None if kept.estimated else kept.usage)
 
-    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure:
+    async def _ask(self, key: str, request: ChatRequest) -> ChatReply | CallFailure | None:
+        """Make the call; None: another process is making it, or has made it."""
         while (aside := self.ledger.set_aside(most_chat_usage(self._model, request))) is None:
             if not await self.ledger.settled():
                 return OVER_BUDGET
-        self._journal.begin([key])
-        reply = await self._model.chat(request)
+        if not self._journal.begin([key]):
+            self.ledger.settle(aside.usd, None)
+            return None
+        try:
+            return self._kept(key, request, await self._model.chat(request), aside)
+        finally:
+            self._journal.release([key])
+
+    def _kept(
+        self, key: str, request: ChatRequest, reply: ChatReply | CallFailure, aside: Aside
+    ) -> ChatReply | CallFailure:
+        """Book and store what a call brought."""
         if isinstance(reply, CallFailure):
             self._journal.record_failures(self.identity, [(key, reply, self.ledger.book_unkept(aside, reply.charged))])
             return reply
@@ -205,8 +258,7 @@ class JournalledChat(_Journalled):
 
     def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:
         """Store a reply and what it cost."""
-        said = as_json({name: getattr(reply, name) for name in _KEPT_OF_REPLY})
-        self._journal.record(self.identity, [Entry(key, "chat", request, said, *charge)])
+        self._journal.record(self.identity, [Entry(key, "chat", request, chat_as_json(reply), *charge)])
 
 
 def _writing(identity: ModelIdentity) -> ModelIdentity:
@@ -253,11 +305,3 @@ def request_data(request: ChatRequest) -> dict[str, Any]:
     data = {field.name: getattr(request, field.name) for field in _REQUEST_FIELDS}
     data["messages"] = [{"role": message.role, "content": message.content} for message in request.messages]
     return data
-
-
-def read_chat(text: str) -> ChatReply:
-    """A reply from the journal."""
-    body = json.loads(text)
-    if body["token_logprobs"] is not None:
-        body["token_logprobs"] = tuple((token, value) for token, value in body["token_logprobs"])
-    return ChatReply(**body)

@@ -223,7 +223,7 @@ async def _ask(
     usage = scorer.ledger.usage
     options.say(
         f"{scorer.identity.short}: {scorer.ledger.calls} calls now ({usage.input_tokens + usage.output_tokens:,} "
-        f"tokens), {scorer.reused} from the journal"
+        f"tokens), {scorer.reused.calls} from the journal"
     )
     good = []
     for i in range(len(requests)):

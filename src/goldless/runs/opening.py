@@ -30,7 +30,7 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Journal
-from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
 from goldless.models.provider import Use
 from goldless.models.usage import Budget, Ledger, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
@@ -65,6 +65,8 @@ class Spending:
     """None: price unknown."""
     estimated: int = 0
     """Of the calls, the ones whose tokens and cost are the most they can be: the server did not report them."""
+    result_usd: float | None = None
+    """What all replies cost, whichever process made their calls; None: not known of each."""
 
 
 class Judge(WrappedScorer):
@@ -97,8 +99,8 @@ class OpenModel:
         self.scorer = JournalledScorer(model, journal, ledger)
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.chat = self.batched or JournalledChat(model, journal, ledger)
-        self._before: tuple[int, int] | None = None
-        """Replies reused and replies kept before the first round."""
+        self._before: tuple[Reused, Reused] | None = None
+        """Replies reused and replies paid for before the first round."""
 
     def replica(self, replicate: int) -> OpenModel:
         """The same model, whose calls are others than those of the same requests here."""
@@ -124,21 +126,29 @@ class OpenModel:
     @property
     def spending(self) -> Spending:
         """Its calls, tokens and cost."""
+        reused = self.scorer.reused + self.chat.reused
+        known = self.ledger.price is not None and not reused.unpriced
         return Spending(
             model=self.identity.short,
             calls=self.ledger.calls,
-            reused=max(0, self.scorer.reused + self.chat.reused),
+            reused=max(0, reused.calls),
             usage=self.ledger.usage,
             cost_usd=None if self.ledger.price is None else self.ledger.spent_usd,
             estimated=self.ledger.estimated,
+            result_usd=self.ledger.spent_usd + reused.cost_usd if known else None,
         )
+
+    @property
+    def _paid(self) -> Reused:
+        ledger = self.ledger
+        return Reused(ledger.kept, ledger.spent_usd, ledger.kept if ledger.price is None else 0)
 
     def round(self) -> None:
         """Begin a round, which asks all that the rounds before asked: what they paid for does not count as reused."""
         if self._before is None:
-            self._before = self.scorer.reused + self.chat.reused, self.ledger.kept
-        reused, kept = self._before
-        self.scorer.reused, self.chat.reused = reused - (self.ledger.kept - kept), 0
+            self._before = self.scorer.reused + self.chat.reused, self._paid
+        reused, paid = self._before
+        self.scorer.reused, self.chat.reused = reused - (self._paid - paid), Reused()
 
     def progress(self, stage: str, done: int, total: int) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""

@@ -456,6 +456,7 @@ class SpendingNote(Part):
     usage: dict[Text, Count] = EMPTY
     cost_usd: Number = None
     estimated: Count | None = None
+    result_usd: Number = None
 
 
 class MadeNote(Part):

@@ -58,6 +58,7 @@ SPENDING_COLUMNS = (
     *names(model="model"),
     *counts(calls="calls", reused="from the journal", tokens="tokens"),
     Column("cost_usd", "USD", "usd", "unknown"),
+    Column("result_usd", "USD of the result", "usd", "unknown"),
 )
 AGENT_COLUMNS = (
     *names("not given", agent="agent", group="group", family="family"),
@@ -124,7 +125,7 @@ def _spending(run: RunResults) -> Iterator[Block]:
     sources = {verb: one.spending for verb, one in run.made_by.made.items()} or {"": run.made_by.spending}
     rows = [row.cells(verb=verb, tokens=sum(row.usage.values())) for verb, spent in sources.items() for row in spent]
     if rows:
-        caption = "Cost of the last run; replies from the journal had been paid for before"
+        caption = "What the last process paid, and what the result cost with the replies that had been paid for before"
         guessed = counts(estimated="estimated calls") if any(row["estimated"] for row in rows) else ()
         yield Table(caption, (*SPENDING_COLUMNS, *guessed), rows)
         if guessed:

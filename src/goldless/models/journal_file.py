@@ -1,0 +1,168 @@
+"""The journal's file: its tables, its transactions, and what is said where it cannot be used."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from goldless.errors import UserError
+
+SCHEMA = """
+create table if not exists models (model text primary key, identity text not null) without rowid;
+create table if not exists bodies (hash text primary key, body text not null) without rowid;
+create table if not exists calls (
+    key text primary key, model text not null, kind text not null, request text not null, reply text not null,
+    input_tokens integer not null, output_tokens integer not null, cost_usd real, created_at real not null
+) without rowid;
+create table if not exists failures (
+    key text not null, model text not null, kind text not null, message text not null, attempts integer not null,
+    created_at real not null
+);
+create table if not exists attempts (key text not null, started_at real not null);
+create table if not exists canaries (model text primary key, report text not null, created_at real not null)
+    without rowid;
+create table if not exists owners (
+    owner text primary key, machine text not null, pid integer not null, beats integer not null
+) without rowid;
+create table if not exists claims (key text primary key, owner text not null) without rowid;
+"""
+ADDED = (
+    ("calls", "estimated integer not null default 0"),
+    ("calls", "checksum blob"),
+    ("failures", "cost_usd real"),
+)
+"""Columns that journals of format 1 do not have: whether a call's tokens and cost are the most they can be, a checksum
+of the reply, and what a failed call may have cost.
+"""
+FORMAT = 2
+MOST_VARIABLES = 500
+LONGEST_WAIT_SECONDS = 60
+"""Time to wait for other writing processes."""
+OUTSIDE = {
+    *(sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_NOMEM),
+}
+"""Errors whose cause is not in the file."""
+
+
+class JournalFile:
+    """An open journal file, usable by several threads and processes at once."""
+
+    def __init__(self, path: Path | str) -> None:
+        """Open or create the file; only its owner may read it."""
+        self.path = Path(path)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            self.path.touch(mode=0o600)
+            self._connection = sqlite3.connect(
+                self.path,
+                timeout=LONGEST_WAIT_SECONDS,
+                isolation_level=None,
+                check_same_thread=False,
+                cached_statements=64,
+            )
+            self._set_up()
+        except (sqlite3.Error, OSError) as error:
+            raise UserError(
+                f"{self.path}: cannot be used as a journal ({error}). Choose another file with --journal, or set "
+                "GOLDLESS_HOME to a writable folder"
+            ) from error
+        self._lock = threading.Lock()
+
+    def rows(self, query: str, *values: str) -> list[Any]:
+        """The rows that a query finds. Raises UserError if the file cannot be read."""
+        with self._lock:
+            try:
+                return self._connection.execute(query, values).fetchall()
+            except sqlite3.DatabaseError as error:
+                raise self._unusable("read", error) from error
+
+    def rows_of(self, query: str, keys: Sequence[str]) -> Iterator[Any]:
+        """The rows that a query finds for keys; ``{marks}`` in it is replaced by their placeholders."""
+        for begin in range(0, len(keys), MOST_VARIABLES):
+            some = keys[begin : begin + MOST_VARIABLES]
+            yield from self.rows(query.format(marks=",".join("?" * len(some))), *some)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[sqlite3.Connection]:
+        """Changes that are kept together or not at all. Raises UserError if the file cannot be written."""
+        with self._lock:
+            try:
+                self._connection.execute("begin immediate")
+                yield self._connection
+                self._connection.execute("commit")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.DatabaseError):
+                    if self._connection.in_transaction:
+                        self._connection.execute("rollback")
+                if not isinstance(error, sqlite3.DatabaseError):
+                    raise
+                raise self._unusable("write", error) from error
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def _unusable(self, what: str, error: sqlite3.DatabaseError) -> UserError:
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in OUTSIDE:
+            return UserError(
+                f"{self.path}: cannot {what} the journal ({error}). Replies so far are safe. Free disk space or stop "
+                "the process that blocks the file, then run the same command again"
+            )
+        return UserError(
+            f"{self.path}: the journal is damaged ({error}). Move it away; goldless journal merge OLD_FILE saves the "
+            "replies that can still be read, and goldless journal check OLD_FILE counts them"
+        )
+
+    def _set_up(self) -> None:
+        until = time.monotonic() + LONGEST_WAIT_SECONDS
+        while True:
+            try:
+                found = self._format()
+                self._connection.execute("pragma journal_mode=wal")
+                # in WAL mode a killed process loses nothing that was committed, and the file stays whole
+                self._connection.execute("pragma synchronous=normal")
+                self._connection.executescript(SCHEMA)
+                self._add_columns()
+                if found != FORMAT:
+                    self._connection.execute(f"pragma user_version={FORMAT}")
+            except BaseException as error:
+                # SQLite does not wait where another process is switching the same new file to WAL mode
+                busy = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY
+                if not busy or time.monotonic() > until:
+                    self._connection.close()
+                    raise
+                time.sleep(0.02)
+            else:
+                return
+
+    def _add_columns(self) -> None:
+        """Give a journal of an earlier version the columns that it lacks; its rows stay."""
+        if self._lacking():
+            self._connection.execute("begin immediate")
+            for table, column in self._lacking():  # another process may have been faster
+                self._connection.execute(f"alter table {table} add column {column}")
+            self._connection.execute("commit")
+
+    def _lacking(self) -> list[tuple[str, str]]:
+        known = {
+            table: {row[1] for row in self._connection.execute(f"pragma table_info({table})")}
+            for table in dict.fromkeys(table for table, _ in ADDED)
+        }
+        return [(table, column) for table, column in ADDED if column.partition(" ")[0] not in known[table]]
+
+    def _format(self) -> int:
+        """The format of the file. Raises before anything in it is changed if this version cannot read it."""
+        found = int(self._connection.execute("pragma user_version").fetchone()[0])
+        if found not in range(FORMAT + 1):
+            raise UserError(
+                f"{self.path}: the journal has format {found}, but this version of goldless reads format {FORMAT}. "
+                "Use the version that wrote it, or another file with --journal"
+            )
+        return found

@@ -1,0 +1,220 @@
+"""A call is made by one process at a time; a process that ends gives its calls back."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from contextlib import closing
+
+import anyio
+import pytest
+
+from goldless.errors import UserError
+from goldless.models import claims
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.journal import Entry, Journal
+from goldless.models.journalled import JournalledChat, JournalledScorer, chat_key
+from goldless.models.scripted import ScriptedModel
+from goldless.models.usage import Budget, Ledger, Price
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+MODEL = ModelIdentity("scripted", "toy")
+QUESTION = ChatRequest((Message("user", "Why?"),))
+OWNER = """
+    import os, sys
+    from goldless.models.journal import Journal
+    journal = Journal(sys.argv[1])
+    journal.begin(["a", "b"])
+    print("claimed", flush=True)
+    sys.stdin.read()
+    os._exit(0)
+"""
+
+
+@pytest.fixture
+def other(journal):
+    """Another process's view of the journal, in this process."""
+    with closing(Journal(journal.path)) as opened:
+        yield opened
+
+
+def keep(journal: Journal, key: str) -> None:
+    journal.record(MODEL, [Entry(key, "chat", "{}", "{}", Usage(), None)])
+
+
+def test_a_claimed_call_is_nobody_else_s_until_it_has_ended(journal, other):
+    assert journal.begin(["a", "b"]) == {"a", "b"}
+    assert other.begin(["a", "c"]) == {"c"}
+    journal.release(["a"])
+    assert other.begin(["a", "b"]) == {"a"}
+
+
+def test_a_call_with_a_reply_cannot_be_claimed(journal, other):
+    journal.begin(["a"])
+    keep(journal, "a")
+    assert other.begin(["a"]) == set()
+    assert journal.rows("select * from claims") == []
+
+
+def test_a_failed_call_may_be_claimed_again(journal, other):
+    journal.begin(["a"])
+    journal.record_failures(MODEL, [("a", CallFailure("timeout", ""), None)])
+    assert other.begin(["a"]) == {"a"}
+
+
+def test_closing_releases_everything(journal, other):
+    other.begin(["a"])
+    other.close()
+    assert journal.begin(["a"]) == {"a"}
+    assert len(journal.rows("select * from owners")) == 1
+
+
+def test_the_claims_of_a_killed_process_are_free_at_once(journal):
+    async def freed() -> None:
+        with anyio.fail_after(20):
+            await journal.freed(["a", "b"])
+
+    command = [sys.executable, "-c", textwrap.dedent(OWNER), str(journal.path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout.readline() == "claimed\n"
+        assert journal.begin(["a"]) == set()
+        process.kill()
+        process.wait()
+        anyio.run(freed)
+    assert journal.begin(["a", "b"]) == {"a", "b"}
+
+
+async def test_a_lease_that_is_not_renewed_ends_whatever_the_clocks_say(journal, other, monkeypatch):
+    """The owner is on another machine: whether it runs cannot be seen from here."""
+    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.2)
+    other.begin(["a"])
+    with other.transaction() as run:
+        run.execute("update owners set machine = 'elsewhere'")
+    with anyio.fail_after(20):
+        await journal.freed(["a"])
+    assert journal.begin(["a"]) == {"a"}
+
+
+async def test_a_lease_that_is_renewed_does_not_end(journal, other, monkeypatch):
+    monkeypatch.setattr(claims, "LEASE_SECONDS", 0.3)
+    monkeypatch.setattr(claims, "BEAT_SECONDS", 0.05)
+    other.begin(["a"])
+    with anyio.move_on_after(1.0) as waiting:
+        await journal.freed(["a"])
+    assert waiting.cancelled_caught
+
+
+# --- models behind the journal -----------------------------------------------------------------------------------
+
+
+class Slow(ScriptedModel):
+    """Answers after a moment, and counts."""
+
+    def __init__(self) -> None:
+        super().__init__(name="slow", answers={}, logprobs={})
+
+    async def chat(self, request: ChatRequest) -> ChatReply:
+        self.calls.append(request)
+        await anyio.sleep(0.05)
+        return ChatReply("Because.", usage=Usage(1, 1))
+
+    async def score(self, requests, deliver) -> None:
+        self.calls += requests
+        await anyio.sleep(0.05)
+        deliver({i: TokenLogprobs((-1.0,), Usage(1, 0)) for i in range(len(requests))})
+
+
+KEY = chat_key(Slow().identity, QUESTION)
+
+
+async def test_two_processes_ask_for_a_text_once(journal, other):
+    model = Slow()
+    chats = [JournalledChat(model, one, Ledger("m", Price(1.0, 1.0), Budget(1.0))) for one in (journal, other)]
+    replies: list[ChatReply | CallFailure] = []
+
+    async def ask(chat: JournalledChat) -> None:
+        replies.append(await chat.chat(QUESTION))
+
+    async with anyio.create_task_group() as tasks:
+        for chat in chats * 2:
+            tasks.start_soon(ask, chat)
+    assert len(model.calls) == 1
+    assert [reply.text for reply in replies] == ["Because."] * 4
+    assert sorted(chat.ledger.calls for chat in chats) == [0, 1]
+    assert sorted(chat.reused.cost_usd for chat in chats) == [2e-6, 4e-6], "each knows what the replies had cost"
+
+
+async def test_two_processes_ask_for_each_score_once(journal, other):
+    model = Slow()
+    scorers = [JournalledScorer(model, one, Ledger("m", None)) for one in (journal, other)]
+    requests = [ScoreRequest((7,), (i,)) for i in range(6)]
+    found: list[dict] = [{}, {}]
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(scorers[0].score, requests[:4], found[0].update)
+        tasks.start_soon(scorers[1].score, requests[2:], found[1].update)
+    assert len(model.calls) == 6
+    assert [sorted(one) for one in found] == [[0, 1, 2, 3], [0, 1, 2, 3]]
+
+
+async def test_a_call_that_another_process_gave_up_is_made_here(journal, other):
+    other.begin([KEY])
+
+    async def give_up() -> None:
+        await anyio.sleep(0.05)
+        other.release([KEY])
+
+    model = Slow()
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(give_up)
+        reply = await JournalledChat(model, journal, Ledger("m", None)).chat(QUESTION)
+    assert reply.text == "Because."
+    assert len(model.calls) == 1
+
+
+async def test_a_cancelled_call_is_released(journal, other):
+    with anyio.move_on_after(0.01):
+        await JournalledChat(Slow(), journal, Ledger("m", None)).chat(QUESTION)
+    assert other.begin([KEY])
+
+
+# --- damage ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        """reply = '{"text":"Becausf.","finish":"stop","token_logprobs":null,"choice_logprobs":null}'""",
+        "reply = cast(x'ff00ff' as text)",
+        "input_tokens = 7",
+        "cost_usd = 99.0",
+        "checksum = null, reply = '{\"text\":'",
+        "checksum = null, reply = '[1]'",
+        """checksum = null, reply = '{"logprobs":["x"]}'""",
+    ],
+)
+async def test_a_damaged_reply_counts_as_not_there_is_told_and_asked_again(journal, change):
+    model = Slow()
+    price = Price(1.0, 1.0)
+    first = await JournalledChat(model, journal, Ledger("m", price)).chat(QUESTION)
+    with journal.transaction() as run:
+        run.execute(f"update calls set {change}")
+    again = await JournalledChat(model, journal, Ledger("m", price)).chat(QUESTION)
+    assert (first.text, again.text, len(model.calls)) == ("Because.", "Because.", 2)
+    with pytest.warns(UserWarning, match=r"1 stored reply was damaged and removed, so its call is made again"):
+        journal.close()
+
+
+def test_a_damaged_file_is_a_user_error_that_says_what_to_do(tmp_path):
+    path = tmp_path / "journal.sqlite"
+    with closing(Journal(path)) as journal:
+        for i in range(200):
+            journal.record(MODEL, [Entry(f"k{i}", "chat", "{}", "x" * 1000, Usage(), None)])
+    content = bytearray(path.read_bytes())
+    for page in range(2 * 4096, len(content), 4096):
+        content[page : page + 64] = b"\xff" * 64
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="journal"), closing(Journal(path)) as journal:
+        journal.find([f"k{i}" for i in range(200)])

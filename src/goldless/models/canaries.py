@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, astuple, dataclass
 
-from goldless.errors import CanaryError
+from goldless.errors import BudgetError, CanaryError
 from goldless.models.catalogue import PROVIDERS
-from goldless.models.interface import JoiningScorer, Message, Scorer, ScoreReply, ScoreRequest, TokenLogprobs
+from goldless.models.interface import (
+    Deliver,
+    JoiningScorer,
+    Message,
+    Scorer,
+    ScoreReply,
+    ScoreRequest,
+    TokenLogprobs,
+    WrappedScorer,
+)
 from goldless.models.journal import Journal
+from goldless.models.usage import Ledger, most_score_usage
 from goldless.records import CallFailure
 
 TEXTS = (
@@ -45,10 +55,13 @@ class CanaryReport:
         return self.tokens_counted and self.copied_nats - self.shuffled_nats > max(self.noise_nats, LEAST_GAIN_NATS)
 
 
-async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> CanaryReport:
-    """The scorer's report, from the journal if known. Raises CanaryError if the scorer cannot be trusted."""
+async def check_scorer(scorer: Scorer, journal: Journal | None = None, ledger: Ledger | None = None) -> CanaryReport:
+    """The scorer's report, from the journal if known. Raises CanaryError if the scorer cannot be trusted.
+
+    ``ledger``: pays for the calls. Raises BudgetError if the budget does not allow them.
+    """
     kept = None if journal is None else journal.canary_report(scorer.identity)
-    report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer)
+    report = CanaryReport(**json.loads(kept)) if kept else await _fly(scorer, ledger)
     if not report.passed:
         raise CanaryError(_explain(scorer, report))
     if journal is not None and kept is None:
@@ -56,7 +69,7 @@ async def check_scorer(scorer: Scorer, journal: Journal | None = None) -> Canary
     return report
 
 
-async def _fly(scorer: Scorer) -> CanaryReport:
+async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
     if isinstance(scorer, JoiningScorer) and any(map(scorer.merges_at_join, TEXTS)):
         raise CanaryError(
             f"the tokenizer of {scorer.identity.short} merges the end of a context with the beginning of the text "
@@ -69,6 +82,8 @@ async def _fly(scorer: Scorer) -> CanaryReport:
         for given in TEXTS
         for target in TEXTS
     ]
+    if ledger is not None and not ledger.free:
+        scorer = _Paid(scorer, ledger)
     together = await _scored(scorer, requests)
     backwards = (await _scored(scorer, requests[::-1]))[::-1]
     alone = [(await _scored(scorer, [request]))[0] for request in requests[: len(TEXTS)]]
@@ -84,6 +99,34 @@ async def _fly(scorer: Scorer) -> CanaryReport:
         shuffled_nats=sum(shuffled) / len(shuffled),
         noise_nats=max(changes),
     )
+
+
+class _Paid(WrappedScorer):
+    """A scorer whose calls are paid for and not kept."""
+
+    def __init__(self, scorer: Scorer, ledger: Ledger) -> None:
+        super().__init__(scorer)
+        self._ledger = ledger
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score the requests. Raises BudgetError before anything is sent if the budget does not allow them all."""
+        aside = [self._ledger.set_aside(most_score_usage(request)) for request in requests]
+        paid = [one for one in aside if one is not None]
+        if len(paid) < len(aside):
+            for one in paid:
+                self._ledger.book_unkept(one, None)
+            raise BudgetError(
+                f"the budget does not allow the {len(aside)} short calls that check {self.identity.short}. Raise "
+                "--budget, or use a free scorer such as embedded"
+            )
+
+        def book(replies: Mapping[int, ScoreReply]) -> None:
+            for index, reply in replies.items():
+                charged = reply.charged if isinstance(reply, CallFailure) else astuple(reply.usage)
+                self._ledger.book_unkept(paid[index], charged)
+            deliver(replies)
+
+        await self._model.score(requests, book)
 
 
 async def _scored(scorer: Scorer, requests: Sequence[ScoreRequest]) -> list[TokenLogprobs]:

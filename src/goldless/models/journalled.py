@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import anyio
 
+from goldless.errors import GoldlessError, kind_and_place
 from goldless.models.interface import (
     ChatModel,
     ChatReply,
@@ -29,7 +30,14 @@ from goldless.models.interface import (
     content_hash,
 )
 from goldless.models.journal import Entry, Journal, Kept, model_hash
-from goldless.models.stored_reply import as_json, chat_as_json, logprobs_as_json, read_chat, read_logprobs
+from goldless.models.stored_reply import (
+    as_json,
+    chat_as_json,
+    check_storable,
+    logprobs_as_json,
+    read_chat,
+    read_logprobs,
+)
 from goldless.models.usage import Aside, Charge, Ledger, most_chat_usage, most_score_usage
 from goldless.records import CallFailure
 
@@ -239,7 +247,7 @@ class JournalledChat(_Journalled):
             self.ledger.settle(aside.usd, None)
             return None
         try:
-            return self._kept(key, request, await self._model.chat(request), aside)
+            return self._kept(key, request, await self._reply(request), aside)
         finally:
             self._journal.release([key])
 
@@ -254,6 +262,18 @@ class JournalledChat(_Journalled):
         if reply.retries:
             failures = [(key, failure, self._paid(aside, failure)) for failure in reply.retries]
             self._journal.record_failures(self.identity, failures)
+        return reply
+
+    async def _reply(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The model's reply; whatever it raises, or gives that cannot be kept, is a failure of this call only."""
+        try:
+            reply = await self._model.chat(request)
+            if isinstance(reply, ChatReply):
+                check_storable(reply)
+        except GoldlessError:
+            raise  # no other call would fare better
+        except Exception as error:  # noqa: BLE001 - whatever a package's model does
+            return CallFailure("bad_reply", f"the reply cannot be read ({kind_and_place(error)})", charged=(0, 0))
         return reply
 
     def _keep(self, key: str, request: str, reply: ChatReply, charge: Charge) -> None:

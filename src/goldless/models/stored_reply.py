@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,6 +22,15 @@ def as_json(data: Any) -> str:
 def chat_as_json(reply: ChatReply) -> str:
     """A text's reply for the journal."""
     return as_json({name: getattr(reply, name) for name in _KEPT_OF_REPLY})
+
+
+def check_storable(reply: ChatReply) -> None:
+    """Raise ValueError for a reply that the journal cannot keep, such as a text that is not Unicode, or NaN."""
+    reply.text.encode()
+    written, chosen = reply.token_logprobs or (), reply.choice_logprobs or {}
+    "".join(token for token, _ in written).encode()
+    if not all(map(math.isfinite, (*(value for _, value in written), *chosen.values()))):
+        raise ValueError("a log-probability is not a finite number")
 
 
 def read_chat(text: str) -> ChatReply:

@@ -74,7 +74,7 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
         task = study.task(options.task), study.responses(options.task)
         for note in training_notes(scorer.scorer, [pair.template], [task]):
             warnings.warn(note, stacklevel=2)
-        canaries = await check_scorer(scorer.scorer, journal)
+        canaries = await check_scorer(scorer.scorer, journal, scorer.ledger)
         sentences = split_sentences(pair.candidate)
         requests = await _requests(scorer, pair, sentences)
         pieces = await _pieces(scorer, requests[0], pair.peer)

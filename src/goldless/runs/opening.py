@@ -6,7 +6,7 @@ A scorer that was trained: how it was asked and on which tasks, held against wha
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +32,7 @@ from goldless.models.interface import (
 from goldless.models.journal import Journal
 from goldless.models.journalled import JournalledChat, JournalledScorer, Reused
 from goldless.models.provider import Use
-from goldless.models.usage import Budget, Ledger, batch_share, price_of
+from goldless.models.usage import Budget, Ledger, PayingModel, batch_share, price_of
 from goldless.records import CallFailure, Response, Task
 from goldless.runs.options import Options, Progress
 from goldless.templates import TEMPLATES, Template
@@ -85,7 +85,7 @@ class Judge(WrappedScorer):
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests."""
         if not is_local(self.identity):
-            await check_canaries(self._scorer.scorer, self._journal)
+            await check_canaries(self._scorer.scorer, self._journal, self._scorer.ledger)
         await self._scorer.score(requests, deliver)
 
 
@@ -96,6 +96,8 @@ class OpenModel:
         self.model = model
         self.ledger = ledger
         self._journal = journal
+        if batch and ledger.price is not None:  # only from here on: probes are not in a batch
+            ledger.price = ledger.price.shared(batch_share(model.identity))
         self.scorer = JournalledScorer(model, journal, ledger)
         self.batched = BatchedChat(model, journal, ledger) if batch else None
         self.chat = self.batched or JournalledChat(model, journal, ledger)
@@ -178,17 +180,14 @@ async def open_models(
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
     models = [_open(played, options) for played in unique]
-    for model in models:
-        # a model on this machine says who it is only once it is loaded; it is free
-        with suppress(CapabilityError):
-            _ledger(model, options, budget)
+    ledgers = [_early_ledger(model, options, budget) for model in models]
     opened: dict[str, OpenModel] = {}
     by_batch = [options.batch and {part.use for part in played} != {"scoring"} for played in unique]
     for model, batch in zip(models, by_batch, strict=True):
         if batch:
             batching(model)
     async with AsyncExitStack() as stack:
-        for played, model, batch in zip(unique, models, by_batch, strict=True):
+        for played, model, batch, known in zip(unique, models, by_batch, ledgers, strict=True):
             if isinstance(played[0].given, str):
                 stack.push_async_callback(model.aclose)
             try:
@@ -198,7 +197,7 @@ async def open_models(
                     raise
                 lost |= {part.name: error for part in played}
                 continue
-            ready = OpenModel(model, journal, _ledger(model, options, budget, batch=batch), batch=batch)
+            ready = OpenModel(model, journal, known or _ledger(model, options, budget), batch=batch)
             opened |= {part.name: ready for part in played}
             if ready.batched is not None:
                 await ready.batched.collect()
@@ -254,11 +253,19 @@ def _open(played: Sequence[Part], options: Options) -> Any:
     return open_model(given, use=uses.pop() if len(uses) == 1 else "both", say=options.say)
 
 
-def _ledger(model: Any, options: Options, budget: Budget | None, *, batch: bool = False) -> Ledger:
-    price = price_of(model.identity) or options.price
-    if price is not None and batch:
-        price = price.shared(batch_share(model.identity))
-    return Ledger(model.identity.short, price, budget)
+def _early_ledger(model: Any, options: Options, budget: Budget | None) -> Ledger | None:
+    """The ledger, which also pays for probes; None for a model that says who it is only once it is loaded."""
+    try:
+        ledger = _ledger(model, options, budget)
+    except CapabilityError:
+        return None  # a model on this machine, which is free
+    if isinstance(model, PayingModel):
+        model.charge_to(ledger)
+    return ledger
+
+
+def _ledger(model: Any, options: Options, budget: Budget | None) -> Ledger:
+    return Ledger(model.identity.short, price_of(model.identity) or options.price, budget)
 
 
 def refuse_without_scoring(model: OpenModel, metrics: Sequence[str]) -> None:

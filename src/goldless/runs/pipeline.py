@@ -347,7 +347,8 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
     ):
         _check_parts(plan, models)
         _warn_of_training(plan, models)
-        canaries = await check_scorer(models["scorer"].model, journal) if plan.likelihood else None
+        scorer = models.get("scorer")
+        canaries = await check_scorer(scorer.model, journal, scorer.ledger) if scorer and plan.likelihood else None
         stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
 
         async def collect(plan: RunPlan) -> Collected:
@@ -428,7 +429,7 @@ async def _critic_stage(
     """The critic's stage, and the noise of its log-probabilities if verdicts are read from them."""
     critic, options = models["critic"], plan.options
     scoring = reads_by_scoring(critic.model.capabilities, options.verdicts)
-    noise = (await check_scorer(critic.model, journal)).noise_nats if scoring else None
+    noise = (await check_scorer(critic.model, journal, critic.ledger)).noise_nats if scoring else None
     if is_small(critic.identity):
         warnings.warn(
             f"the {critic.identity.provider} model is too small to be a critic; expect TVD-MI near 0 for all agents. "

@@ -228,12 +228,10 @@ async def test_a_prompt_that_azures_filter_blocks_is_a_refusal(server):
         {"type": "message", "content": 3, "candidates": 3, "output": 3, "choices": 3},
         {
             "type": "message",
-            "content": [{"type": "text", "text": "x"}],
-            "usage": {"input_tokens": "many", "prompt_tokens": "many", "inputTokens": "many"},
-            "usageMetadata": {"promptTokenCount": "many"},
-            "candidates": [{"content": {"parts": [{"text": "x"}]}, "finishReason": "STOP"}],
-            "output": {"message": {"content": [{"text": "x"}]}},
-            "choices": [{"message": {"content": "x"}}],
+            "content": {"text": "x"},
+            "candidates": [{"content": {"parts": "x"}, "finishReason": {"reason": "STOP"}}],
+            "output": {"message": {"content": 7}},
+            "choices": [{"message": "x"}],
         },
     ],
 )
@@ -241,7 +239,56 @@ async def test_whatever_a_reply_does_to_its_reader_is_a_bad_reply_of_that_call(s
     server.said = server.behaviour.chat = lambda _: reply
     failure = await reply_of(SPECS[provider])
     assert isinstance(failure, CallFailure)
-    assert failure.kind == "bad_reply"
+    assert (failure.kind, failure.charged) == ("bad_reply", (0, 0))
+
+
+FIVE = ["anthropic", "google", "bedrock", "azure", "openai"]
+
+
+def usage_said(*, said: object, text: str = "x", stop: str = "stop") -> dict:
+    """A reply in all formats at once, whose counts of tokens are all this."""
+    kinds = ("input_tokens", "prompt_tokens", "inputTokens", "output_tokens", "completion_tokens", "outputTokens")
+    return {
+        "type": "message",
+        "content": [{"type": "text", "text": text}],
+        "usage": dict.fromkeys(kinds, said),
+        "usageMetadata": dict.fromkeys(("promptTokenCount", "candidatesTokenCount"), said),
+        "candidates": [{"content": {"parts": [{"text": text}]}, "finishReason": stop.upper()}],
+        "output": {"message": {"content": [{"text": text}]}},
+        "stopReason": stop,
+        "stop_reason": stop,
+        "choices": [{"message": {"content": text}, "finish_reason": stop}],
+    }
+
+
+@pytest.mark.parametrize("provider", FIVE)
+@pytest.mark.parametrize("said", [None, "many", {}, [1], -5000, 2.5, True, 0])
+async def test_a_usage_that_is_no_count_leaves_the_text_and_counts_as_not_reported(server, provider, said):
+    server.said = server.behaviour.chat = lambda _: usage_said(said=said)
+    reply = await reply_of(SPECS[provider])
+    assert (reply.text, reply.usage) == ("x", Usage())
+
+
+@pytest.mark.parametrize(
+    ("provider", "stop"),
+    [
+        ("anthropic", "refusal"),
+        ("google", "safety"),
+        ("bedrock", "guardrail_intervened"),
+        ("azure", "content_filter"),
+        ("openai", "content_filter"),
+    ],
+)
+async def test_a_refusal_says_what_it_is_charged_for(server, provider, stop):
+    server.said = server.behaviour.chat = lambda _: usage_said(said=7, stop=stop)
+    failure = await reply_of(SPECS[provider])
+    assert (failure.kind, failure.charged) == ("refused", (7, 7))
+
+
+@pytest.mark.parametrize("provider", FIVE)
+async def test_a_key_in_a_successful_reply_is_not_in_its_text(server, provider):
+    server.said = server.behaviour.chat = lambda _: usage_said(said=7, text=f"Your key is {KEY}, isn't it?")
+    assert (await reply_of(SPECS[provider])).text == "Your key is [redacted], isn't it?"
 
 
 async def test_gemini_gives_probabilities_of_a_choice_where_its_model_does(server):

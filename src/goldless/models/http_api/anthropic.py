@@ -8,6 +8,7 @@ from typing import Any
 from goldless.models.http_api.chat import Written
 from goldless.models.http_api.client import bad_reply, part_of
 from goldless.models.http_api.formats import Wording, parts_text, refusal, split_system
+from goldless.models.http_api.reading import usage_in
 from goldless.models.interface import ChatRequest, Usage
 
 VERSION = "2023-06-01"
@@ -53,8 +54,9 @@ class AnthropicFormat:
         if reason == "refusal":
             why = part_of(data, "stop_details", "explanation") or part_of(data, "stop_details", "category")
             raise refusal(f"the model refused: {str(why)[:200]}" if why else "the model refused")
-        counts = data.get("usage")
-        usage = Usage(
-            sum(int(part_of(counts, kind) or 0) for kind in _CHARGED), int(part_of(counts, "output_tokens") or 0)
-        )
-        return Written(parts_text(data.get("content")), "length" if reason in _CUT else "stop", usage)
+        text = parts_text(data.get("content"))
+        return Written(text, "length" if reason in _CUT else "stop", self.usage(data))
+
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for."""
+        return usage_in(part_of(data, "usage"), _CHARGED, ("output_tokens",))

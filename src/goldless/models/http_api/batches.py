@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
 
 _MEGABYTE = 1_000_000
+MOST_RESULT_BYTES = 2000 * _MEGABYTE
+"""Of the results of one batch, which may have tens of thousands of calls."""
 _BOUNDARY = "goldless-batch-8f1d2c7b"
 Result = tuple[str, Any | AttemptError]
 """The key of a call, and the reply's JSON or why there is none."""
@@ -63,15 +65,17 @@ def _text(data: Any, field: str) -> str:
 
 
 def _failed(status: int, body: Any) -> AttemptError:
-    """The failure of one call, as it would have been without a batch."""
-    return status_failure(status, orjson.dumps(body), {}, url="the batch", key=ApiKey())
+    """The failure of one call, as it would have been without a batch; batches charge for replies only."""
+    failure = status_failure(status, orjson.dumps(body), {}, url="the batch", key=ApiKey())
+    failure.charged = None
+    return failure
 
 
 async def _file_lines(client: Client, file: Any) -> list[Any]:
     """The lines of a results file; none if there is no file."""
     if not isinstance(file, str) or not file:
         return []
-    content, _, _ = await client.transfer("GET", f"/v1/files/{file}/content")
+    content, _, _ = await client.transfer("GET", f"/v1/files/{file}/content", most_bytes=MOST_RESULT_BYTES)
     return _json_lines(content)
 
 
@@ -186,7 +190,8 @@ class AnthropicBatches:
 
     async def rows(self, client: Client, look: Look) -> list[Any]:
         """The rows of results."""
-        content, _, _ = await client.transfer("GET", f"{self.route}/{_text(look.data, 'id')}/results")
+        route = f"{self.route}/{_text(look.data, 'id')}/results"
+        content, _, _ = await client.transfer("GET", route, most_bytes=MOST_RESULT_BYTES)
         return _json_lines(content)
 
     def result(self, row: Any) -> Result | None:
@@ -236,7 +241,7 @@ class GeminiBatches:
 
     async def look(self, client: Client, batch: str) -> Look:
         """Whether it has ended."""
-        data, _ = await client.send("GET", f"/v1/{batch}")
+        data, _ = await client.send("GET", f"/v1/{batch}", most_bytes=MOST_RESULT_BYTES)
         state = str(part_of(data, "metadata", "state")).rpartition("STATE_")[2]
         return Look(state in {"SUCCEEDED", "FAILED", "CANCELLED", "EXPIRED"}, data)
 

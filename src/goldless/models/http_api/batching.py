@@ -9,6 +9,7 @@ from goldless.errors import CallError, UserError
 from goldless.models.http_api.batches import BatchFormat
 from goldless.models.http_api.client import AttemptError
 from goldless.models.http_api.model import HttpModel
+from goldless.models.http_api.reading import reading
 from goldless.models.interface import ChatReply, ChatRequest, NotSentError
 from goldless.records import CallFailure
 
@@ -43,11 +44,13 @@ class BatchingHttpModel(HttpModel):
         Raises NotSentError if it certainly was not accepted, CallError if that is not known.
         """
         try:
-            uploaded = await self._calls.patiently(lambda: self._batches.upload(self._client, lines))
+            with reading():
+                uploaded = await self._calls.patiently(lambda: self._batches.upload(self._client, lines))
         except AttemptError as failure:
             raise NotSentError(self._not_sent(failure)) from None
         try:
-            return await self._batches.create(self._client, self._name, uploaded)
+            with reading():
+                return await self._batches.create(self._client, self._name, uploaded)
         except AttemptError as failure:
             if failure.kind in _PERHAPS_SENT:
                 raise CallError(self._record(failure)) from None
@@ -64,10 +67,11 @@ class BatchingHttpModel(HttpModel):
         Raises UserError if the provider no longer has it, CallError if the provider does not respond.
         """
         try:
-            look = await self._calls.patiently(lambda: self._batches.look(self._client, batch))
-            if not look.ended:
-                return None
-            rows = await self._calls.patiently(lambda: self._batches.rows(self._client, look))
+            with reading():
+                look = await self._calls.patiently(lambda: self._batches.look(self._client, batch))
+                if not look.ended:
+                    return None
+                rows = await self._calls.patiently(lambda: self._batches.rows(self._client, look))
         except AttemptError as failure:
             if failure.status in {404, 410}:
                 raise UserError(
@@ -84,8 +88,9 @@ class BatchingHttpModel(HttpModel):
         found: dict[str, ChatReply | CallFailure] = {}
         for row in rows:
             try:
-                result = self._batches.result(row)
-            except Exception:  # noqa: BLE001, S112 - a row that names no call answers none
+                with reading():
+                    result = self._batches.result(row)
+            except AttemptError:  # a row that names no call answers none
                 continue
             if result is None or result[0] not in requests:
                 continue

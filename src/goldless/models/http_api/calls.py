@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 import orjson
 
-from goldless.models.http_api.client import AttemptError
+from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError
 
 if TYPE_CHECKING:
     from goldless.models.http_api.client import Client
     from goldless.models.http_api.pacing import Limiter
     from goldless.models.http_api.turns import Turns
+    from goldless.models.interface import Usage
+    from goldless.models.usage import Ledger
     from goldless.records import CallFailure
 
 Done = TypeVar("Done")
@@ -77,6 +79,8 @@ class Calls:
     """Calls with retries over one client and one limiter."""
 
     def __init__(self, client: Client, limiter: Limiter, policy: RetryPolicy, turns: Turns) -> None:
+        self.purse: Ledger | None = None
+        """Pays for attempts that nothing is set aside for; None: they are not counted."""
         self._client = client
         self._limiter = limiter
         self._policy = policy
@@ -86,15 +90,51 @@ class Calls:
         """The reply. Raises the last AttemptError, which then carries the number of attempts."""
         return await self._insist("GET", route, None)
 
-    async def post(self, route: str, payload: Any) -> Answer:
-        """The reply. Raises the last AttemptError, which then carries the number of attempts."""
-        return await self._insist("POST", route, orjson.dumps(payload))
+    async def post(self, route: str, payload: Any, most: Usage | None = None) -> Answer:
+        """The reply. Raises the last AttemptError, which then carries the number of attempts.
 
-    async def _insist(self, *request: Any) -> Answer:
+        ``most``: what one attempt may be charged for. The caller has set it aside once; earlier attempts that may be
+        charged for as well are paid for here.
+        """
+        return await self._insist("POST", route, orjson.dumps(payload), most=most)
+
+    async def paid(self, most: Usage, work: Callable[[], Awaitable[Done]], usage: Callable[[Done], Usage]) -> Done:
+        """The result of a call that nothing is set aside for, such as a probe. Raises AttemptError."""
+        purse = self.purse
+        if purse is None:
+            return await work()
+        while (aside := purse.set_aside(most)) is None:
+            if not await purse.settled():
+                raise AttemptError("budget", "not sent: it could have exceeded the budget", attempts=0)
+        charged: tuple[int, int] | None = UNKNOWN_CHARGE  # if the call is interrupted
+        try:
+            done = await work()
+            charged = (usage(done).input_tokens, usage(done).output_tokens)
+        except AttemptError as failure:
+            charged = failure.charged
+            raise
+        else:
+            return done
+        finally:
+            purse.book_unkept(aside, charged)
+
+    def _pay(self, failed: CallFailure, most: Usage | None) -> None:
+        """Pay for a failed attempt before the next. Raises AttemptError if the budget does not allow both."""
+        if failed.charged is None or self.purse is None or most is None:
+            return
+        aside = self.purse.set_aside(most)
+        if aside is None:
+            message = f"{failed.message}. It was not sent again: that could have exceeded the budget"
+            raise AttemptError(failed.kind, message, charged=failed.charged)
+        self.purse.book_unkept(aside, failed.charged)
+
+    async def _insist(self, *request: Any, most: Usage | None = None) -> Answer:
         failed: list[CallFailure] = []
 
         async def attempt() -> Any:
             try:
+                if failed:
+                    self._pay(failed[-1], most)
                 return await self._attempt(*request)
             except AttemptError as failure:
                 failed.append(failure.record())

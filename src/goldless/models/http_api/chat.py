@@ -23,7 +23,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal
 
-from goldless.models.http_api.client import part_of
+from goldless.models.http_api.client import ApiKey, part_of
+from goldless.models.http_api.reading import check_alternatives, check_logprobs
 from goldless.models.interface import ChatReply, ChatRequest, Usage
 from goldless.records import CallFailure
 
@@ -48,7 +49,10 @@ class Written:
 
 def reply_of(written: Written, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply:
     """The reply, with written tokens and the choice, if requested and available."""
-    reply = ChatReply(text=written.text, finish=written.finish, usage=written.usage, retries=retries)
+    # a server that charges nothing for a text does not count what it writes
+    counted = not written.text or written.usage.output_tokens > 0
+    usage = written.usage if counted else Usage()
+    reply = ChatReply(text=written.text, finish=written.finish, usage=usage, retries=retries)
     steps = written.steps
     if request.logprobs and steps:
         reply = replace(reply, token_logprobs=tuple((step.token, step.logprob) for step in steps))
@@ -62,6 +66,15 @@ def reply_of(written: Written, request: ChatRequest, retries: tuple[CallFailure,
     if logprobs is not None:
         return replace(reply, text=max(logprobs, key=logprobs.__getitem__), finish="choice", choice_logprobs=logprobs)
     return reply
+
+
+def without_key(reply: ChatReply, key: ApiKey) -> ChatReply:
+    """The reply without the key, should the model write it; its tokens are then left out."""
+    written = "".join(token for token, _ in reply.token_logprobs or ())
+    text = key.withhold(reply.text)
+    if key.withhold(written) != written:
+        return replace(reply, text=text, token_logprobs=None)
+    return reply if text == reply.text else replace(reply, text=text)
 
 
 # --- which answer was chosen -------------------------------------------------------------------------------------
@@ -83,12 +96,20 @@ def steps_of(content: Iterable[Any]) -> tuple[Step, ...]:
     for entry in content:
         if not _is_token(entry):
             return ()
-        listed = {
-            other["token"]: float(other["logprob"]) for other in entry.get("top_logprobs") or () if _is_token(other)
-        }
-        listed.setdefault(entry["token"], float(entry["logprob"]))
-        steps.append(Step(entry["token"], float(entry["logprob"]), tuple(listed.items())))
+        others = entry.get("top_logprobs") or ()
+        if not isinstance(others, list | tuple):
+            return ()
+        listed = {other["token"]: other["logprob"] for other in others if _is_token(other)}
+        listed.setdefault(entry["token"], entry["logprob"])
+        steps.append(checked_step(entry["token"], entry["logprob"], listed))
     return tuple(steps)
+
+
+def checked_step(token: str, logprob: float, alternatives: Mapping[str, float]) -> Step:
+    """A step. Raises AttemptError if its values cannot be log-probabilities of one position."""
+    check_logprobs((logprob,))
+    check_alternatives(list(alternatives.values()))
+    return Step(token, float(logprob), tuple((other, float(value)) for other, value in alternatives.items()))
 
 
 def _is_token(entry: Any) -> bool:

@@ -7,7 +7,7 @@ import urllib.request
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
 from ipaddress import ip_address
-from typing import Any
+from typing import Any, TypeVar
 
 import aiohttp
 import orjson
@@ -22,7 +22,15 @@ _OUTAGE_STATUSES = frozenset({502, 503, 504})
 """A gateway without the server behind it, or a server that is starting."""
 _TOO_LONG_STATUSES = frozenset({400, 422, 500})
 """TGI responds with 422; llama.cpp sometimes with 500."""
+_NOT_TAKEN_STATUSES = frozenset({503, 529})
+"""The server says that it did not work on the request; after another failure of a server it may charge for it."""
 _SHOWN_CHARACTERS = 400
+MOST_REPLY_BYTES = 64 << 20
+"""Of one reply, unpacked. The log-probabilities of a prompt of 100,000 tokens take about 15 MB."""
+LEAST_SECRET_CHARACTERS = 12
+"""A shorter key is a placeholder such as EMPTY, which a model may well write."""
+UNKNOWN_CHARGE = (0, 0)
+"""An attempt that may be charged for, nobody knows how much."""
 _TOO_LONG = re.compile(
     r"context_length_exceeded|maximum context length|longer than the (?:model's context|maximum model length)"
     r"|too long to fit into the model|prompt is too long|input is too long|exceeds? (?:the )?context (?:limit|window)"
@@ -37,6 +45,8 @@ _BAD_KEY = re.compile(
 """How Gemini rejects a key, with status 400."""
 _FILTERED = frozenset({"content_filter", "content_policy_violation"})
 """Error codes of Azure and OpenAI for a prompt that their filter blocks."""
+Said = TypeVar("Said", str, bytes)
+REDACTED = "[redacted]"
 _CREDENTIALS = re.compile(r"\b(Bearer|Basic)\s+[^\s\"',}\]]+", re.IGNORECASE)
 
 
@@ -84,17 +94,30 @@ class Client:
             await session.close()
 
     async def send(
-        self, method: str, route: str, body: bytes | None = None, *, limited: bool = True
+        self,
+        method: str,
+        route: str,
+        body: bytes | None = None,
+        *,
+        limited: bool = True,
+        most_bytes: int = MOST_REPLY_BYTES,
     ) -> tuple[Any, float | None]:
         """The decoded reply to a JSON body, and a pause in seconds that it requests. Raises AttemptError.
 
         ``limited``: whether the time limit applies; False: the caller limits it.
         """
-        content, headers, url = await self.transfer(method, route, body, limited=limited)
+        content, headers, url = await self.transfer(method, route, body, limited=limited, most_bytes=most_bytes)
         return self._decoded(content, headers, url), exhausted_wait(headers)
 
     async def transfer(
-        self, method: str, route: str, body: bytes | None = None, content_type: str = "", *, limited: bool = True
+        self,
+        method: str,
+        route: str,
+        body: bytes | None = None,
+        content_type: str = "",
+        *,
+        limited: bool = True,
+        most_bytes: int = MOST_REPLY_BYTES,
     ) -> tuple[bytes, Mapping[str, str], URL]:
         """The reply as it is, to JSON or another type of content. Raises AttemptError."""
         session = self._session or self._open()
@@ -108,7 +131,7 @@ class Client:
                 method, url, data=body, headers=own, timeout=timeout, allow_redirects=False, proxy=self._proxy
             ) as response:
                 status, headers = response.status, response.headers
-                content = await response.read()
+                content = await _content(response, most_bytes)
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The library's exceptions carry the request headers, the key among them: the chain ends here.
             raise transport_failure(error, url=str(url), key=self.key) from None
@@ -121,6 +144,7 @@ class Client:
         return transport_failure(error, url=str(self.address(route)), key=self.key)
 
     def _decoded(self, content: bytes, headers: Mapping[str, str], url: URL) -> Any:
+        content = self.key.withhold(content)
         try:
             data = orjson.loads(content)
         except orjson.JSONDecodeError:
@@ -145,6 +169,17 @@ class Client:
             cookie_jar=aiohttp.DummyCookieJar(),
         )
         return self._session
+
+
+async def _content(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    """The body, unpacked. Raises AttemptError where it is longer than allowed, without reading on."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        size += len(part)
+        if size > most_bytes:
+            raise bad_reply(f"{response.url} sent more than {most_bytes:,} bytes, which no reply needs")
+        parts.append(part)
+    return b"".join(parts)
 
 
 def proxy_for(url: URL) -> str | None:
@@ -198,11 +233,25 @@ class ApiKey:
         """Headers of one request, for a key that signs each; None: the key is sent as it is."""
         return None
 
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be written anywhere."""
+        return (self._value,) if self._value else ()
+
     def redact(self, text: str) -> str:
-        """The text without the key, and without anything that looks like credentials."""
-        if self._value:
-            text = text.replace(self._value, "[redacted]")
-        return _CREDENTIALS.sub(r"\1 [redacted]", text)
+        """A server's message without the key, and without anything that looks like credentials."""
+        for secret in self.secrets():
+            text = text.replace(secret, REDACTED)
+        return _CREDENTIALS.sub(rf"\1 {REDACTED}", text)
+
+    def withhold(self, said: Said) -> Said:
+        """A successful reply without the key, as bytes or as text."""
+        for secret in self.secrets():
+            if len(secret) >= LEAST_SECRET_CHARACTERS:
+                if isinstance(said, bytes):
+                    said = said.replace(secret.encode(), REDACTED.encode())
+                else:
+                    said = said.replace(secret, REDACTED)
+        return said
 
 
 @dataclass(eq=False)
@@ -224,6 +273,8 @@ class AttemptError(Exception):
     """Too many calls at once: reduce the concurrency."""
     retry_after_seconds: float | None = None
     attempts: int = 1
+    charged: tuple[int, int] | None = None
+    """As in a CallFailure."""
     bad_key: bool = False
     """The key is missing, wrong or expired, or does not allow this."""
 
@@ -243,7 +294,7 @@ class AttemptError(Exception):
 
     def record(self) -> CallFailure:
         """The failure as stored."""
-        return CallFailure(self.kind, self.message, self.attempts)
+        return CallFailure(self.kind, self.message, self.attempts, self.charged)
 
     def names(self, parameter: str) -> bool:
         """Whether the server rejects this parameter by name."""
@@ -259,7 +310,7 @@ def part_of(reply: Any, *place: str) -> Any:
 
 def bad_reply(message: str) -> AttemptError:
     """The failure of a well-formed but unusable reply; a retry would give the same."""
-    return AttemptError("bad_reply", message)
+    return AttemptError("bad_reply", message, charged=UNKNOWN_CHARGE)
 
 
 def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url: str, key: ApiKey) -> AttemptError:
@@ -287,8 +338,13 @@ def status_failure(status: int, body: bytes, headers: Mapping[str, str], *, url:
         retryable=status in _RETRYABLE_STATUSES and code != "insufficient_quota" and kind != "too_long",
         overloaded=status in _OVERLOAD_STATUSES,
         retry_after_seconds=requested_wait(headers, error),
+        charged=UNKNOWN_CHARGE if _may_be_charged(status, kind) else None,
         bad_key=status in {401, 403} or (status == 400 and _BAD_KEY.search(said) is not None),
     )
+
+
+def _may_be_charged(status: int, kind: FailureKind) -> bool:
+    return kind == "refused" or (kind == "server_error" and status not in _NOT_TAKEN_STATUSES)
 
 
 def transport_failure(error: BaseException, *, url: str, key: ApiKey) -> AttemptError:
@@ -296,15 +352,20 @@ def transport_failure(error: BaseException, *, url: str, key: ApiKey) -> Attempt
     said = key.redact(str(error)) or type(error).__name__
     if isinstance(error, aiohttp.ClientSSLError):
         return AttemptError("connection", _shortened(f"{url}: no trusted connection: {said}"))
+    # without a connection nothing was sent
+    unconnected = isinstance(error, aiohttp.ClientConnectorError | aiohttp.ConnectionTimeoutError)
+    charged = None if unconnected else UNKNOWN_CHARGE
     if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ConnectionTimeoutError):
-        return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True)
-    return AttemptError("connection", _shortened(f"{url}: the connection failed: {said}"), retryable=True)
+        return AttemptError("timeout", _shortened(f"{url} timed out: {said}"), retryable=True, charged=charged)
+    message = _shortened(f"{url}: the connection failed: {said}")
+    return AttemptError("connection", message, retryable=True, charged=charged)
 
 
 def invalid_json(body: bytes, *, url: str, key: ApiKey) -> AttemptError:
     """The failure of a reply that is not JSON, usually a truncated one."""
     start = key.redact(body[:120].decode(errors="replace"))
-    return AttemptError("bad_reply", f"{url} returned invalid JSON ({len(body)} bytes: {start!r})", retryable=True)
+    message = f"{url} returned invalid JSON ({len(body)} bytes: {start!r})"
+    return AttemptError("bad_reply", message, retryable=True, charged=UNKNOWN_CHARGE)
 
 
 def _error_text(body: bytes) -> tuple[str, str, str, Any]:

@@ -14,10 +14,12 @@ from yarl import URL
 from goldless.models.http_api.chat import Written
 from goldless.models.http_api.client import ApiKey, bad_reply, part_of
 from goldless.models.http_api.formats import Wording, parts_text, refusal, split_system
+from goldless.models.http_api.reading import usage_in
 from goldless.models.interface import ChatRequest, Message, Usage
 
 _CUT = frozenset({"max_tokens", "model_context_window_exceeded"})
 _BLOCKED = frozenset({"guardrail_intervened", "content_filtered", "refusal"})
+_CHARGED = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
 _SERVICE = "bedrock"
 _ALGORITHM = "AWS4-HMAC-SHA256"
 
@@ -60,13 +62,12 @@ class ConverseFormat:
             raise refusal(f"the server's filter stopped the reply: {reason}")
         if part_of(data, "output", "message") is None:
             raise bad_reply("the reply has no message")
-        counts = data.get("usage")
-        charged = ("inputTokens", "cacheReadInputTokens", "cacheWriteInputTokens")
-        usage = Usage(
-            sum(int(part_of(counts, kind) or 0) for kind in charged), int(part_of(counts, "outputTokens") or 0)
-        )
         text = parts_text(part_of(data, "output", "message", "content"))
-        return Written(text, "length" if reason in _CUT else "stop", usage)
+        return Written(text, "length" if reason in _CUT else "stop", self.usage(data))
+
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for."""
+        return usage_in(part_of(data, "usage"), _CHARGED, ("outputTokens",))
 
 
 def _turn(message: Message) -> dict[str, Any]:
@@ -89,11 +90,9 @@ class AwsKey(ApiKey):
         """None: a signature is different for each request."""
         return {}
 
-    def redact(self, text: str) -> str:
-        """The text without any of the keys."""
-        for secret in (self._access, self._token):
-            text = text.replace(secret, "[redacted]") if secret else text
-        return super().redact(text)
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be written anywhere."""
+        return (*super().secrets(), *filter(None, (self._access, self._token)))
 
     def signed(self, method: str, url: URL, body: bytes) -> dict[str, str] | None:
         """The headers that prove that this request is ours."""

@@ -10,13 +10,14 @@ joined by blank lines and ending in a blank line.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
+from goldless.models.http_api.reading import check_logprobs, usage_of
 from goldless.models.http_api.tokenizing import Layout, ServerTokenizer, first_choice, plain_layout
-from goldless.models.interface import Message, ScoreRequest, TokenLogprobs, Usage
+from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
+from goldless.models.usage import most_score_usage
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
@@ -28,8 +29,6 @@ SCORING_TEMPERATURE = 1.0
 
 _CLAMPED_NATS = -9999.0
 """vLLM's value for minus infinity, which cannot be summed as a log-probability."""
-_ROUNDING_NATS = 1e-3
-"""In half precision log-probabilities can exceed zero by at most about this much."""
 
 
 class Dialect(Protocol):
@@ -63,20 +62,13 @@ def stable_fingerprint(reply: Any) -> str:
     return found if isinstance(found, str) and found.startswith("vllm-") else ""
 
 
-def usage_of(counts: Any) -> Usage:
-    """Tokens charged, from an OpenAI ``usage`` object or SGLang's ``meta_info``."""
-    return Usage(*(int(part_of(counts, kind) or 0) for kind in ("prompt_tokens", "completion_tokens")))
-
-
 def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]:
     """The values as log-probabilities in nats. Raises AttemptError if they are not valid."""
     if len(values) != expected:
         raise bad_reply(f"got {len(values)} log-probabilities for {expected} tokens")
-    for value in values:
-        if not isinstance(value, int | float) or not math.isfinite(value):
-            raise bad_reply(f"got {value!r} instead of a log-probability")
-        if value > _ROUNDING_NATS or value <= _CLAMPED_NATS:
-            raise bad_reply(f"got {value!r}, which is not a log-probability")
+    check_logprobs(values)
+    if values and min(values) <= _CLAMPED_NATS:
+        raise bad_reply(f"got {min(values)!r}, which is not a log-probability")
     return tuple(map(float, values))
 
 
@@ -129,7 +121,7 @@ class SglangDialect(_IdsDialect):
             "return_logprob": True,
             "logprob_start_len": len(context) - 1,
         }
-        answer = await calls.post("/generate", question)
+        answer = await calls.post("/generate", question, most_score_usage(request))
         meta = part_of(answer.data, "meta_info")
         rows = part_of(meta, "input_token_logprobs")
         if not isinstance(rows, list):
@@ -162,7 +154,7 @@ class VllmDialect(_IdsDialect):
             "max_tokens": 1,  # 0 is refused without echo
             "temperature": SCORING_TEMPERATURE,
         }
-        answer = await calls.post("/v1/completions", question)
+        answer = await calls.post("/v1/completions", question, most_score_usage(request))
         self.fingerprint = stable_fingerprint(answer.data)
         positions = first_choice(answer.data).get("prompt_logprobs")
         if not isinstance(positions, list):
@@ -240,7 +232,7 @@ class EchoDialect:
             "max_tokens": self._written_tokens,
             "temperature": SCORING_TEMPERATURE,
         }
-        answer = await calls.post("/v1/completions", question)
+        answer = await calls.post("/v1/completions", question, most_score_usage(request))
         choice = first_choice(answer.data)
         if not str(choice.get("text") or "").startswith(context + target):
             raise bad_reply("the server accepted echo but did not return the prompt")

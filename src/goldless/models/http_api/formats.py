@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from goldless.models.http_api.chat import Step, Written, steps_of
-from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.http_api.dialects import usage_of
+from goldless.models.http_api.client import UNKNOWN_CHARGE, AttemptError, bad_reply, part_of
+from goldless.models.http_api.reading import usage_of
 from goldless.models.http_api.tokenizing import first_choice
-from goldless.models.interface import ChatRequest, Message
+from goldless.models.interface import ChatRequest, Message, Usage
 
 MOST_ALTERNATIVES = 20
 """Maximum alternatives in the OpenAI format."""
@@ -107,6 +107,9 @@ class ChatFormat(Protocol):
     def read(self, data: Any) -> Written:
         """What a reply says. Raises AttemptError for a refusal or a reply that cannot be used."""
 
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for, usable or not; none if it does not say."""
+
 
 class OpenAiFormat:
     """``/v1/chat/completions``, as OpenAI, Azure and most other servers have it."""
@@ -165,7 +168,8 @@ class OpenAiFormat:
         if finish == "content_filter":
             raise refusal("the server's content filter stopped the reply")
         if finish == "error":
-            raise AttemptError("server_error", "the model behind the server failed while writing")
+            message = "the model behind the server failed while writing"
+            raise AttemptError("server_error", message, charged=UNKNOWN_CHARGE)
         cut = finish in {"length", "model_length"}
         text = _plain_text(message.get("content"))
         if text is None:
@@ -173,12 +177,16 @@ class OpenAiFormat:
                 raise bad_reply("the reply has no text")
             text = ""  # everything allowed went into thinking that is not shown
         thought, text = _without_thinking(text, cut=cut)
-        return Written(text, "length" if cut else "stop", usage_of(data.get("usage")), written_steps(choice), thought)
+        return Written(text, "length" if cut else "stop", self.usage(data), written_steps(choice), thought)
+
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for."""
+        return usage_of(part_of(data, "usage"))
 
 
 def refusal(message: str) -> AttemptError:
     """The model, or a filter before or behind it, declined."""
-    return AttemptError("refused", message)
+    return AttemptError("refused", message, charged=UNKNOWN_CHARGE)
 
 
 def parts_text(parts: Any, *, of: str = "the reply") -> str:

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
-from goldless.models.http_api.chat import Step, Written
+from goldless.models.http_api.chat import Step, Written, checked_step
 from goldless.models.http_api.client import bad_reply, part_of
 from goldless.models.http_api.formats import Wording, parts_text, refusal, split_system
+from goldless.models.http_api.reading import usage_in
 from goldless.models.interface import ChatRequest, Usage
 
 _ROLES = {"user": "user", "assistant": "model"}
@@ -81,14 +82,12 @@ class GeminiFormat:
             raise bad_reply(f"the model stopped without a reply: {reason}")
         # a reply that is all thinking has no parts
         text = parts_text(part_of(candidate, "content", "parts") or ())
-        return Written(text, "length" if reason == _CUT else "stop", _usage(data), _steps(candidate))
+        return Written(text, "length" if reason == _CUT else "stop", self.usage(data), _steps(candidate))
 
-
-def _usage(data: Any) -> Usage:
-    def count(kind: str) -> int:
-        return int(part_of(data, "usageMetadata", kind) or 0)
-
-    return Usage(count("promptTokenCount"), count("candidatesTokenCount") + count("thoughtsTokenCount"))
+    def usage(self, data: Any) -> Usage:
+        """The tokens that a reply says it is charged for; thinking is output."""
+        written = ("candidatesTokenCount", "thoughtsTokenCount")
+        return usage_in(part_of(data, "usageMetadata"), ("promptTokenCount",), written)
 
 
 def _steps(candidate: dict[str, Any]) -> tuple[Step, ...]:
@@ -104,7 +103,7 @@ def _steps(candidate: dict[str, Any]) -> tuple[Step, ...]:
         if written is None:
             return ()
         alternatives = dict([written, *(row for row in listed if row is not None)])
-        steps.append(Step(*written, tuple(alternatives.items())))
+        steps.append(checked_step(*written, alternatives))
     return tuple(steps)
 
 

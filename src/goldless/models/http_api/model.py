@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import astuple, replace
+from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import anyio
@@ -14,16 +15,24 @@ from goldless.errors import (
     CapabilityError,
     ModelSpecError,
     PrerequisiteError,
-    kind_and_place,
     nearest,
 )
 from goldless.models.http_api.calls import Answer, Calls, RetryPolicy
-from goldless.models.http_api.chat import Written, reply_of
-from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts, bad_reply
+from goldless.models.http_api.chat import reply_of, without_key
+from goldless.models.http_api.client import ApiKey, AttemptError, Client, Timeouts
 from goldless.models.http_api.dialects import WORDINGS, Dialect, stable_fingerprint
 from goldless.models.http_api.formats import ChatFormat, OpenAiFormat, Wording
 from goldless.models.http_api.pacing import DEFAULT_MAXIMUM, DEFAULT_START, Limiter, Pace
-from goldless.models.http_api.probing import Finding, Listing, find_dialect, list_models, not_ready, sglang_weights
+from goldless.models.http_api.probing import (
+    Finding,
+    Listing,
+    find_dialect,
+    list_models,
+    not_ready,
+    require_affordable,
+    sglang_weights,
+)
+from goldless.models.http_api.reading import reading
 from goldless.models.http_api.tokenizing import ServerTokenizer
 from goldless.models.http_api.turns import Turns
 from goldless.models.interface import (
@@ -40,6 +49,7 @@ from goldless.models.interface import (
 )
 from goldless.models.provider import Use
 from goldless.models.turn_signs import without_turn_signs
+from goldless.models.usage import Ledger, most_chat_usage
 from goldless.records import CallFailure
 
 _CHAT_PROBE = ChatRequest(
@@ -163,6 +173,10 @@ class HttpModel:
         """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
         return self._wording.thinking_tokens
 
+    def charge_to(self, purse: Ledger) -> None:
+        """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""
+        self._calls.purse = self._hasty_calls.purse = purse
+
     async def prepare(self) -> None:
         """Connect, and probe what the model is needed for. Raises a UserError if it cannot be used."""
         await self._connect()
@@ -192,10 +206,11 @@ class HttpModel:
         """
         dialect = await self._scoring_dialect()
         try:
-            # the server's tokenizer would honour special tokens in the target
-            return await dialect.encode(self._calls, messages, without_turn_signs(target))
+            with reading():
+                # the server's tokenizer would honour special tokens in the target
+                return await dialect.encode(self._calls, messages, without_turn_signs(target))
         except AttemptError as failure:
-            raise CallError(failure.record()) from None
+            raise CallError(self._record(failure)) from None
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text; None if the server cannot turn ids into text.
@@ -204,9 +219,10 @@ class HttpModel:
         """
         dialect = await self._scoring_dialect()
         try:
-            return await dialect.pieces(self._calls, request)
+            with reading():
+                return await dialect.pieces(self._calls, request)
         except AttemptError as failure:
-            raise CallError(failure.record()) from None
+            raise CallError(self._record(failure)) from None
 
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score all requests, those with a common context next to each other; deliver each reply as it arrives.
@@ -235,11 +251,10 @@ class HttpModel:
         if longest is not None and not isinstance(request.context, str) and request.tokens > longest:
             return CallFailure("too_long", f"{request.tokens} tokens do not fit {self._name}, which accepts {longest}")
         try:
-            return await dialect.score(self._calls, request)
+            with reading():
+                return await dialect.score(self._calls, request)
         except AttemptError as failure:
             return self._record(failure)
-        except Exception as error:  # noqa: BLE001 - whatever a reply does to its reader is a failure of that call only
-            return _unreadable(error).record()
 
     # --- chat --------------------------------------------------------------------------------------------------
 
@@ -260,24 +275,16 @@ class HttpModel:
 
     def _reply(self, data: Any, request: ChatRequest, retries: tuple[CallFailure, ...] = ()) -> ChatReply | CallFailure:
         try:
-            return reply_of(self._read(data), request, retries)
+            with reading():
+                return without_key(reply_of(self._format.read(data), request, retries), self._client.key)
         except AttemptError as failure:
+            if failure.charged is not None:
+                failure.charged = astuple(self._format.usage(data))
             return self._record(failure)
-        except Exception as error:  # noqa: BLE001 - whatever a reply does to its reader is a failure of that call only
-            return _unreadable(error).record()
-
-    def _read(self, data: Any) -> Written:
-        """What a reply says. Raises AttemptError, whatever is wrong with it."""
-        try:
-            return self._format.read(data)
-        except AttemptError:
-            raise
-        except Exception as error:  # noqa: BLE001 - as above
-            raise _unreadable(error) from None
 
     def _record(self, failure: AttemptError) -> CallFailure:
-        record = failure.record()
-        return replace(record, message=f"{record.message}. Check {self._key_variable}") if failure.bad_key else record
+        record, message = failure.record(), self._client.key.redact(failure.message)
+        return replace(record, message=f"{message}. Check {self._key_variable}" if failure.bad_key else message)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
         """Tokens of the messages in the server's chat layout; None if it cannot count them (only vLLM can).
@@ -300,7 +307,9 @@ class HttpModel:
         while True:
             try:
                 answer = await self._calls.post(
-                    self._format.route(self._name), self._format.body(request, model=self._name, wording=wording)
+                    self._format.route(self._name),
+                    self._format.body(request, model=self._name, wording=wording),
+                    most_chat_usage(self, request),
                 )
             except AttemptError as failure:
                 other = wording.after(failure)
@@ -339,10 +348,13 @@ class HttpModel:
                 return
             tokens = choice = False
             try:
-                data = (await self._ask(_CHAT_PROBE)).data
+                ask, most = partial(self._ask, _CHAT_PROBE), most_chat_usage(self, _CHAT_PROBE)
+                data = (await self._calls.paid(most, ask, lambda answer: self._format.usage(answer.data))).data
                 self._fingerprint = stable_fingerprint(data)
-                written = self._read(data)
+                with reading():
+                    written = self._format.read(data)
             except AttemptError as failure:
+                require_affordable(failure)
                 self._require_key(failure)
                 self._rejection = failure
                 # A failure that a retry may mend, or a limit met while thinking, is no proof of inability.
@@ -411,10 +423,6 @@ class HttpModel:
             f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
             f"It has: {', '.join(names[:20])}"
         )
-
-
-def _unreadable(error: Exception) -> AttemptError:
-    return bad_reply(f"the reply cannot be read ({kind_and_place(error)})")
 
 
 def _context_order(request: ScoreRequest) -> tuple[bool, tuple[int, ...] | str]:

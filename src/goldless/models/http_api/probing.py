@@ -9,12 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from goldless.errors import ModelSpecError, PrerequisiteError
+from goldless.errors import BudgetError, ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.dialects import WORDINGS, SglangDialect
+from goldless.models.http_api.reading import reading
 from goldless.models.interface import Message
+from goldless.models.usage import most_score_usage
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
@@ -85,6 +88,8 @@ async def list_models(
         return Listing({})
     try:
         data = (await calls.get(chat_format.listing)).data
+        with reading():
+            return Listing(chat_format.entries(data))
     except AttemptError as failure:
         if failure.kind in {"connection", "timeout"}:
             raise PrerequisiteError(
@@ -97,7 +102,6 @@ async def list_models(
         if failure.kind in {"rate_limited", "server_error"} and not named:
             raise not_ready(failure) from None
         return Listing({}, None if failure.is_answer else failure)
-    return Listing(chat_format.entries(data))
 
 
 def not_ready(failure: AttemptError) -> PrerequisiteError:
@@ -145,15 +149,26 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     """The finding, and whether it also applies to other variants of the dialect."""
     ability = f"scoring as {dialect.name}"
     try:
-        request = await dialect.encode(calls, _MESSAGES, _TARGET)
+        with reading():
+            request = await dialect.encode(calls, _MESSAGES, _TARGET)
     except AttemptError as failure:
+        require_affordable(failure)
         return Finding(ability, works=False, answer=failure.message), True
     try:
-        reply = await dialect.score(calls, request)
+        with reading():
+            score = partial(dialect.score, calls, request)
+            reply = await calls.paid(most_score_usage(request), score, lambda found: found.usage)
     except AttemptError as failure:
+        require_affordable(failure)
         no_such_route = failure.status in {404, 405, 501}
         return Finding(ability, works=False, answer=failure.message), no_such_route
     return Finding(ability, works=True, answer=f"{len(reply.logprobs)} values, {dialect.layout} layout"), True
+
+
+def require_affordable(failure: AttemptError) -> None:
+    """Raise BudgetError if a first call was not sent because the budget does not allow it."""
+    if failure.kind == "budget":
+        raise BudgetError("the budget does not allow a first short call to the model. Raise --budget")
 
 
 async def sglang_weights(calls: Calls) -> str:

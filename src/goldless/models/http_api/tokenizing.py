@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import anyio
 
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
-from goldless.models.interface import Message, ScoreRequest
+from goldless.models.http_api.reading import usage_of
+from goldless.models.interface import ChatRequest, Message, ScoreRequest
 from goldless.models.tokens import KeptIds, pieces_of_prefixes
+from goldless.models.usage import most_chat_usage
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
@@ -136,7 +139,9 @@ class ServerTokenizer:
 
     async def _chat_by_reply(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:
         payload = {"model": self._model, "messages": messages, "max_tokens": 1, "return_prompt_token_ids": True}
-        data = (await calls.post("/v1/chat/completions", payload)).data
+        most = most_chat_usage(None, ChatRequest(messages, max_tokens=1))
+        post = partial(calls.post, "/v1/chat/completions", payload, most)
+        data = (await calls.paid(most, post, lambda answer: usage_of(part_of(answer.data, "usage")))).data
         return _checked_ids(first_choice(data).get("prompt_token_ids") or data.get("prompt_token_ids"))
 
     async def _plain(self, calls: Calls, messages: tuple[Message, ...]) -> tuple[int, ...]:

@@ -168,7 +168,7 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
 def require_affordable(failure: AttemptError) -> None:
     """Raise BudgetError if a first call was not sent because the budget does not allow it."""
     if failure.kind == "budget":
-        raise BudgetError("the budget does not allow a first short call to the model. Raise --budget")
+        raise BudgetError("the budget does not allow the short calls that test what the model can do. Raise --budget")
 
 
 async def sglang_weights(calls: Calls) -> str:

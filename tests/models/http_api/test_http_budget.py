@@ -1,0 +1,210 @@
+"""The budget holds whatever a server says it charged, and whatever fails on the way."""
+
+from __future__ import annotations
+
+import anyio
+import orjson
+import pytest
+from aiohttp import web
+from loopback import LoopbackServer, chat_reply
+
+import goldless
+from goldless.errors import BudgetError
+from goldless.models.canaries import check_scorer
+from goldless.models.http_api.calls import RetryPolicy
+from goldless.models.http_api.client import Timeouts
+from goldless.models.interface import ChatReply, ChatRequest, Message, Usage
+from goldless.models.journal import Journal
+from goldless.models.journalled import JournalledChat
+from goldless.models.usage import Budget, Ledger, Price, most_chat_usage
+from goldless.records import CallFailure
+
+pytestmark = pytest.mark.anyio
+
+PRICE = Price(10.0, 10.0)
+ASK = ChatRequest((Message("user", "word " * 400),), max_tokens=8)
+MOST_USD = PRICE.cost(most_chat_usage(None, ASK))
+TRUE_USD = PRICE.cost(Usage(500, 1))
+"""What a call really costs here: about 500 tokens."""
+USAGES = {
+    "none": None,
+    "0": {"prompt_tokens": 0, "completion_tokens": 0},
+    "no input": {"completion_tokens": 1},
+    "no output": {"prompt_tokens": 500},
+    "negative": {"prompt_tokens": -5000, "completion_tokens": 1},
+    "words": {"prompt_tokens": "many", "completion_tokens": []},
+    "too large for a journal": {"prompt_tokens": 2**63, "completion_tokens": 1},
+    "absurd": {"prompt_tokens": 1_000_000, "completion_tokens": 1},
+    "1e300": {"prompt_tokens": 1e300, "completion_tokens": 1},
+}
+
+
+def replying(usage: object) -> dict:
+    reply = chat_reply("one")
+    reply["usage"] = usage
+    return reply
+
+
+def numbered(number: int) -> ChatRequest:
+    return ChatRequest((Message("user", f"{number:03} " + ASK.messages[0].content[4:]),), max_tokens=ASK.max_tokens)
+
+
+async def ask_all(model, journal: Journal, budget: Budget, calls: int = 121) -> tuple[list, Ledger]:
+    ledger = Ledger("toy", PRICE, budget)
+    model.charge_to(ledger)
+    chat = JournalledChat(model, journal, ledger)
+    replies: list = []
+
+    async def ask(number: int) -> None:
+        replies.append(await chat.chat(numbered(number)))
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(calls):
+            tasks.start_soon(ask, number)
+    assert len(replies) == calls
+    return replies, ledger
+
+
+@pytest.mark.parametrize("usage", USAGES.values(), ids=USAGES.keys())
+async def test_121_calls_stop_within_the_budget_whatever_the_server_says_it_charged(serve, connect, journal, usage):
+    """All 121 would really cost 0.6 USD. Each is booked at the most it can cost, so the budget is enough for ten."""
+    server = serve(chat=lambda _: replying(usage))
+    budget = Budget(10.5 * MOST_USD)
+    replies, ledger = await ask_all(connect(server), journal, budget)
+    sent = len(server.bodies("/v1/chat/completions"))
+    assert sent == 10
+    assert sent * TRUE_USD <= ledger.spent_usd <= budget.limit_usd
+    assert (ledger.calls, ledger.estimated) == (10, 10)
+    assert journal.rows("select count(*), sum(estimated) from calls") == [(10, 10)]
+    assert sum(isinstance(reply, CallFailure) and reply.kind == "budget" for reply in replies) == 111
+
+
+async def test_a_credible_usage_is_booked_as_it_is(serve, connect, journal):
+    server = serve(chat=lambda _: replying({"prompt_tokens": 500, "completion_tokens": 1}))
+    replies, ledger = await ask_all(connect(server), journal, Budget(1.0))
+    assert all(isinstance(reply, ChatReply) for reply in replies)
+    assert ledger.spent_usd == pytest.approx(121 * TRUE_USD)
+    assert ledger.estimated == 0
+
+
+FAULTS = [(500, {}, "boom"), (502, {}, "boom"), "cut", "truncated", "invalid"]
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
+async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_budget(serve, connect, journal, fault):
+    """Every attempt may be charged for, so no more are sent than the budget pays at the most each can cost."""
+    server = serve(faults=[fault] * 1000)
+    replies, ledger = await ask_all(
+        connect(server, retry=RetryPolicy(attempts=3, wait_initial_seconds=0.0)),
+        journal,
+        Budget(20 * MOST_USD),
+        calls=30,
+    )
+    sent = len(server.bodies("/v1/chat/completions"))
+    assert not any(isinstance(reply, ChatReply) for reply in replies)
+    assert 1 <= sent <= 20
+    assert ledger.calls == ledger.estimated == sent
+    assert ledger.spent_usd == pytest.approx(sent * MOST_USD)
+    (noted,) = journal.rows("select sum(cost_usd) from failures")[0]
+    assert noted <= ledger.spent_usd + 1e-9
+
+
+@pytest.mark.parametrize("fault", [(429, {}, "slow"), (503, {}, "loading"), (400, {}, "no")], ids=str)
+async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect, journal, fault):
+    server = serve(faults=[fault] * 1000)
+    quick = RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0)
+    replies, ledger = await ask_all(connect(server, retry=quick), journal, Budget(20 * MOST_USD), calls=3)
+    assert all(isinstance(reply, CallFailure) for reply in replies)
+    assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
+
+
+async def test_a_server_that_is_not_there_costs_nothing(connect, journal):
+    model = connect("http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
+    _, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
+    assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
+
+
+async def test_a_reply_that_cannot_be_read_is_booked_at_what_it_says(serve, connect, journal):
+    broken = {"choices": [{"message": 7}], "usage": {"prompt_tokens": 500, "completion_tokens": 1}}
+    replies, ledger = await ask_all(connect(serve(chat=lambda _: broken)), journal, Budget(1.0), calls=3)
+    assert [reply.kind for reply in replies] == ["bad_reply"] * 3
+    assert ledger.spent_usd == pytest.approx(3 * TRUE_USD)
+    assert (ledger.calls, ledger.kept, ledger.estimated) == (3, 0, 0)
+    assert journal.rows("select count(*), sum(cost_usd) from failures")[0] == (3, pytest.approx(3 * TRUE_USD))
+
+
+async def test_probes_and_canaries_are_paid_for(serve, connect, journal):
+    """A scoring probe, a chat probe, and 21 canaries: 9 texts together, backwards, and 3 of them alone."""
+    server = serve(speaks={"vllm"})
+    model, ledger = connect(server, use="both"), Ledger("toy", PRICE, Budget(1.0))
+    model.charge_to(ledger)
+    await model.prepare()
+    charged = [len(server.bodies(path)) for path in ("/v1/chat/completions", "/v1/completions")]
+    assert ledger.calls == sum(charged) == 2
+    with pytest.raises(goldless.errors.CanaryError):
+        await check_scorer(model, journal, ledger)  # the toy language does not read its context
+    assert ledger.calls == 1 + len(server.bodies("/v1/completions")) == 23
+    assert ledger.kept == 0
+    assert ledger.spent_usd > 0
+
+
+async def test_a_budget_too_small_for_a_probe_sends_nothing(serve, connect):
+    server = serve()
+    model = connect(server)
+    model.charge_to(Ledger("toy", PRICE, Budget(1e-9)))
+    with pytest.raises(BudgetError, match="does not allow the short calls"):
+        await model.prepare()
+    assert server.bodies("/v1/chat/completions") == []
+
+
+async def test_a_budget_too_small_for_the_canaries_sends_none(serve, connect):
+    server = serve(speaks={"vllm"})
+    model = connect(server, use="scoring")
+    await model.prepare()
+    before = len(server.bodies("/v1/completions"))
+    with pytest.raises(BudgetError, match="the 9 short calls that check"):
+        await check_scorer(model, None, Ledger("toy", PRICE, Budget(0.001)))
+    assert len(server.bodies("/v1/completions")) == before
+
+
+class Gone(LoopbackServer):
+    """Takes a call and never answers."""
+
+    async def _answer_or_misbehave(self, request: web.Request, body: object) -> web.StreamResponse:
+        if body is not None:
+            await anyio.sleep(30)
+        return web.Response(body=orjson.dumps({"data": []}))
+
+
+async def test_a_call_that_timed_out_may_be_charged_for(connect, journal):
+    with Gone() as server:
+        model = connect(server, retry=RetryPolicy(attempts=1), timeouts=Timeouts(total_seconds=0.2))
+        replies, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
+    assert replies[0].kind == "timeout"
+    assert (ledger.calls, ledger.spent_usd) == (1, MOST_USD)
+
+
+def test_a_run_within_its_budget_says_what_is_estimated(serve, tmp_path, monkeypatch):
+    """The reproduction of the finding: a review whose server reports no usage."""
+    monkeypatch.setenv("GOLDLESS_HOME", str(tmp_path))
+    server = serve(chat=lambda _: replying(None))
+    rows = [
+        {"task": f"t{task}", "agent": f"a{agent}", "prompt": "Why?", "text": f"Because of reason {agent}. " * 40}
+        for task in range(4)
+        for agent in range(6)
+    ]
+    study = tmp_path / "study.jsonl"
+    study.write_bytes(b"\n".join(map(orjson.dumps, rows)))
+    found = goldless.review(
+        study,
+        reviewers=[f"{server.url}#toy"],
+        exams="none",
+        budget_usd=0.05,
+        price_usd_per_million=(10, 10),
+        journal=tmp_path / "journal.sqlite",
+        resamples=100,
+    )
+    (spent,) = found.spending
+    assert 1 <= spent.calls == spent.estimated < 121
+    assert spent.calls == len(server.bodies("/v1/chat/completions"))
+    assert 0 < spent.cost_usd <= 0.05

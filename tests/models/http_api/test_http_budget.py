@@ -94,12 +94,8 @@ FAULTS = [(500, {}, "boom"), (502, {}, "boom"), "cut", "truncated", "invalid"]
 async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_budget(serve, connect, journal, fault):
     """Every attempt may be charged for, so no more are sent than the budget pays at the most each can cost."""
     server = serve(faults=[fault] * 1000)
-    replies, ledger = await ask_all(
-        connect(server, retry=RetryPolicy(attempts=3, wait_initial_seconds=0.0)),
-        journal,
-        Budget(20 * MOST_USD),
-        calls=30,
-    )
+    quick = RetryPolicy(attempts=3, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
+    replies, ledger = await ask_all(connect(server, retry=quick), journal, Budget(20.5 * MOST_USD), calls=30)
     sent = len(server.bodies("/v1/chat/completions"))
     assert not any(isinstance(reply, ChatReply) for reply in replies)
     assert 1 <= sent <= 20
@@ -112,14 +108,14 @@ async def test_failed_attempts_that_may_be_charged_for_are_paid_for_within_the_b
 @pytest.mark.parametrize("fault", [(429, {}, "slow"), (503, {}, "loading"), (400, {}, "no")], ids=str)
 async def test_attempts_that_the_server_did_not_take_cost_nothing(serve, connect, journal, fault):
     server = serve(faults=[fault] * 1000)
-    quick = RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0)
+    quick = RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0)
     replies, ledger = await ask_all(connect(server, retry=quick), journal, Budget(20 * MOST_USD), calls=3)
     assert all(isinstance(reply, CallFailure) for reply in replies)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
 
 
 async def test_a_server_that_is_not_there_costs_nothing(connect, journal):
-    model = connect("http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=1))
+    model = connect("http://127.0.0.1:9/v1", retry=RetryPolicy(attempts=1, patience_seconds=0.0))
     _, ledger = await ask_all(model, journal, Budget(1.0), calls=1)
     assert (ledger.calls, ledger.spent_usd) == (0, 0.0)
 

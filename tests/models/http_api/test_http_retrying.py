@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -170,6 +171,42 @@ async def test_every_call_gets_through_a_server_that_takes_few_at_once(serve, co
     assert any(reply.retries for reply in replies)
     # Started at 20 and fell: the second half of the calls was not sent as the first was.
     assert model._limiter.pace.limit < 20
+
+
+async def test_every_call_gets_through_a_storm_of_refusals(serve, connect):
+    """Every second answer is 429, whatever the pace: six attempts would lose one call in 64."""
+    server = serve(faults=[])
+    dice = random.Random(7)
+
+    class Storm(list):
+        """Faults that never run out."""
+
+        def __bool__(self) -> bool:
+            return dice.random() < 0.5
+
+        def pop(self, _: int = -1) -> object:
+            return (429, {"Retry-After": "0"}, "slow down")
+
+    server.behaviour.faults = Storm()
+    quick = RetryPolicy(wait_initial_seconds=0.0, wait_max_seconds=0.0, wait_jitter_seconds=0.0)
+    model = connect(server, retry=quick)
+    replies = []
+
+    async def ask() -> None:
+        replies.append(await model.chat(ASK))
+
+    async with anyio.create_task_group() as tasks:
+        for _ in range(60):
+            tasks.start_soon(ask)
+    assert sum(isinstance(reply, ChatReply) for reply in replies) == 60
+    assert max(len(reply.retries) for reply in replies) >= 6
+
+
+async def test_a_server_that_always_refuses_is_given_up(serve, connect):
+    server = serve(faults=[(429, {}, "slow down")] * 100)
+    quick = RetryPolicy(attempts=3, wait_initial_seconds=0.0, wait_max_seconds=0.0, wait_jitter_seconds=0.0)
+    failure = await connect(server, retry=quick).chat(ASK)
+    assert (failure.kind, failure.attempts) == ("rate_limited", 9)
 
 
 async def test_a_closed_model_can_be_used_again(serve, connect):

@@ -57,6 +57,11 @@ class RetryPolicy:
         return max(retry_after_seconds or 0.0, usual) + jitter
 
     @property
+    def most_refusals(self) -> int:
+        """How often a server may say that there are too many calls: with time each gets its turn."""
+        return 1 + 4 * (self.attempts - 1)
+
+    @property
     def waits_for_servers(self) -> bool:
         """Whether a server that is down is waited for."""
         return self.patience_seconds > 0 and self.attempts > 1
@@ -145,7 +150,7 @@ class Calls:
 
     async def patiently(self, work: Callable[[], Awaitable[Done]]) -> Done:
         """The result of work that may be repeated, outside the limit of calls. Raises the last AttemptError."""
-        failures = counted = 0
+        failures = counted = refused = 0
         begun: float | None = None
         while True:
             try:
@@ -155,11 +160,13 @@ class Calls:
                 failure.attempts = failures
                 begun = anyio.current_time() if begun is None else begun
                 outage = failure.is_outage and self._policy.waits_for_servers
-                counted += not outage
+                limited = failure.kind == "rate_limited"
+                counted += not outage and not limited
+                refused += limited
                 if outage:
                     given_up = self._gives_up(failure, anyio.current_time() - begun)
                 else:
-                    given_up = counted >= self._policy.attempts
+                    given_up = counted >= self._policy.attempts or refused >= self._policy.most_refusals
                 if given_up or not self._may_retry(failure):
                     raise
                 wait = self._policy.wait_seconds(failures, failure.retry_after_seconds)

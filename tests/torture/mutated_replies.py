@@ -1,0 +1,276 @@
+"""Mutated replies: each wire format's good reply, damaged at random, read and booked as in a run.
+
+Whatever the damage, the call must end as a reply that can be or as a typed failure, stand in the journal as one of
+both, and be paid for.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+import random
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import anyio
+import orjson
+from loopback import Behaviour, LoopbackServer, chat_reply, rejection
+from providers import anthropic_reply, converse_reply, gemini_reply
+from tally import Tally
+from yarl import URL
+
+from goldless.errors import GoldlessError
+from goldless.models.http_api.anthropic import AnthropicFormat
+from goldless.models.http_api.calls import RetryPolicy
+from goldless.models.http_api.client import ApiKey, status_failure
+from goldless.models.http_api.converse import ConverseFormat
+from goldless.models.http_api.formats import OpenAiFormat
+from goldless.models.http_api.gemini import GeminiFormat
+from goldless.models.http_api.model import HttpModel
+from goldless.models.interface import ChatReply, ChatRequest, Message, TokenLogprobs
+from goldless.models.journal import Journal
+from goldless.models.journalled import JournalledChat, JournalledScorer
+from goldless.models.usage import Ledger, Price
+from goldless.records import CallFailure
+
+Json = Any
+ANSWERS = ("one", "two", "three")
+SURROGATE, NOT_A_NUMBER, INFINITE, DEEP = "\ue000", "\ue001", "\ue002", "\ue003"
+"""Stand for what only raw JSON text can hold."""
+RAW = {
+    SURROGATE: b'"\\ud800"',
+    NOT_A_NUMBER: b"NaN",
+    INFINITE: b"-1e999",
+    DEEP: b"[" * 3000 + b"]" * 3000,
+}
+ODD = (None, True, False, 0, 1, -1, -5000, 2.5, 1e-3, 0.5, 2, 5, 700, 1000, 2**31, 2**63, 2**64 - 1, 1e30, 1e300, 1e308)
+ODD += (-1e308, -9999.0, "", "many", "\x00", "\u202e", "[[A]]", "x" * 5000, [], [1], [None], [[]], {}, {"a": 1}, *RAW)
+PRICE = Price(10.0, 10.0)
+Rejection = type(rejection(400, ""))
+ROUNDING = 1e-3
+
+
+# --- damage ----------------------------------------------------------------------------------------------------------
+
+
+def places(value: Json, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Every place in a reply."""
+    yield path
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, inner in items:
+        yield from places(inner, (*path, key))
+
+
+def damaged(reply: Json, dice: random.Random) -> bytes:
+    """The reply as JSON, with one to three things replaced, removed, doubled or moved, or its text cut."""
+    root = [copy.deepcopy(reply)]
+    for _ in range(dice.choice((1, 1, 1, 2, 3))):
+        *way, last = dice.choice([path for path in places(root) if path])
+        within: Any = root
+        for key in way:
+            within = within[key]
+        act = dice.random()
+        if act < 0.7:
+            within[last] = copy.deepcopy(dice.choice(ODD))
+        elif act < 0.85 and way:
+            del within[last]
+        elif isinstance(within, list):
+            within.insert(dice.randrange(len(within) + 1), copy.deepcopy(within[last]))
+        else:
+            within[f"{last}_"] = within.pop(last)
+        if not root:
+            break
+    content = orjson.dumps(root[0] if root else None)
+    for mark, raw in RAW.items():
+        content = content.replace(orjson.dumps(mark), raw)
+    if dice.random() < 0.05:
+        content = content[: dice.randrange(len(content) + 1)]
+    return content
+
+
+# --- what is asked and replied ---------------------------------------------------------------------------------------
+
+
+def _openai() -> Json:
+    others = [{"token": answer, "logprob": math.log(p)} for answer, p in zip(ANSWERS, (0.6, 0.3, 0.05), strict=True)]
+    return chat_reply("one", logprobs=[{"token": "one", "logprob": math.log(0.6), "top_logprobs": others}])
+
+
+def _gemini() -> Json:
+    rows = [{"token": one, "logProbability": math.log(p)} for one, p in zip(ANSWERS, (0.6, 0.3, 0.05), strict=True)]
+    listed = {"chosenCandidates": rows[:1], "topCandidates": [{"candidates": rows}]}
+    return gemini_reply([{"text": "one"}], logprobsResult=listed)
+
+
+CHAT: Mapping[str, tuple[Any, Callable[[], Json]]] = {
+    "openai": (OpenAiFormat(), _openai),
+    "mistral": (OpenAiFormat(), lambda: chat_reply([{"type": "text", "text": "one"}])),
+    "anthropic": (AnthropicFormat(), lambda: anthropic_reply([{"type": "text", "text": "one"}])),
+    "google": (GeminiFormat(), _gemini),
+    "bedrock": (ConverseFormat(), lambda: converse_reply([{"text": "one"}])),
+}
+SCORING = {"vllm": "vllm", "sglang": "sglang", "completions-echo": "echo"}
+
+
+class Wire:
+    """Stands in for the network of one model: good replies, or damaged ones on request."""
+
+    def __init__(self, model: HttpModel, reply: Callable[[str, Any], Json], dice: random.Random) -> None:
+        self._reply = reply
+        self._dice = dice
+        self.damages = False
+        self.last = b""
+        model._client.transfer = self.transfer
+
+    async def transfer(self, _: str, route: str, body: bytes | None = None, *__: Any, **___: Any) -> Any:
+        try:
+            reply = self._reply(route.partition("?")[0], None if body is None else orjson.loads(body))
+        except Rejection as refused:
+            said = orjson.dumps({"error": {"message": str(refused)}})
+            raise status_failure(refused.status, said, {}, url="http://127.0.0.1", key=ApiKey()) from None
+        self.last = damaged(reply, self._dice) if self.damages else orjson.dumps(reply)
+        return self.last, {}, URL("http://127.0.0.1/v1")
+
+
+class Subject:
+    """A model of one wire format behind the journal and the ledger."""
+
+    def __init__(self, kind: str, journal: Journal, dice: random.Random) -> None:
+        self.kind = kind
+        self._numbers = itertools.count()
+        self._journal = journal
+        chat_format, make = CHAT.get(kind, CHAT["openai"])
+        speaks = {SCORING[kind]} if kind in SCORING else set()
+        self._server = LoopbackServer(Behaviour(speaks=speaks, chat_ids="reply" if kind == "sglang" else "tokenize"))
+        self._server._loop.close()  # it is never started: only its replies are used
+        model = HttpModel(
+            provider="http",
+            base_url="http://127.0.0.1:1/v1",
+            name="toy",
+            settings={"server": kind},
+            chat_format=chat_format,
+            retry=RetryPolicy(attempts=2, wait_initial_seconds=0.0, wait_jitter_seconds=0.0, patience_seconds=0.0),
+            use="scoring" if kind in SCORING else "chat",
+            dialects=(kind,) if kind in SCORING else (),
+        )
+        self.model = model
+        chats = kind not in SCORING
+        self.wire = Wire(model, (lambda *_: make()) if chats else self._server._reply, dice)
+        self.ledger = Ledger(kind, PRICE)
+        model.charge_to(self.ledger)
+        self._chat = JournalledChat(model, journal, self.ledger)
+        self._scorer = JournalledScorer(model, journal, self.ledger)
+
+    async def ask(self) -> ChatReply | TokenLogprobs | CallFailure:
+        """One call that was never made before, its replies damaged."""
+        number = next(self._numbers)
+        message = Message("user", f"number {number} of {self.kind}")
+        if self.kind not in SCORING:
+            self.wire.damages = True
+            choices = ANSWERS if number % 2 else ()
+            return await self._chat.chat(ChatRequest((message,), choices=choices, logprobs=number % 4 < 2))
+        request = await self._scorer.encode((message,), "three four five")
+        self.wire.damages = True
+        replies: dict[int, TokenLogprobs | CallFailure] = {}
+        await self._scorer.score([request], replies.update)
+        return replies[0]
+
+    async def encode(self) -> None:
+        """Tokenise a new text by damaged replies. Raises a typed error, or returns."""
+        self.wire.damages = True
+        await self.model.encode((Message("user", f"text {next(self._numbers)} of {self.kind}"),), "three four five")
+
+
+def impossible(reply: ChatReply | TokenLogprobs | CallFailure) -> str | None:
+    """What a reply says that cannot be; None for a failure, which says nothing."""
+    if isinstance(reply, CallFailure):
+        return None
+    values: list[Any]
+    if isinstance(reply, TokenLogprobs):
+        values = list(reply.logprobs)
+        counted = len(values) > 0
+    else:
+        reply.text.encode()
+        chosen = dict(reply.choice_logprobs or {})
+        values = [value for _, value in reply.token_logprobs or ()] + list(chosen.values())
+        counted = not chosen or abs(sum(map(math.exp, chosen.values())) - 1) < 1e-6
+    wrong = [value for value in values if type(value) is not float or not math.isfinite(value) or value > ROUNDING]
+    usage = reply.usage
+    if any(type(count) is not int or count < 0 for count in (usage.input_tokens, usage.output_tokens)):
+        return f"usage {usage}"
+    return f"values {wrong[:3]}" if wrong else None if counted else "probabilities that do not sum to 1"
+
+
+async def _one(subject: Subject, journal: Journal, tally: Tally) -> None:
+    rows, paid = sum(journal.counts()[table] for table in ("calls", "failures")), subject.ledger.spent_usd
+    try:
+        reply = await subject.ask()
+        wrong = impossible(reply)
+    except Exception as error:  # noqa: BLE001 - that is what is counted
+        tally.tracebacks += 1
+        tally.notes.append(f"{subject.kind}: {error!r} for {subject.wire.last[:300]!r}")
+        return
+    finally:
+        subject.wire.damages = False
+    if wrong:
+        tally.silent_changes += 1
+        tally.notes.append(f"{subject.kind}: {wrong} kept from {subject.wire.last[:300]!r}")
+    if sum(journal.counts()[table] for table in ("calls", "failures")) <= rows:
+        tally.lost += 1
+        tally.notes.append(
+            f"{subject.kind}: neither reply nor failure is in the journal for {subject.wire.last[:300]!r}"
+        )
+    if not subject.ledger.spent_usd > paid and _charged(reply):
+        tally.lost += 1
+        tally.notes.append(f"{subject.kind}: not paid for: {reply!r:.200}")
+
+
+def _charged(reply: ChatReply | TokenLogprobs | CallFailure) -> bool:
+    """Whether a call must be booked: all but those that an error in the reply's body says were not taken."""
+    return not isinstance(reply, CallFailure) or reply.charged is not None
+
+
+async def _other(subject: Subject, tally: Tally) -> None:
+    """A damaged list of models, or damaged token ids: a typed error or none."""
+    try:
+        if subject.kind in SCORING and subject.kind != "completions-echo":
+            await subject.encode()
+        else:
+            subject.wire.damages, subject.model._listing = True, None
+            await subject.model._connect()
+    except GoldlessError:
+        pass
+    except Exception as error:  # noqa: BLE001 - as above
+        tally.tracebacks += 1
+        tally.notes.append(f"{subject.kind}, before the call: {error!r} for {subject.wire.last[:300]!r}")
+    finally:
+        subject.wire.damages = False
+
+
+async def _run(count: int, seed: int, tally: Tally) -> None:
+    dice = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        journal = Journal(Path(folder, "journal.sqlite"))
+        subjects = [Subject(kind, journal, dice) for kind in (*CHAT, *SCORING)]
+        for subject in subjects:
+            await subject.model.prepare()
+        for number in range(count):
+            subject = subjects[number % len(subjects)]
+            tally.tried += 1
+            if number // len(subjects) % 5 == 4:
+                await _other(subject, tally)
+            else:
+                await _one(subject, journal, tally)
+        rows = journal.rows("select count(*) from calls where input_tokens < 1 or output_tokens < 0 or cost_usd <= 0")
+        tally.silent_changes += rows[0][0]
+        journal.close()
+
+
+def run(count: int, seed: int) -> Tally:
+    """Damage ``count`` replies, over all formats in turn; the same seed gives the same damage."""
+    tally = Tally("mutated replies")
+    anyio.run(_run, count, seed, tally)
+    return tally

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import anyio
@@ -10,6 +11,16 @@ import anyio
 from goldless.errors import GoldlessError, UserError
 
 Job = TypeVar("Job")
+Found = TypeVar("Found")
+
+
+def in_own_thread(work: Callable[..., Awaitable[Found]], *arguments: object) -> Found:
+    """Run async work to its end in a thread of its own.
+
+    A loop may be running in this thread, or in the one that started it: then ``anyio.run`` refuses.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
+        return threads.submit(anyio.run, work, *arguments).result()
 
 
 async def side_by_side(work: Callable[[Job], Awaitable[None]], jobs: Sequence[Job], at_once: int) -> None:

@@ -28,9 +28,11 @@ def check(path: StudyArgument) -> None:
     from goldless.audit.texts import text_findings
     from goldless.statistics.comparisons import too_few_tasks
     from goldless.studies import as_study
+    from goldless.studies.soundness import check_inside
 
     try:
         study = as_study(path)
+        check_inside(study.content.recorded, study.name)
     except StudyError as error:
         for problem in error.problems:
             say(str(problem))

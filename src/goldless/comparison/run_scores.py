@@ -191,7 +191,11 @@ class ScoredMetric:
         if not files:
             return None
         mine = (pl.col("metric") == self.metric) & ((pl.col("agent") == agent) | (pl.col("peer") == agent))
-        pairs = pl.scan_parquet(files, glob=False).filter(mine).collect()
+        try:
+            pairs = pl.scan_parquet(files, glob=False).filter(mine).collect()
+        except (OSError, pl.exceptions.PolarsError) as error:
+            why = str(error).splitlines()[0]
+            raise UserError(f"{files[0]}: cannot be read ({why}). Score the study again") from error
         if pairs.is_empty():
             return None
         scores = self.scores(agent)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Awaitable, Callable
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
-import anyio
-
+from goldless.concurrency import in_own_thread
 from goldless.errors import GoldlessError
 from goldless.models.embedded import embedded_model, find_embedded
 from goldless.models.interface import Message
 
 if TYPE_CHECKING:
     from goldless.models.gguf.model import GgufModel
-
-Found = TypeVar("Found")
 
 
 class TokenTexts:
@@ -32,7 +27,7 @@ class TokenTexts:
         model = self._model() if scorer.startswith("embedded:") else None
         if model is None or model.identity.short != scorer:
             return None
-        return _apart(_pieces, model, text)
+        return in_own_thread(_pieces, model, text)
 
     def _model(self) -> GgufModel | None:
         with self._lock:
@@ -41,7 +36,7 @@ class TokenTexts:
                 if find_embedded() is not None:
                     try:
                         model = embedded_model()
-                        _apart(model.prepare)
+                        in_own_thread(model.prepare)
                         self._embedded = model
                     except (GoldlessError, OSError):
                         self._embedded = None
@@ -52,9 +47,3 @@ async def _pieces(model: GgufModel, text: str) -> tuple[str, ...] | None:
     request = await model.encode((Message("user", "-"),), text)
     pieces = await model.pieces(request)
     return pieces if pieces is not None and "".join(pieces) == text else None
-
-
-def _apart(work: Callable[..., Awaitable[Found]], *arguments: Any) -> Found:
-    """Run work to its end in a thread of its own: a loop may be running in this one."""
-    with ThreadPoolExecutor(1, thread_name_prefix="goldless") as threads:
-        return threads.submit(anyio.run, work, *arguments).result()

@@ -22,8 +22,9 @@ from goldless.studies.importers import imported_tables, is_rows
 from goldless.studies.importers.log import Repeats
 from goldless.studies.importers.plain_table import mapped
 from goldless.studies.label_table import LabelTable
-from goldless.studies.recorded import check_evidence, frame_of, names_from_evidence
+from goldless.studies.recorded import frame_of, names_from_evidence
 from goldless.studies.response_table import ResponseColumns, ResponseTable, pair_keys
+from goldless.studies.soundness import check_evidence
 from goldless.studies.spool import Spool
 from goldless.studies.standard_input import standard_input
 from goldless.studies.study import Origin, Study

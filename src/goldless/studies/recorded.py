@@ -12,20 +12,9 @@ from typing import Any
 
 import polars as pl
 
-from goldless.studies.checking import Names, Problems, all_at_once, as_text, missing_column
+from goldless.studies.checking import Names, all_at_once, as_text
 from goldless.studies.content import Recorded
 from goldless.studies.tables import UNREADABLE, Chunk, Source, is_parquet, parts_of
-
-EVIDENCE = {
-    "judgements": ("reviewer", "task", "output"),
-    "exams": ("reviewer", "exam"),
-    "rewrites": ("task", "agent", "text"),
-    "logprobs": ("task", "target"),
-    "control_logprobs": ("task", "target", "target_task"),
-    "verdicts": ("task", "first", "second", "second_task", "value"),
-    "critic_contrasts": ("task", "first", "second", "contrast"),
-}
-"""Tables of recorded evidence, with their required columns."""
 
 AGENTS = ("agent", "first", "second", "target", "given")
 """Columns that name an agent in a recorded table."""
@@ -151,32 +140,6 @@ def restricted(lazy: pl.LazyFrame, table: str, tasks: Collection[str], agents: C
         if column in columns:
             lazy = lazy.filter(pl.col(column).is_null() | pl.col(column).is_in(list(names)))
     return lazy
-
-
-def check_evidence(recorded: Mapping[str, Recorded], problems: Problems) -> None:
-    """Report unreadable lines and missing columns of recorded evidence."""
-    for table, required in EVIDENCE.items():
-        if table not in recorded:
-            continue
-        data = recorded[table]
-        file = data.name if isinstance(data, Path) else table
-        columns = _columns(data, file, problems)
-        for column in required:
-            if columns and column not in columns:
-                problems.add(missing_column(column, columns), file)
-
-
-def _columns(data: Recorded, file: str, problems: Problems) -> list[str]:
-    if isinstance(data, Path) and not is_parquet(data):
-        columns: dict[str, None] = {}
-        for chunk in Source(data, file).chunks(problems):
-            columns.update(dict.fromkeys(name for row in chunk.rows for name in row))
-        return list(columns)
-    try:
-        return (_scan_parquet(parts_of(data)) if isinstance(data, Path) else data).collect_schema().names()
-    except (pl.exceptions.PolarsError, *UNREADABLE) as error:
-        problems.add(f"cannot be read: {str(error).splitlines()[0]}", file)
-        return []
 
 
 def names_from_evidence(recorded: Mapping[str, Recorded], tasks: Names, agents: Names) -> None:

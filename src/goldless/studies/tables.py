@@ -7,6 +7,7 @@ an offset. Unreadable lines become problems, and the rows around them are still 
 from __future__ import annotations
 
 import csv
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -32,6 +33,10 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 OTHER_MARKS = {";": "semicolons", "\t": "tabs"}
 """Other separators in files that are called CSV."""
 BOM = b"\xef\xbb\xbf"
+MOST_COLUMNS = 10_000
+MANY_ROWS = 1_000_000
+MOST_ROWS_PER_BYTE = 10
+"""Beyond both, a Parquet file repeats a few rows and no text of its own: reading it would take hours for nothing."""
 UNREADABLE = (OSError, UnicodeError, pa.ArrowException)
 """Errors of a file that is damaged or not in the format its extension says."""
 
@@ -178,7 +183,10 @@ def _has_bad_header(header: list[str], file: str, line: int, problems: Problems)
         got = f"the columns are separated by {OTHER_MARKS[used[0]]}"
         problems.add(f"{got}. Save the table with commas", file, line)
         return True
-    if twice := sorted({name for name in header if header.count(name) > 1}):
+    if len(header) > MOST_COLUMNS:
+        problems.add(f"a table must have at most {MOST_COLUMNS:,} columns, got {len(header):,}", file, line)
+        return True
+    if twice := sorted(name for name, count in Counter(header).items() if count > 1):
         problems.add(f"column {twice[0]!r} is in the header twice", file, line)
     return bool(twice)
 
@@ -249,10 +257,23 @@ def _skip_bom(stream: IO[bytes], file: str, problems: Problems) -> int | None:
     return stream.seek(len(BOM) if head == BOM else 0)
 
 
+def open_parquet(path: Path) -> pq.ParquetFile:
+    """A Parquet file to be read in pieces; one made to be far larger than it looks is refused."""
+    table = pq.ParquetFile(path, buffer_size=CHUNK_BYTES, pre_buffer=False)
+    rows, size = table.metadata.num_rows, path.stat().st_size
+    if rows > MANY_ROWS and rows > MOST_ROWS_PER_BYTE * size:
+        table.close()
+        raise pa.ArrowInvalid(f"{rows:,} rows in a file of {size:,} bytes; that many equal rows are not evidence")
+    if table.metadata.num_columns > MOST_COLUMNS:
+        table.close()
+        raise pa.ArrowInvalid(f"{table.metadata.num_columns:,} columns; at most {MOST_COLUMNS:,} are read")
+    return table
+
+
 def _parquet_batches(files: Iterable[Path], choose: Choice | None) -> Iterator[Any]:
     for file in files:
         # Buffered streams, not whole column chunks: a row group may be as large as the file.
-        with pq.ParquetFile(file, buffer_size=CHUNK_BYTES, pre_buffer=False) as table:
+        with open_parquet(file) as table:
             names = table.schema_arrow.names
             size = sum(table.metadata.row_group(i).total_byte_size for i in range(table.num_row_groups))
             rows = max(1, min(CHUNK_ROWS, CHUNK_BYTES * table.metadata.num_rows // max(size, 1)))

@@ -5,10 +5,12 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import permutations
 from pathlib import Path
 
 from goldless.errors import UserError
+from goldless.viewer.damage import page_of
 from goldless.viewer.library import Library
 from goldless.viewer.links import BundleLinks, folder_names, page_file
 from goldless.viewer.pair_pages import pair_page
@@ -78,7 +80,7 @@ def _check_empty(folder: Path, root: Path) -> None:
 
 
 def _tasks(library: Library, name: str) -> int:
-    return len(library.index(library.run(name)).tasks)
+    return page_of(lambda *_: len(library.index(library.run(name)).tasks), library, None, name)
 
 
 class _Site:
@@ -101,9 +103,9 @@ class _Site:
         """Write the pages of one run."""
         library, base = self._library, f"runs/{self._links.folders[name]}"
         links = replace(self._links, up="../../")
-        self.write(f"{base}/index.html", run_page(library, links, name))
-        self.write(f"{base}/tasks.html", tasks_page(library, links, name, {}, most=most))
-        self.write(f"{base}/failures.html", failures_page(library, links, name, {}))
+        self.write(f"{base}/index.html", page_of(run_page, library, links, name))
+        self.write(f"{base}/tasks.html", page_of(partial(tasks_page, most=most), library, links, name, {}))
+        self.write(f"{base}/failures.html", page_of(failures_page, library, links, name, {}))
         report = library.run(name).report
         if name in links.reports and report is not None:
             shutil.copyfile(report, self._folder / base / "report.html")
@@ -114,10 +116,10 @@ class _Site:
     def _write_task(self, links: BundleLinks, name: str, number: int, base: str) -> None:
         library = self._library
         agents = range(len(library.index(library.run(name)).agents))
-        self.write(f"{base}/{page_file(number)}", task_page(library, links, name, number, {}))
+        self.write(f"{base}/{page_file(number)}", page_of(task_page, library, links, name, number, {}))
         for agent in agents:
-            text = response_page(library, links, name, (number, agent), {})
+            text = page_of(response_page, library, links, name, (number, agent), {})
             self.write(f"{base}/{page_file(number, agent)}", text)
         for agent, peer in permutations(agents, 2) if links.pairs else ():
-            text = pair_page(library, links, name, (number, agent, peer), {})
+            text = page_of(pair_page, library, links, name, (number, agent, peer), {})
             self.write(f"{base}/{page_file(number, agent, peer)}", text)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-import anyio
-
+from goldless.concurrency import in_own_thread
 from goldless.errors import UserError
 from goldless.metrics.information_map import InformationMap, make_information_map
 from goldless.models.embedded import find_embedded
@@ -167,7 +166,7 @@ class MapMaker:
             journal=self._journal,
         )
         with self._lock:
-            found = anyio.run(explain_pair, read_study(folder), options)
+            found = in_own_thread(explain_pair, read_study(folder), options)
         return whole_map(found)
 
 

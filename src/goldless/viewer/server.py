@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -13,6 +14,7 @@ from aiohttp import web
 from goldless.errors import UserError, kind_and_place
 from goldless.http_serving import host_name, listening_application, serve_until_told
 from goldless.viewer.comparison import compare_page
+from goldless.viewer.damage import DamagedRunError, page_of
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
 from goldless.viewer.pair_pages import pair_page
@@ -100,7 +102,8 @@ class _Server:
             numbers = tuple(int(named[name]) for name in ("number", "agent", "peer") if name in named)
             where = [numbers[0] if len(numbers) == 1 else numbers] if numbers else []
             given = [request.query] if query else []
-            text = await asyncio.to_thread(make, self._library, self._links, *run, *where, *given)
+            made = functools.partial(page_of, make) if run else make
+            text = await asyncio.to_thread(made, self._library, self._links, *run, *where, *given)
             return _html(text)
 
         return handler
@@ -187,7 +190,7 @@ async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
     except PageNotFoundError as error:
         response = _problem(404, str(error))
     except UserError as error:
-        response = _problem(400, str(error))
+        response = _problem(422 if isinstance(error, DamagedRunError) else 400, str(error))
     except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
         LOGGER.error("failed to make a page: %s", kind_and_place(error))  # noqa: TRY400
         response = _problem(500, f"An error occurred while making this page ({kind_and_place(error)}).")

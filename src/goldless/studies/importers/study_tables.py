@@ -11,8 +11,8 @@ from goldless.errors import UserError
 from goldless.studies.checking import Problems, Row
 from goldless.studies.content import MADE
 from goldless.studies.importers.plain_table import how_to_read
-from goldless.studies.recorded import EVIDENCE
 from goldless.studies.response_table import REQUIRED
+from goldless.studies.soundness import EVIDENCE
 from goldless.studies.tables import ALLOWED, SINGLE, Source, is_table, table_name
 
 TABLES = (*MADE, *EVIDENCE)

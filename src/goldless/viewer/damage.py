@@ -1,0 +1,57 @@
+"""A run folder whose files are damaged: a page that says which, in place of an error."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import polars as pl
+
+from goldless.errors import StudyError, UserError
+from goldless.evidence import TABLES as EVIDENCE
+from goldless.evidence import Schema
+from goldless.studies.soundness import check_inside
+from goldless.studies.tables import UNREADABLE
+from goldless.viewer.evidence_tables import TABLES, EvidenceTables
+from goldless.viewer.library import Library, RunFolder
+
+Made = TypeVar("Made")
+SHOWN = 5
+_TEXTS: Schema = dict.fromkeys(("task", "agent", "text", "prompt", "reference", "metric", "peer"), pl.String)
+
+
+class DamagedRunError(UserError):
+    """Files of a run that cannot be read."""
+
+
+def page_of(make: Callable[..., Made], library: Library, links: object, run: str, *where: Any) -> Made:
+    """What is made, such as a page; raises DamagedRunError, with the files, if damaged files are why it cannot be."""
+    try:
+        return make(library, links, run, *where)
+    except UserError:
+        raise
+    except Exception as error:
+        found = damaged_files(library.run(run))
+        if not found and not isinstance(error, pl.exceptions.PolarsError | UNREADABLE):
+            raise
+        listed = "; ".join(found[:SHOWN]) or str(error).splitlines()[0]
+        more = f" and {len(found) - SHOWN} more" * (len(found) > SHOWN)
+        raise DamagedRunError(
+            f"files of the run {run} cannot be read: {listed}{more}. Run the command that wrote it again"
+        ) from error
+
+
+def damaged_files(run: RunFolder) -> list[str]:
+    """What is wrong with the files of a run, one line each."""
+    found = [*run.problems]
+    tables = EvidenceTables(run.path)
+    for name in TABLES:
+        schema = EVIDENCE.get(name, _TEXTS)
+        files = tables.files(name)
+        if files:
+            whole = files[0].parent if files[0].parent.name == name else files[0]
+            try:
+                check_inside({name: whole}, run.name, schemas={name: schema})
+            except StudyError as error:
+                found += map(str, error.problems)
+    return found

@@ -18,6 +18,7 @@ from scipy.spatial.distance import squareform
 
 from goldless.arrays import FloatArray
 from goldless.audit.finding import Finding, listed
+from goldless.files import Frames, frames
 
 LEAST_AGENTS = 4
 """With fewer there is nothing beyond the levels of agents and peers."""
@@ -58,7 +59,7 @@ class PeerGraph:
     blocks: tuple[Block, ...]
 
 
-def peer_graph(pairs: pl.DataFrame, agents: Sequence[str]) -> PeerGraph | None:
+def peer_graph(pairs: Frames, agents: Sequence[str]) -> PeerGraph | None:
     """The graph of a metric's pair scores (task, agent, peer, score); None where there are too few agents or scores."""
     if len(agents) < LEAST_AGENTS:
         return None
@@ -93,11 +94,23 @@ def graph_findings(metric: str, unit: str, graph: PeerGraph) -> list[Finding]:
     ]
 
 
-def _both_directions(pairs: pl.DataFrame, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
+def _both_directions(pairs: Frames, agents: Sequence[str]) -> tuple[FloatArray, FloatArray]:
     """Mean over tasks and both directions of every two agents, and its standard error; NaN where there is none."""
     number = {agent: place for place, agent in enumerate(agents)}
-    found = (
-        pairs.lazy()
+    found = _combined([_by_pair(rows) for rows in frames(pairs)])
+    means, errors = (np.full((len(agents), len(agents)), np.nan) for _ in range(2))
+    for first, second, mean, sd, n in found.iter_rows():
+        if first in number and second in number:
+            i, j = number[first], number[second]
+            means[i, j] = means[j, i] = mean
+            errors[i, j] = errors[j, i] = np.inf if sd is None else sd / np.sqrt(n)
+    return means, errors
+
+
+def _by_pair(rows: pl.DataFrame) -> pl.DataFrame:
+    """Mean, standard deviation and number over the tasks of both directions, for every two agents."""
+    return (
+        rows.lazy()
         .drop_nulls("score")
         .select("task", "score", pl.col("agent", "peer").cast(pl.String))
         .filter(pl.col("agent") != pl.col("peer"))
@@ -105,16 +118,24 @@ def _both_directions(pairs: pl.DataFrame, agents: Sequence[str]) -> tuple[FloatA
         .group_by("first", "second", "task")
         .agg(pl.col("score").mean())
         .group_by("first", "second")
-        .agg(mean=pl.col("score").mean(), error=pl.col("score").std() / pl.len().sqrt())
+        .agg(mean=pl.col("score").mean(), sd=pl.col("score").std(), n=pl.len())
         .collect()
     )
-    means, errors = (np.full((len(agents), len(agents)), np.nan) for _ in range(2))
-    for first, second, mean, error in found.iter_rows():
-        if first in number and second in number:
-            i, j = number[first], number[second]
-            means[i, j] = means[j, i] = mean
-            errors[i, j] = errors[j, i] = np.inf if error is None else error
-    return means, errors
+
+
+def _combined(parts: list[pl.DataFrame]) -> pl.DataFrame:
+    """The same over all parts, each of other tasks (Chan, Golub and LeVeque 1979)."""
+    if len(parts) == 1:
+        return parts[0]
+    n, mean = pl.col("n"), pl.col("mean")
+    whole_mean = (n * mean).sum() / n.sum()
+    squares = (pl.col("sd").fill_null(0.0) ** 2 * (n - 1)).sum() + (n * (mean - whole_mean) ** 2).sum()
+    return (
+        pl.concat(parts)
+        .with_columns(n.cast(pl.Int64))
+        .group_by("first", "second")
+        .agg(whole_mean.alias("mean"), pl.when(n.sum() > 1).then((squares / (n.sum() - 1)).sqrt()).alias("sd"), n.sum())
+    )
 
 
 def _levels(means: FloatArray) -> FloatArray:

@@ -12,12 +12,13 @@ of both directions: the mutual information of two responses is the same in eithe
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeVar
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
+from goldless.files import Frames
 from goldless.metrics.metric import (
     PAIRS,
     Given,
@@ -25,6 +26,7 @@ from goldless.metrics.metric import (
     Needs,
     Scores,
     Text,
+    joined_scores,
     mean_over_peers,
     mean_over_variants,
 )
@@ -136,6 +138,11 @@ class LikelihoodMetric:
         return self.likelihood.unit
 
     @property
+    def task_by_task(self) -> bool:
+        """Whether scores on a task depend on that task's evidence alone."""
+        return not self.control
+
+    @property
     def needs(self) -> Needs:
         """The log-probabilities it takes."""
         return Needs(
@@ -151,31 +158,35 @@ class LikelihoodMetric:
 
     def scores(self, given: Given) -> Scores:
         """The metric on every pair, averaged over all query variants, and its mean over the peers of each response."""
-        variants = wordings(given.evidence.logprobs, self.text, self.synopsis)
+        evidence = given.evidence
+        ways = evidence.large["logprobs"].ways if "logprobs" in evidence.large else evidence.logprobs
+        variants = _wordings(ways, self.text, self.synopsis)
         if not variants:
-            raise MetricError(_no_evidence(self, given))
-        controls = (
-            {wording: _of_wording(given.evidence.control, wording) for wording in variants} if self.control else {}
-        )
+            raise MetricError(_no_evidence(self, given, ways))
+        controls = {wording: _of_wording(evidence.control, wording) for wording in variants} if self.control else {}
         if self.control and not all(map(len, controls.values())):
             raise MetricError(
                 f"{given.study.name} carries no log-probabilities of responses to other tasks (a table "
                 f"control_logprobs), which {self.name} needs. Leave --recorded out to request them, or use "
                 f"{self.name.replace(CONTROL, '')}"
             )
+        found = joined_scores(
+            self._of_rows(given, _by_wording(rows, variants, ways), controls) for rows in evidence.parts("logprobs")
+        )
+        settings = {**self._settings(given, variants, found.pairs), **_control_settings(given, controls)}
+        return replace(found, settings=settings)
+
+    def _of_rows(
+        self, given: Given, rows: Mapping[Wording, pl.DataFrame], controls: Mapping[Wording, pl.DataFrame]
+    ) -> Scores:
         scored = {
-            wording: given.compared(pair_scores(rows, self.likelihood, controls.get(wording)))
-            for wording, rows in variants.items()
+            wording: given.compared(pair_scores(mine, self.likelihood, controls.get(wording)))
+            for wording, mine in rows.items()
         }
         pairs = mean_over_variants(list(scored.values()))
-        return Scores(
-            mean_over_peers(pairs),
-            pairs,
-            {wording.name: rows for wording, rows in scored.items()},
-            {**self._settings(given, list(scored), pairs), **_control_settings(given, controls)},
-        )
+        return Scores(mean_over_peers(pairs), pairs, {wording.name: mine for wording, mine in scored.items()})
 
-    def _settings(self, given: Given, asked: list[Wording], pairs: pl.DataFrame) -> dict[str, str]:
+    def _settings(self, given: Given, asked: list[Wording], pairs: Frames) -> dict[str, str]:
         rewriters = list(dict.fromkeys(w.rewriter for w in asked if w.rewriter is not None))
         written = given.evidence.synopses.filter(pl.col("synopsis") == (self.synopsis or ""))
         writers = written["writer"].unique(maintain_order=True).to_list()
@@ -209,21 +220,34 @@ class Wording:
 
 def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[Wording, pl.DataFrame]:
     """The log-probabilities a metric uses, by query variant; several are averaged."""
-    ways = ("template", "rewriter", "synopsis")
-    same = all(logprobs[way].n_unique() <= 1 for way in ways)
-    found = logprobs.select(ways).head(1) if same else logprobs.select(ways).unique(maintain_order=True)
+    return _by_wording(logprobs, _wordings(logprobs, text, synopsis), logprobs)
+
+
+WAYS = ("template", "rewriter", "synopsis")
+
+
+def _wordings(rows: pl.DataFrame, text: Text, synopsis: str | None) -> list[Wording]:
+    """The query variants among these rows that a metric uses."""
+    found = rows.select(WAYS).head(1) if _one_way(rows) else rows.select(WAYS).unique(maintain_order=True)
     asked = [wording for way in found.iter_rows() if (wording := Wording(*way)).synopsis == synopsis]
     raw = [wording for wording in asked if wording.rewriter is None]
     rewritten = [wording for wording in asked if wording.rewriter is not None]
-    chosen = raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
-    if same:
-        return dict.fromkeys(chosen, logprobs)
-    return {wording: _of_wording(logprobs, wording) for wording in chosen}
+    return raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten
+
+
+def _by_wording(rows: pl.DataFrame, chosen: list[Wording], ways: pl.DataFrame) -> dict[Wording, pl.DataFrame]:
+    """The rows of each variant; ``ways``: a table with every variant that there is."""
+    if _one_way(ways):
+        return dict.fromkeys(chosen, rows)
+    return {wording: _of_wording(rows, wording) for wording in chosen}
+
+
+def _one_way(rows: pl.DataFrame) -> bool:
+    return all(rows[way].n_unique() <= 1 for way in WAYS)
 
 
 def _of_wording(rows: pl.DataFrame, wording: Wording) -> pl.DataFrame:
-    ways = ("template", "rewriter", "synopsis")
-    return rows.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in ways)
+    return rows.filter(pl.col(way).eq_missing(getattr(wording, way)) for way in WAYS)
 
 
 def _control_settings(given: Given, controls: Mapping[Wording, pl.DataFrame]) -> dict[str, str]:
@@ -318,8 +342,8 @@ def _controlled(pairs: pl.LazyFrame, elsewhere: pl.LazyFrame, likelihood: Likeli
     return pairs
 
 
-def _no_evidence(metric: LikelihoodMetric, given: Given) -> str:
-    synopses = sorted(given.evidence.logprobs["synopsis"].drop_nulls().unique().to_list())
+def _no_evidence(metric: LikelihoodMetric, given: Given, ways: pl.DataFrame) -> str:
+    synopses = sorted(ways["synopsis"].drop_nulls().unique().to_list())
     if metric.synopsis is not None and metric.synopsis not in synopses:
         return (
             f"{given.study.name} has no recorded log-probabilities given a synopsis {metric.synopsis!r}"

@@ -6,7 +6,8 @@ collects what all metrics need, each piece once, and passes it to each of them.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal, Protocol, runtime_checkable
@@ -16,6 +17,7 @@ import polars as pl
 
 from goldless.errors import MetricError
 from goldless.evidence import Evidence, Schema
+from goldless.files import FrameParts, Frames, frames
 from goldless.records import TextItem
 from goldless.studies import Study
 
@@ -89,15 +91,15 @@ class Scores:
 
     responses: pl.DataFrame
     """Columns of ``RESPONSES``."""
-    pairs: pl.DataFrame = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
+    pairs: Frames = field(default_factory=lambda: pl.DataFrame(schema=PAIRS))
     """Columns of ``PAIRS``; empty where responses are not compared one by one."""
-    by_wording: Mapping[str, pl.DataFrame] = field(default_factory=dict)
+    by_wording: Mapping[str, Frames] = field(default_factory=dict)
     """The pairs of each query variant, by its name."""
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings for the signature: the evidence and how it was used, in order."""
     problems: Mapping[str, int] = field(default_factory=dict)
     """Problems that a custom metric reported, with the number of responses each."""
-    by_peer: pl.DataFrame | None = None
+    by_peer: Frames | None = None
     """Columns of ``PAIRS``: the scores with each peer that responses' scores are means of; None: the pairs."""
     summary: Mapping[str, float] = field(default_factory=dict)
     """Numbers about the study as a whole, by name; for the JSON document, the report and ``-v``."""
@@ -107,7 +109,10 @@ class Scores:
 
 @runtime_checkable
 class Metric(Protocol):
-    """A metric."""
+    """A metric. One with an attribute ``task_by_task`` that is True is given evidence that does not fit memory.
+
+    Its scores on a task may depend on that task's evidence alone, and it must read ``given.evidence.parts``.
+    """
 
     @property
     def name(self) -> str:
@@ -156,7 +161,7 @@ class Given:
     @cached_property
     def _paired(self) -> pl.DataFrame:
         rows = [(task, agent, peer) for (task, agent), peers in (self.pairing or {}).items() for peer in peers]
-        names = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum(self.agents), "peer": pl.Enum(self.agents)}
+        names = {"task": self.study.task_names, "agent": self.study.agent_names, "peer": self.study.agent_names}
         return pl.DataFrame(rows, schema=names, orient="row")
 
     def compared(self, pairs: pl.DataFrame, *, agent: str = "agent", peer: str = "peer") -> pl.DataFrame:
@@ -170,7 +175,7 @@ class Given:
 
     def named(self, frame: pl.DataFrame, columns: Mapping[str, Literal["task", "agent"]]) -> pl.DataFrame:
         """The frame with tasks and agents as the study's enums, which join fast."""
-        known = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum(self.agents)}
+        known = {"task": self.study.task_names, "agent": self.study.agent_names}
         return frame.with_columns(
             pl.col(column).cast(known[kind]) for column, kind in columns.items() if frame[column].dtype != known[kind]
         )
@@ -188,21 +193,22 @@ class Given:
                     continue
                 yield TextItem(task, agent, text, {name: texts[name] for name in names})
 
-    def peers_shown(self, pairs: pl.DataFrame) -> str:
+    def peers_shown(self, pairs: Frames) -> str:
         """The peers used, for signatures; ``as-recorded`` for recorded evidence without every ordered pair."""
         if self.peers is not None:
             return "+".join(self.peers)
         if self.pairing is not None:
             always = set(map(tuple, self.pairing.values()))
             return "+".join(always.pop()) if len(always) == 1 else "as-paired"
-        if not self.recorded or pairs.is_empty():
+        if not self.recorded or not pairs.height:
             return "all"
-        numbers = self.named(pairs, {"task": "task", "agent": "agent", "peer": "agent"})
-        task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
         there = np.zeros((len(self.study.tasks), len(self.agents)), dtype=np.bool_)
-        there[task, agent] = there[task, peer] = True
+        for rows in frames(pairs):
+            numbers = self.named(rows, {"task": "task", "agent": "agent", "peer": "agent"})
+            task, agent, peer = (numbers[name].to_physical().to_numpy() for name in ("task", "agent", "peer"))
+            there[task, agent] = there[task, peer] = True
         met = there.sum(axis=1)
-        return "all" if len(pairs) == int((met * (met - 1)).sum()) else "as-recorded"
+        return "all" if pairs.height == int((met * (met - 1)).sum()) else "as-recorded"
 
 
 def response_table(responses: pl.DataFrame) -> pl.DataFrame:
@@ -234,6 +240,42 @@ def mean_over_variants(variants: Sequence[pl.DataFrame]) -> pl.DataFrame:
     )
 
 
+def joined_scores(parts: Iterable[Scores]) -> Scores:
+    """Scores of parts of the evidence as one; with several parts, all but the responses' scores are on disk."""
+    first, *more = itertools.islice(parts := iter(parts), 2)
+    if not more:
+        return first
+    pairs, by_peer, responses = FrameParts(), FrameParts(), []
+    by_wording: dict[str, FrameParts] = {name: FrameParts() for name in first.by_wording}
+    for part in itertools.chain((first, *more), parts):
+        responses.append(part.responses)
+        for table, some in ((pairs, part.pairs), (by_peer, part.by_peer)):
+            for rows in () if some is None else frames(some):
+                table.add(rows)
+        for name, table in by_wording.items() if len(by_wording) > 1 else ():
+            for rows in frames(part.by_wording[name]):
+                table.add(rows)
+    return Scores(pl.concat(responses), pairs, by_wording, by_peer=None if first.by_peer is None else by_peer)
+
+
+def pair_means(pairs: Frames) -> pl.DataFrame:
+    """Agent, peer, mean score over tasks and number of tasks of every ordered pair that has a score.
+
+    Means are of the rows in their order: the same on any number of cores.
+    """
+    score = pl.col("score")
+    found = [
+        rows.drop_nulls("score")
+        .group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
+        .agg(score.mean(), n=pl.len())
+        for rows in frames(pairs)
+    ]
+    if len(found) == 1:
+        return found[0]
+    means = pl.concat(found).group_by("agent", "peer", maintain_order=True)
+    return means.agg((score * pl.col("n")).sum() / pl.col("n").sum(), pl.col("n").sum())
+
+
 def checked_scores(metric: str, found: object, given: Given) -> Scores:
     """Check what a metric returned; a NaN score becomes missing."""
     if not isinstance(found, Scores):
@@ -245,16 +287,20 @@ def checked_scores(metric: str, found: object, given: Given) -> Scores:
         ("problems", Mapping),
         ("summary", Mapping),
     ):
-        if not isinstance(getattr(found, what), kind):
-            raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(getattr(found, what)).__name__}")
-    for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", found.pairs, PAIRS)):
+        value = getattr(found, what)
+        if not isinstance(value, kind) and not (what == "pairs" and isinstance(value, FrameParts)):
+            raise MetricError(f"{metric}: {what} must be a {kind.__name__}, got {type(value).__name__}")
+    # what is on disk was written by a metric of this package
+    pairs = found.pairs if isinstance(found.pairs, pl.DataFrame) else pl.DataFrame(schema=PAIRS)
+    for what, frame, columns in (("responses", found.responses, RESPONSES), ("pairs", pairs, PAIRS)):
         _check_columns(f"{metric}: the {what}", frame, columns)
         _check_names(f"{metric}: the {what}", frame, given)
     twice = found.responses.filter(pl.struct("task", "agent").is_duplicated()).head(1)
     for task, agent in twice.select("task", "agent").iter_rows():
         raise MetricError(f"{metric}: responses must have one row per task and agent, got more for {task}, {agent}")
     score = pl.col("score").cast(pl.Float64).fill_nan(None)
-    return replace(found, responses=found.responses.with_columns(score), pairs=found.pairs.with_columns(score))
+    scored = replace(found, responses=found.responses.with_columns(score))
+    return scored if found.pairs is not pairs else replace(scored, pairs=pairs.with_columns(score))
 
 
 def _check_columns(where: str, frame: pl.DataFrame, columns: Schema) -> None:
@@ -268,7 +314,7 @@ def _check_columns(where: str, frame: pl.DataFrame, columns: Schema) -> None:
 
 
 def _check_names(where: str, frame: pl.DataFrame, given: Given) -> None:
-    known = {"task": pl.Enum(given.study.tasks), "agent": pl.Enum(given.agents)}
+    known = {"task": given.study.task_names, "agent": given.study.agent_names}
     for column in frame.columns:
         kind = known.get("agent" if column == "peer" else column)
         if kind is None or frame.schema[column] == kind:

@@ -18,16 +18,16 @@ verdict depends on the order of the two, and both orders are requested anyway. E
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import ClassVar, Literal, get_args
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
 from goldless.evidence import CONTRASTS, number
-from goldless.metrics.metric import PAIRS, Given, Needs, Scores, response_table
+from goldless.files import Frames
+from goldless.metrics.metric import PAIRS, Given, Needs, Scores, joined_scores, pair_means, response_table
 
 Direction = Literal["both", "given", "about"]
 """``given``: what a response reveals about its partners'. ``about``: what they reveal about it. ``both``: the mean."""
@@ -41,6 +41,7 @@ class CriticMetric:
     direction: Direction = "both"
     unit: str = "matched less shuffled"
     bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
+    task_by_task: ClassVar[bool] = True
 
     @property
     def needs(self) -> Needs:
@@ -50,15 +51,20 @@ class CriticMetric:
     def scores(self, given: Given) -> Scores:
         """The contrast of every pair, and its mean over the partners of each response."""
         evidence = given.evidence
-        pairs = recorded_pairs(evidence.contrasts) if len(evidence.contrasts) else contrasts(evidence.verdicts)
+        if len(evidence.contrasts):
+            found = self._of_pairs(given, recorded_pairs(evidence.contrasts))
+        else:
+            found = joined_scores(self._of_pairs(given, contrasts(rows)) for rows in evidence.parts("verdicts"))
         settings = {
             **evidence.described.get("verdicts", {}),
             "direction": self.direction,
-            "peers": given.peers_shown(pairs),
+            "peers": given.peers_shown(found.pairs),
         }
+        return replace(found, settings=settings, summary=objective_critic(found.pairs))
+
+    def _of_pairs(self, given: Given, pairs: pl.DataFrame) -> Scores:
         responses = response_scores(pairs, direction=self.direction, compared=given.compared)
-        by_peer = peer_scores(pairs, direction=self.direction, compared=given.compared)
-        return Scores(responses, pairs, settings=settings, by_peer=by_peer, summary=objective_critic(pairs))
+        return Scores(responses, pairs, by_peer=peer_scores(pairs, direction=self.direction, compared=given.compared))
 
 
 def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
@@ -90,12 +96,12 @@ def contrasts(verdicts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def objective_critic(pairs: pl.DataFrame) -> dict[str, float]:
+def objective_critic(pairs: Frames) -> dict[str, float]:
     """Mean over ordered pairs of agents of their mean contrast over tasks, and the same with a zero diagonal.
 
     The latter is the TVD-MI paper's (table 1: .191). Empty if no contrast is known.
     """
-    means = pairs.drop_nulls("score").group_by("agent", "peer").agg(pl.col("score").mean())
+    means = pair_means(pairs)
     if not len(means):
         return {}
     agents = len(set(means["agent"].cast(pl.String)) | set(means["peer"].cast(pl.String)))
@@ -199,9 +205,14 @@ def peer_scores(
     return compared(both.with_columns(score=(pl.col("score") + pl.col("about")) / 2).select(*PAIRS))
 
 
-def reading(verdicts: pl.DataFrame, name: str | None = None) -> str:
+def read_counts(verdicts: pl.DataFrame) -> dict[str, int]:
+    """Number of verdicts by how they were read."""
+    return dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows())
+
+
+def reading(read: Mapping[str, int], name: str | None = None) -> str:
     """How verdicts were read, with the number read another way than requested; ``name``: the requested way."""
-    read = Counter(dict(verdicts["read_from"].drop_nulls().value_counts().iter_rows()))
     if name is None:
         return "+".join(f"{kind}-{count}" for kind, count in sorted(read.items())) or "recorded"
-    return f"{name}+label-{read['label']}" if name != "labels" and read["label"] else name
+    labels = read.get("label", 0)
+    return f"{name}+label-{labels}" if name != "labels" and labels else name

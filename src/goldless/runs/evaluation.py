@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 import polars as pl
@@ -13,6 +13,7 @@ from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import PeerGraph
 from goldless.errors import MetricError, nearest
 from goldless.evidence import Evidence, Schema
+from goldless.files import Frames, frames, whole
 from goldless.metrics.label_information import LabelInformation
 from goldless.metrics.metric import PAIRS, RESPONSES
 from goldless.models.canaries import CanaryReport
@@ -33,8 +34,8 @@ class MetricOutcome:
 
     metric: str
     signature: str
-    pairs: pl.DataFrame
-    """Columns of ``metrics.metric.PAIRS``."""
+    pair_table: Frames
+    """Columns of ``metrics.metric.PAIRS``, in parts on disk where they do not fit memory."""
     responses: pl.DataFrame
     """Columns of ``metrics.metric.RESPONSES``."""
     leaderboard: Leaderboard
@@ -50,6 +51,11 @@ class MetricOutcome:
     """Messages of a custom metric about responses it could not score, with counts."""
     summary: Mapping[str, float] = field(default_factory=dict)
     """Numbers about the study as a whole, by name."""
+
+    @property
+    def pairs(self) -> pl.DataFrame:
+        """Columns of ``metrics.metric.PAIRS``, all rows in memory."""
+        return whole(self.pair_table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +150,8 @@ class Evaluation(StudyResult):
     @property
     def logprobs(self) -> pl.DataFrame:
         """The log-probabilities used by the metrics, without per-token values."""
-        return self.evidence.logprobs.clone()
+        large = self.evidence.large.get("logprobs")
+        return self.evidence.logprobs.clone() if large is None else pl.concat(large)
 
     @property
     def rewrites(self) -> pl.DataFrame:
@@ -154,7 +161,8 @@ class Evaluation(StudyResult):
     @property
     def verdicts(self) -> pl.DataFrame:
         """The critic's verdicts used by the metrics."""
-        return self.evidence.verdicts.clone()
+        large = self.evidence.large.get("verdicts")
+        return self.evidence.verdicts.clone() if large is None else pl.concat(large)
 
     @property
     def scorer(self) -> ModelIdentity | None:
@@ -209,10 +217,13 @@ def response_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
     return _one_table(frames, columns)
 
 
-def pair_frame(outcomes: Iterable[MetricOutcome]) -> pl.DataFrame:
-    """Pair scores of several metrics as one table."""
-    frames = [outcome.pairs.with_columns(metric=pl.lit(outcome.metric)) for outcome in outcomes]
-    return _one_table(frames, {"metric": pl.String, **PAIRS})
+def pair_frames(outcomes: Iterable[MetricOutcome]) -> Iterator[pl.DataFrame]:
+    """Pair scores of several metrics as the parts of one table."""
+    columns: Schema = {"metric": pl.String, **PAIRS}
+    yield pl.DataFrame(schema=columns)
+    for outcome in outcomes:
+        for rows in frames(outcome.pair_table):
+            yield _one_table([rows.with_columns(metric=pl.lit(outcome.metric))], columns)
 
 
 def _one_table(frames: Iterable[pl.DataFrame], columns: Schema) -> pl.DataFrame:

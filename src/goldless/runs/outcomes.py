@@ -14,6 +14,7 @@ from goldless.audit.finding import Finding
 from goldless.audit.peer_graph import graph_findings, peer_graph
 from goldless.audit.scores import Ranking, score_findings
 from goldless.errors import UserError, nearest
+from goldless.files import frames, whole
 from goldless.metrics.metric import Given, Metric, Scores, mean_over_peers
 from goldless.reports.decisions import STOPPED_EARLY, outlook_notes
 from goldless.reports.leaderboard import Leaderboard, leaderboard_notes, make_leaderboard
@@ -26,8 +27,10 @@ from goldless.statistics.comparisons import Comparison, Pairs, all_pairs
 from goldless.statistics.effects import compare_groups
 from goldless.statistics.influence import most_influential
 from goldless.statistics.standings import Missing, standings
+from goldless.statistics.task_groups import groups_name
 from goldless.studies import Study
 
+CELLS_AT_ONCE = 1 << 23
 INFLUENTIAL = 10
 """Number of influential pairs of task and agent to list."""
 
@@ -42,8 +45,8 @@ class MetricScores:
 
     @property
     def pairs(self) -> pl.DataFrame:
-        """Columns of ``metrics.metric.PAIRS``."""
-        return self.scores.pairs
+        """Columns of ``metrics.metric.PAIRS``, all rows in memory."""
+        return whole(self.scores.pairs)
 
     @property
     def responses(self) -> pl.DataFrame:
@@ -70,6 +73,7 @@ def signature(metric: Metric, scores: Scores, given: Given, options: Options) ->
         "test": _test_name(options),
         **({"until": f"{','.join(options.until)}(tasks={_tasks(options)})"} if options.until else {}),
         "resamples": str(options.resamples),
+        **groups_name(scores.responses.drop_nulls("score")["task"].n_unique()),
     }
     return Signature(metric.name, {**settings, **made})
 
@@ -118,7 +122,7 @@ def metric_outcome(
     return MetricOutcome(
         metric=found.metric.name,
         signature=str(found.signature),
-        pairs=found.pairs,
+        pair_table=found.scores.pairs,
         responses=found.responses,
         problems=found.problems,
         summary=found.scores.summary,
@@ -127,7 +131,7 @@ def metric_outcome(
         ),
         by_wording=by_name,
         influence=tuple(most_influential(values, list(study.tasks), agents, INFLUENTIAL)),
-        peer_graph=peer_graph(found.pairs, agents),
+        peer_graph=peer_graph(found.scores.pairs, agents),
         groups=None
         if options.compare_groups is None
         else compare_groups(
@@ -163,8 +167,7 @@ def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64
     """Response scores [tasks, agents], NaN where one is missing."""
     values = np.full((len(study.tasks), len(study.agents)), np.nan)
     numbers = responses.select(
-        pl.col("task").cast(pl.Enum(study.tasks)).to_physical(),
-        pl.col("agent").cast(pl.Enum([agent.agent for agent in study.agents])).to_physical(),
+        pl.col("task").cast(study.task_names).to_physical(), pl.col("agent").cast(study.agent_names).to_physical()
     )
     values[numbers["task"].to_numpy(), numbers["agent"].to_numpy()] = responses["score"].fill_null(np.nan).to_numpy()
     return values
@@ -172,11 +175,13 @@ def score_table(responses: pl.DataFrame, study: Study) -> npt.NDArray[np.float64
 
 def _agent_scores(scores: Scores, study: Study) -> dict[str, dict[str, float | None]]:
     """Each agent's score by prompt, over the pairs that all prompts have."""
-    common = scores.pairs.drop_nulls("score")
     found: dict[str, dict[str, float | None]] = {}
     for name, mine in scores.by_wording.items():
-        shared = mine.join(common, on=["task", "agent", "peer"], how="semi")
-        values = score_table(mean_over_peers(shared), study)
+        shared = [
+            mean_over_peers(rows.join(common.drop_nulls("score"), on=["task", "agent", "peer"], how="semi"))
+            for rows, common in zip(frames(mine), frames(scores.pairs), strict=True)
+        ]
+        values = score_table(pl.concat(shared), study)
         there = [column[~np.isnan(column)] for column in values.T]
         means = [float(column.mean()) if len(column) else None for column in there]
         found[name] = dict(zip([agent.agent for agent in study.agents], means, strict=True))
@@ -261,22 +266,32 @@ def differences(found: MetricScores, study: Study, options: Options) -> Pairs:
 
 def _by_peer(found: MetricScores, study: Study, values: FloatArray) -> FloatArray | None:
     """Scores [tasks, agents, peers], NaN where one is missing; None where response scores are not means of them."""
-    rows = found.pairs if found.scores.by_peer is None else found.scores.by_peer
-    if rows.is_empty():
+    rows = found.scores.pairs if found.scores.by_peer is None else found.scores.by_peer
+    if not rows.height:
         return None
-    names = pl.Enum([agent.agent for agent in study.agents])
-    task = rows["task"].cast(pl.Enum(study.tasks)).to_physical().to_numpy()
-    agent, peer = (rows[side].cast(names).to_physical().to_numpy() for side in ("agent", "peer"))
-    peers, place = np.unique(peer, return_inverse=True)
-    table: FloatArray = np.full((*values.shape, len(peers)), np.nan)
-    table[task, agent, place] = rows["score"].fill_null(np.nan).to_numpy()
+    table: FloatArray = np.full((*values.shape, values.shape[1]), np.nan)
+    met = np.zeros(values.shape[1], np.bool_)
+    for some in frames(rows):
+        task = some["task"].cast(study.task_names).to_physical().to_numpy()
+        agent, peer = (some[side].cast(study.agent_names).to_physical().to_numpy() for side in ("agent", "peer"))
+        table[task, agent, peer] = some["score"].fill_null(np.nan).to_numpy()
+        met[peer] = True
     whole = (_share_used(found, study) == 1) & ~np.isnan(values)
-    if np.isnan(table[whole]).all(axis=1).any():
+    if not _are_means(values, table, whole):
         return None
-    if not np.allclose(np.nanmean(table[whole], axis=1) if whole.any() else (), values[whole]):
-        return None
-    table[:, peers, np.arange(len(peers))] = np.nan
-    return table
+    np.einsum("tii->ti", table)[:] = np.nan  # an agent is no peer of its own
+    return table if met.all() else table[:, :, met]
+
+
+def _are_means(values: FloatArray, table: FloatArray, cells: npt.NDArray[np.bool_]) -> bool:
+    """Whether these cells of ``values`` are the means over the peers of those of ``table``."""
+    step = max(1, CELLS_AT_ONCE // table[0].size)
+    for begin in range(0, len(values), step):
+        here = cells[begin : begin + step]
+        scores, means = table[begin : begin + step][here], values[begin : begin + step][here]
+        if np.isnan(scores).all(axis=1).any() or (len(means) and not np.allclose(np.nanmean(scores, axis=1), means)):
+            return False
+    return True
 
 
 def _share_used(found: MetricScores, study: Study) -> FloatArray:

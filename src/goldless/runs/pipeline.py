@@ -21,18 +21,18 @@ import polars as pl
 from goldless.audit.texts import text_findings
 from goldless.errors import GoldlessError, MetricError
 from goldless.evidence import SYNOPSES, Evidence, empty, failure_counts
-from goldless.files import EvidenceParts
+from goldless.files import EvidenceParts, whole
 from goldless.judging.asking import reads_by_scoring
 from goldless.judging.critic import CriticStage, find_critic_prompt
 from goldless.metrics.metric import Given, Metric, checked_scores
 from goldless.metrics.qualification import Qualification
-from goldless.metrics.tvd_mi import reading
+from goldless.metrics.tvd_mi import read_counts, reading
 from goldless.models.canaries import CanaryReport, check_scorer
 from goldless.models.catalogue import is_small
 from goldless.models.journal import Journal
 from goldless.models.local_weights.specification import sharing_word
 from goldless.preprocessing import MOST_TOKENS
-from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs, with_peers
+from goldless.runs.collection import Collector, Preprocessor, check_rewriters, needs
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import (
     OpenModel,
@@ -47,14 +47,8 @@ from goldless.runs.opening import (
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
 from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
-from goldless.runs.recorded import (
-    recorded_contrasts,
-    recorded_tokens,
-    recorded_verdicts,
-    recorded_wins,
-    usable_control,
-    usable_logprobs,
-)
+from goldless.runs.recorded import recorded_wins
+from goldless.runs.recorded_evidence import recorded_evidence
 from goldless.runs.review_evidence import ReviewEvidence, paired_judgements, recorded_review, what_people_said
 from goldless.runs.review_orders import in_asked_orders
 from goldless.runs.review_outcome import compare_agents, qualified, review_result, without_families
@@ -63,10 +57,9 @@ from goldless.runs.review_sweep import sweep
 from goldless.runs.reviewers import ReviewCollector, exam_evidence, review_parts
 from goldless.runs.rounds import Rounds, Stopped, asked_until, usd_per_task
 from goldless.runs.samples import averaged
-from goldless.signature import table_hash
 from goldless.statistics.answering import Until
 from goldless.studies import Study
-from goldless.templates import TEMPLATES, find_template
+from goldless.templates import TEMPLATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +114,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
         options.say(f"warning: {finding.message}")
     scored = await _scored(plan)
     collected, found = scored.collected, scored.scores
-    tasks = sum(1 for _ in with_peers(study))
+    tasks = study.n_tasks_with_peers
     if scored.stopped is not None:
         options, tasks = scored.options, scored.stopped.tasks
     price = usd_per_task(scored.spending, tasks)
@@ -196,8 +189,8 @@ def _limited(found: MetricScores, rounds: Rounds) -> MetricScores:
         return found
     kept = replace(scores, responses=rounds.scored(scores.responses))
     if scores.by_peer is not None:
-        return replace(found, scores=replace(kept, by_peer=rounds.scored(scores.by_peer)))
-    return replace(found, scores=replace(kept, pairs=rounds.scored(scores.pairs)))
+        return replace(found, scores=replace(kept, by_peer=rounds.scored(whole(scores.by_peer))))
+    return replace(found, scores=replace(kept, pairs=rounds.scored(whole(scores.pairs))))
 
 
 async def _scores(plan: RunPlan, collected: Collected) -> Scored:
@@ -333,7 +326,7 @@ async def _reviewed(
 async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
     """What collects everything that the metrics need and that is not there yet, with each model opened once."""
     if not plan.asks_models:
-        known = Collected(_recorded_evidence(plan)) if plan.options.recorded else Collected()
+        known = Collected(recorded_evidence(plan)) if plan.options.recorded else Collected()
 
         async def there(_: RunPlan) -> Collected:
             return known
@@ -480,90 +473,8 @@ def _critic_description(
         "critic": critic.identity.short,
         "prompt": stage.prompt.name,
         **_identity_settings(critic),
-        "verdicts": reading(verdicts, stage.reading),
+        "verdicts": reading(read_counts(verdicts), stage.reading),
         **({} if noise is None else {"noise": f"{noise:.0e}nats"}),
         "shuffles": f"off-diagonal-{plan.shuffles}",
         **({} if plan.options.budget_calls is None else {"calls": str(len(plan.questions))}),
     }
-
-
-# --- from what the study carries -----------------------------------------------------------------------------------
-
-
-def _recorded_evidence(plan: RunPlan) -> Evidence:
-    """The recorded evidence of a study for the metrics. Raises if there is none."""
-    study, options = plan.study, plan.options
-    tables: dict[str, Any] = {}
-    if plan.likelihood:
-        templates = [find_template(name).name for name in options.templates]
-        tables["logprobs"] = usable_logprobs(study, plan.likelihood, _name(options.scorer), templates)
-        if any(metric.needs.logprobs is not None and metric.needs.logprobs.control for metric in plan.likelihood):
-            tables["control"] = usable_control(study, tables["logprobs"])
-        used = {name: tables["logprobs"][name].unique().to_list() for name in ("scorer", "template")}
-        tables["with_tokens"] = partial(recorded_tokens, study, scorers=used["scorer"], templates=used["template"])
-    if plan.critic:
-        verdicts = recorded_verdicts(study, _name(options.critic), options.critic_prompt)
-        contrasts = recorded_contrasts(study) if verdicts.is_empty() else None
-        if contrasts is not None and contrasts.is_empty():
-            raise MetricError(
-                f"{study.name} has no recorded critic verdicts (table verdicts or critic_contrasts), which tvd-mi "
-                "needs. Drop --recorded to call a critic"
-            )
-        tables |= {"verdicts": verdicts} if contrasts is None else {"contrasts": contrasts}
-        if contrasts is not None:
-            _check_directions(plan, contrasts)
-    if plan.scales:
-        names = [str(name) for name in options.reviewers]
-        tables["judgements"] = pl.concat(
-            recorded_review(study, scale=scale, reviewers=names, convention=options.convention).judgements
-            for scale in plan.scales
-        )
-    return Evidence(**tables, described=_recorded_description(**tables))
-
-
-def _check_directions(plan: RunPlan, contrasts: pl.DataFrame) -> None:
-    """Reject a metric over both directions if the study has only one."""
-    both = [metric.name for metric in plan.metrics if metric.needs.verdicts == "both"]
-    found = contrasts.select("first", "second").unique()
-    turned = found.join(found, left_on=["first", "second"], right_on=["second", "first"], how="semi")
-    if both and turned.is_empty():
-        raise MetricError(
-            f"{plan.study.name} has contrasts of each pair in only one direction, but {both[0]} is the mean of both. "
-            "Use tvd-mi[given] or tvd-mi[about]"
-        )
-
-
-def _name(given: Any) -> str | None:
-    return given if isinstance(given, str) else None
-
-
-def _recorded_description(
-    logprobs: pl.DataFrame | None = None,
-    control: pl.DataFrame | None = None,
-    verdicts: pl.DataFrame | None = None,
-    contrasts: pl.DataFrame | None = None,
-    **_: Any,
-) -> dict[str, dict[str, str]]:
-    """Settings of recorded evidence for signatures: its source and a hash."""
-    described: dict[str, dict[str, str]] = {}
-    if logprobs is not None:
-        ways = ("template", "rewriter", "synopsis", "task", "target", "given")
-        hashed = table_hash(logprobs.select(*ways, "sum_logprob_nats", "mean_token_logprob_nats"))
-        scorers = logprobs["scorer"].unique(maintain_order=True).to_list()
-        described["logprobs"] = {"scorer": "+".join(scorers), "evidence": f"recorded-{hashed}"}
-    if control is not None:
-        columns = ("template", "rewriter", "synopsis", "task", "target", "given", "target_task")
-        hashed = table_hash(control.select(*columns, "sum_logprob_nats", "mean_token_logprob_nats"))
-        described["control"] = {"control-evidence": f"recorded-{hashed}"}
-    if verdicts is not None:
-        matched = int((verdicts["task"] == verdicts["second_task"]).sum())
-        described["verdicts"] = {
-            "critic": verdicts["critic"][0],
-            "prompt": verdicts["prompt"][0],
-            "verdicts": reading(verdicts),
-            "shuffles": f"off-diagonal-{(len(verdicts) - matched) / max(1, matched):g}",
-            "evidence": f"recorded-{table_hash(verdicts.select('task', 'first', 'second', 'second_task', 'value'))}",
-        }
-    if contrasts is not None:
-        described["verdicts"] = {"evidence": f"recorded-contrasts-{table_hash(contrasts)}"}
-    return described

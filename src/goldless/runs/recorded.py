@@ -3,150 +3,28 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import polars as pl
 
 from goldless.errors import MetricError, nearest
-from goldless.evidence import CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, empty, number
+from goldless.evidence import CONTROL, LOGPROBS, REWRITES, TOKENS, VERDICTS, Schema, empty
 from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import checked_contrasts
+from goldless.runs.recorded_table import RECORDED, Names, RecordedTable, find_table, named
 from goldless.studies import Study
 
 ROUNDING_NATS = 1e-2
 """Tolerance: in half precision the log-probability of a certain token can be slightly above zero."""
-RECORDED = "recorded"
-"""Placeholder for a name that the study does not give."""
-Names = Mapping[str, Literal["task", "agent"]]
-"""Columns that name tasks and agents."""
-
-
-@dataclass(frozen=True, slots=True)
-class RecordedTable:
-    """A recorded table of a study, read lazily."""
-
-    study: Study
-    name: str
-    rows: pl.LazyFrame
-
-    @property
-    def label(self) -> str:
-        """Its name in messages."""
-        return f"{self.study.name}: the table {self.name}"
-
-    def columns(self, schema: Schema, *, without: Sequence[str] = (TOKENS,)) -> pl.LazyFrame:
-        """The columns of a schema, null if the table does not have one; numbers that are not finite become null."""
-        there = self.rows.collect_schema()
-        wanted = {name: kind for name, kind in schema.items() if name not in without}
-        return self.rows.select(
-            _column(name, kind, there[name]) if name in there else pl.lit(None, kind).alias(name)
-            for name, kind in wanted.items()
-        )
-
-    def check_numbers(self, columns: Sequence[str], place: str) -> None:
-        """Reject cells that are not numbers; ``place``: format of the row's name."""
-        there = self.rows.collect_schema()
-        for name in columns:
-            kind = there.get(name)
-            cell = kind.inner if name == TOKENS and isinstance(kind, pl.List) else kind
-            if cell is None or cell.is_numeric() or cell == pl.Null:
-                continue
-            with self.study.reading(self.name):
-                bad = self.rows.filter(_not_numbers(name, there[name])).head(1).collect()
-            for row in bad.iter_rows(named=True):
-                raise MetricError(f"{self.label}, {place.format_map(row)}: {name} must be a number, got {row[name]!r}")
-
-    def require(self, columns: Sequence[str]) -> None:
-        """Raise if a column is missing."""
-        there = self.rows.collect_schema().names()
-        missing = [column for column in columns if column not in there]
-        if missing:
-            raise MetricError(f"{self.label} has no column {', '.join(missing)}; it has {', '.join(there)}")
-
-    def read(self, rows: pl.LazyFrame, names: Names) -> pl.DataFrame:
-        """The rows with tasks and agents as enums of the study; raises if one is not in the study."""
-        kinds = {"task": pl.Enum(self.study.tasks), "agent": pl.Enum([agent.agent for agent in self.study.agents])}
-        casts = [pl.col(column).cast(kinds[kind]) for column, kind in names.items()]
-        with self.study.reading(self.name):
-            try:
-                return rows.with_columns(casts).collect()
-            except pl.exceptions.InvalidOperationError:
-                for column, kind in names.items():
-                    self._refuse_strange(rows, column, kind)
-                raise
-
-    def _refuse_strange(self, rows: pl.LazyFrame, column: str, kind: Literal["task", "agent"]) -> None:
-        known = self.study.tasks if kind == "task" else [agent.agent for agent in self.study.agents]
-        strange = set(rows.select(pl.col(column).unique()).collect()[column].drop_nulls()) - set(known)
-        if strange:
-            raise MetricError(
-                f"{self.label} has {kind}s that are not in the study: "
-                f"{', '.join(sorted(strange)[:5])}{' …' * (len(strange) > 5)}"
-            )
-
-    def check_names(self, names: Names) -> None:
-        """Reject tasks or agents that are not in the study, even in rows that are not used."""
-        there = self.rows.collect_schema()
-        with self.study.reading(self.name):
-            for column, kind in names.items():
-                if column in there:
-                    self._refuse_strange(self.rows, column, kind)
-
-    def check_named(self, rows: pl.DataFrame, columns: Sequence[str]) -> None:
-        """Reject rows without a name in these columns."""
-        for column in columns:
-            if rows[column].null_count():
-                raise MetricError(f"{self.label} has rows without a {column}")
-
-    def check_once(self, rows: pl.DataFrame, key: Sequence[str]) -> None:
-        """Reject duplicate evidence: it is unclear which row is valid."""
-        if _keys(rows, key).n_unique() == len(rows):
-            return
-        # with very many names two keys may have one number
-        for twice in rows.filter(pl.struct(key).is_duplicated()).head(1).iter_rows(named=True):
-            what = ", ".join(str(twice[part]) for part in key if twice[part] is not None)
-            raise MetricError(f"{self.label} has more than one row for {what}. Keep one")
-
-
-def _keys(rows: pl.DataFrame, key: Sequence[str]) -> pl.Series:
-    """One number per row, equal if all columns of the key are equal."""
-    found = pl.Series([0], dtype=pl.UInt64).new_from_index(0, len(rows))
-    for column in (rows[name].to_physical() for name in key):
-        code = column.cast(pl.UInt64).fill_null(0) + column.is_not_null().cast(pl.UInt64)
-        found = found * (int(code.to_numpy().max(initial=0)) + 1) + code
-    return found
-
-
-def _column(name: str, kind: pl.DataType | type[pl.DataType], there: pl.DataType) -> pl.Expr:
-    if kind == pl.Float64:
-        value = number(name, there)
-        return pl.when(value.is_finite()).then(value).alias(name)
-    if name == TOKENS and there.is_numeric():
-        return pl.when(pl.col(name).is_not_null()).then(pl.concat_list(pl.col(name).cast(pl.Float64))).alias(name)
-    if name == TOKENS:
-        return pl.col(name).cast(kind, strict=False)
-    return pl.col(name) if there == kind else pl.col(name).cast(kind)
-
-
-def _not_numbers(name: str, kind: pl.DataType) -> pl.Expr:
-    """Whether a cell is not a number, or not a list of numbers."""
-    if name == TOKENS and isinstance(kind, pl.List):
-        cell = pl.element()
-        return pl.col(name).list.eval(cell.is_not_null() & cell.cast(pl.Float64, strict=False).is_null()).list.any()
-    return pl.col(name).is_not_null() & number(name, kind).is_null()
-
-
-def _named(name: str) -> pl.Expr:
-    """A column of names, with a placeholder for missing ones."""
-    return pl.when(pl.col(name) != "").then(pl.col(name)).otherwise(pl.lit(RECORDED)).alias(name)
-
-
-def find_table(study: Study, name: str) -> RecordedTable | None:
-    """The study's table of this name; None if there is none."""
-    rows = study.scan(name)
-    return None if rows is None else RecordedTable(study, name, rows)
+LOGPROB_NAMES: Names = {"task": "task", "target": "agent", "given": "agent"}
+LOGPROB_WAYS = ("scorer", "template", "rewriter", "synopsis")
+LOGPROB_KEY = (*LOGPROB_WAYS, "task", "target", "given")
+LOGPROBS_HASHED = (*LOGPROB_KEY[1:], "sum_logprob_nats", "mean_token_logprob_nats")
+"""The columns that the hash in a signature is of."""
+VERDICT_NAMES: Names = {"task": "task", "second_task": "task", "first": "agent", "second": "agent"}
+VERDICT_KEY = ("task", "first", "second", "second_task")
+VERDICTS_HASHED = (*VERDICT_KEY, "value")
 
 
 # --- log-probabilities ---------------------------------------------------------------------------------------------
@@ -157,15 +35,24 @@ def recorded_logprobs(study: Study) -> pl.DataFrame:
     table = find_table(study, "logprobs")
     if table is None:
         return empty(LOGPROBS).drop(TOKENS)
+    found = checked_logprobs(table, table.read(logprob_rows(table), LOGPROB_NAMES))
+    table.check_once(found, LOGPROB_KEY)
+    return found
+
+
+def logprob_rows(table: RecordedTable) -> pl.LazyFrame:
+    """The columns of a logprobs table, not read yet. Raises if they cannot be log-probabilities."""
     table.require(("task", "target"))
     table.check_numbers(("sum_logprob_nats", "mean_token_logprob_nats", "tokens", TOKENS), place="{target} on {task}")
-    names = pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
-    rows = _logprobs(table, values=_lacks_sums(table)).drop(TOKENS, strict=False).with_columns(names)
-    found = table.read(rows, {"task": "task", "target": "agent", "given": "agent"})
-    table.check_named(found, ("task", "target"))
-    _check_logprobs(table, found)
-    table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given"))
-    return _as_logprobs(found.lazy()).collect()
+    names = pl.col(LOGPROB_WAYS).cast(pl.Categorical)
+    return _logprobs(table, values=_lacks_sums(table)).drop(TOKENS, strict=False).with_columns(names)
+
+
+def checked_logprobs(table: RecordedTable, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a logprobs table, each possible in itself."""
+    table.check_named(rows, ("task", "target"))
+    _check_logprobs(table, rows)
+    return _as_logprobs(rows.lazy()).collect()
 
 
 def recorded_control(study: Study) -> pl.DataFrame:
@@ -175,12 +62,11 @@ def recorded_control(study: Study) -> pl.DataFrame:
         return empty(CONTROL)
     table.require(("task", "target", "target_task"))
     table.check_numbers(("sum_logprob_nats", "mean_token_logprob_nats", "tokens"), place="{target} on {task}")
-    names = pl.col("scorer", "template", "rewriter", "synopsis").cast(pl.Categorical)
-    rows = _logprobs(table, values=False, schema=CONTROL).with_columns(names)
+    rows = _logprobs(table, values=False, schema=CONTROL).with_columns(pl.col(LOGPROB_WAYS).cast(pl.Categorical))
     found = table.read(rows, {"task": "task", "target_task": "task", "target": "agent", "given": "agent"})
     table.check_named(found, ("task", "target", "target_task"))
     _check_logprobs(table, found)
-    table.check_once(found, ("scorer", "template", "rewriter", "synopsis", "task", "target", "given", "target_task"))
+    table.check_once(found, (*LOGPROB_KEY, "target_task"))
     return _as_logprobs(found.lazy()).collect()
 
 
@@ -214,7 +100,7 @@ def _logprobs(table: RecordedTable, *, values: bool, schema: Schema = LOGPROBS) 
     """
     rows = table.columns({**schema, "tokens": pl.Float64}, without=() if values else (TOKENS,))
     rows = rows.filter(pl.col("target").ne_missing(pl.col("given"))).with_columns(
-        *(_named(name) for name in ("scorer", "template")),
+        *(named(name) for name in ("scorer", "template")),
         mean_token_logprob_nats=pl.coalesce("mean_token_logprob_nats", pl.col("sum_logprob_nats") / pl.col("tokens")),
     )
     if not values:
@@ -268,23 +154,35 @@ def usable_logprobs(
     """
     rows = recorded_logprobs(study)
     if rows.is_empty():
-        names = ", ".join(metric.name for metric in metrics)
-        raise MetricError(
-            f"{study.name} has no recorded log-probabilities (table logprobs), which {names} "
-            f"need{'s' * (len(metrics) == 1)}. Drop --recorded to call a scorer"
-        )
-    rows = _of_one(rows, "scorer", scorer, f"{study.name} has log-probabilities of several scorers", "--scorer")
-    known = rows["template"].unique(maintain_order=True).to_list()
-    if templates and known != [RECORDED]:
-        for name in templates:
-            if name not in known:
-                raise MetricError(
-                    f"{study.name} has no log-probabilities for the template {name!r}"
-                    f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
-                )
-        rows = rows.filter(pl.col("template").is_in(list(templates)))
-    _check_sums(study, metrics, rows)
+        raise no_logprobs(study, metrics)
+    rows = of_one_scorer(study, rows, scorer, templates)
+    if not rows["sum_logprob_nats"].count() and rows["mean_token_logprob_nats"].count():
+        refuse_means(study, metrics)
     return rows
+
+
+def no_logprobs(study: Study, metrics: Sequence[Metric]) -> MetricError:
+    """What is wrong where a study has no log-probabilities."""
+    names = ", ".join(metric.name for metric in metrics)
+    return MetricError(
+        f"{study.name} has no recorded log-probabilities (table logprobs), which {names} "
+        f"need{'s' * (len(metrics) == 1)}. Drop --recorded to call a scorer"
+    )
+
+
+def of_one_scorer(study: Study, rows: pl.DataFrame, scorer: str | None, templates: Sequence[str]) -> pl.DataFrame:
+    """The rows of one scorer, for the given templates or all."""
+    rows = of_one(rows, "scorer", scorer, f"{study.name} has log-probabilities of several scorers", "--scorer")
+    known = rows["template"].unique(maintain_order=True).to_list()
+    if not templates or known == [RECORDED]:
+        return rows
+    for name in templates:
+        if name not in known:
+            raise MetricError(
+                f"{study.name} has no log-probabilities for the template {name!r}"
+                f"{nearest(name, known) or '.'} It has: {', '.join(known)}"
+            )
+    return rows.filter(pl.col("template").is_in(list(templates)))
 
 
 def usable_control(study: Study, logprobs: pl.DataFrame) -> pl.DataFrame:
@@ -293,10 +191,8 @@ def usable_control(study: Study, logprobs: pl.DataFrame) -> pl.DataFrame:
     return rows.filter(pl.col(name).is_in(logprobs[name].unique().to_list()) for name in ("scorer", "template"))
 
 
-def _check_sums(study: Study, metrics: Sequence[Metric], rows: pl.DataFrame) -> None:
-    """Reject metrics over sums if the study has only means."""
-    if rows["sum_logprob_nats"].count() or not rows["mean_token_logprob_nats"].count():
-        return
+def refuse_means(study: Study, metrics: Sequence[Metric]) -> None:
+    """Reject metrics over sums, as the study has only means."""
     sums = [m.name for m in metrics if m.needs.logprobs is not None and not m.needs.logprobs.per_token]
     if sums:
         raise MetricError(
@@ -305,7 +201,7 @@ def _check_sums(study: Study, metrics: Sequence[Metric], rows: pl.DataFrame) -> 
         )
 
 
-def _of_one(rows: pl.DataFrame, column: str, named: str | None, what: str, option: str) -> pl.DataFrame:
+def of_one(rows: pl.DataFrame, column: str, named: str | None, what: str, option: str) -> pl.DataFrame:
     """The rows of the only value, or of the given one."""
     found = rows[column].unique(maintain_order=True).to_list()
     if len(found) == 1:
@@ -323,22 +219,33 @@ def recorded_verdicts(study: Study, critic: str | None, prompt: str | None) -> p
     table = find_table(study, "verdicts")
     if table is None:
         return pl.DataFrame(schema=VERDICTS)
-    table.require(("task", "first", "second", "second_task", "value"))
-    table.check_numbers(("value",), place="{first} and {second} on {task}")
-    rows = table.columns(VERDICTS).filter(pl.col("first").ne_missing(pl.col("second")))
-    named = [_named(name).cast(pl.Categorical) for name in ("critic", "prompt")]
-    found = table.read(
-        rows.with_columns(*named),
-        {"task": "task", "second_task": "task", "first": "agent", "second": "agent"},
-    )
+    found = checked_verdicts(table, table.read(verdict_rows(table), VERDICT_NAMES))
     if found.is_empty():
         return found
-    table.check_named(found, ("task", "first", "second", "second_task"))
-    _check_between(table, found, "value", "a verdict must be between 0 and 1, or empty if missing")
-    found = _of_one(found, "critic", critic, f"{study.name} has verdicts of several critics", "--critic")
-    found = _of_one(found, "prompt", prompt, f"{study.name} has verdicts for several prompts", "--critic-prompt")
-    table.check_once(found, ("task", "first", "second", "second_task"))
-    return _with_failures(found.lazy(), pl.col("value").is_null()).collect()
+    found = of_one_critic(study, found, critic, prompt)
+    table.check_once(found, VERDICT_KEY)
+    return found
+
+
+def verdict_rows(table: RecordedTable) -> pl.LazyFrame:
+    """The columns of a verdicts table, not read yet. Raises if they cannot be verdicts."""
+    table.require((*VERDICT_KEY, "value"))
+    table.check_numbers(("value",), place="{first} and {second} on {task}")
+    rows = table.columns(VERDICTS).filter(pl.col("first").ne_missing(pl.col("second")))
+    return rows.with_columns(named(name).cast(pl.Categorical) for name in ("critic", "prompt"))
+
+
+def checked_verdicts(table: RecordedTable, rows: pl.DataFrame) -> pl.DataFrame:
+    """Rows of a verdicts table, each possible in itself."""
+    table.check_named(rows, VERDICT_KEY)
+    _check_between(table, rows, "value", "a verdict must be between 0 and 1, or empty if missing")
+    return _with_failures(rows.lazy(), pl.col("value").is_null()).collect()
+
+
+def of_one_critic(study: Study, rows: pl.DataFrame, critic: str | None, prompt: str | None) -> pl.DataFrame:
+    """The rows of one critic on one prompt."""
+    rows = of_one(rows, "critic", critic, f"{study.name} has verdicts of several critics", "--critic")
+    return of_one(rows, "prompt", prompt, f"{study.name} has verdicts for several prompts", "--critic-prompt")
 
 
 def _check_between(table: RecordedTable, rows: pl.DataFrame, column: str, rule: str) -> None:
@@ -393,7 +300,7 @@ def recorded_rewrites(study: Study) -> pl.DataFrame:
     table = find_table(study, "rewrites")
     if table is None:
         return pl.DataFrame(schema=REWRITES)
-    rows = table.columns(REWRITES).with_columns(_named("rewriter"), pl.col("text").str.strip_chars())
+    rows = table.columns(REWRITES).with_columns(named("rewriter"), pl.col("text").str.strip_chars())
     with study.reading("rewrites"):
         found = rows.filter(pl.col("text").str.len_bytes() > 0).collect()
     answered = {(task.task, r.agent) for task, responses in study for r in responses}

@@ -8,6 +8,7 @@ from dataclasses import replace
 import polars as pl
 
 from goldless.errors import UserError, nearest
+from goldless.files import Frames, whole
 from goldless.metrics.metric import PAIRS, RESPONSES, Scores
 from goldless.models.interface import content_hash
 from goldless.runs.options import Options
@@ -62,8 +63,8 @@ def averaged(scores: Scores, samples: Mapping[str, str]) -> Scores:
     score = pl.col("score").mean()
     missing = pl.when(pl.col("score").count() == 0).then(pl.col("missing").drop_nulls().first())
 
-    def pairs(frame: pl.DataFrame) -> pl.DataFrame:
-        named = _named(frame, samples, "agent", "peer").filter(pl.col("agent") != pl.col("peer"))
+    def pairs(table: Frames) -> pl.DataFrame:
+        named = _named(whole(table), samples, "agent", "peer").filter(pl.col("agent") != pl.col("peer"))
         return named.group_by("task", "agent", "peer", maintain_order=True).agg(score, missing).select(*PAIRS)
 
     return replace(

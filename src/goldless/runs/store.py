@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -19,11 +20,13 @@ import polars as pl
 
 from goldless._version import __version__
 from goldless.errors import UserError
-from goldless.files import sweep, write_table, write_text, write_whole
+from goldless.evidence import VERDICTS
+from goldless.files import Frames, sweep, write_table, write_text, write_whole
 from goldless.metrics.label_information import GroupInformation, Information
+from goldless.metrics.metric import pair_means
 from goldless.reports.documents.tables import review_markdown
 from goldless.reports.spreadsheets import guarded_frame
-from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frame, response_frame
+from goldless.runs.evaluation import Evaluation, MetricOutcome, RaterOutcome, pair_frames, response_frame
 from goldless.runs.opening import Spending
 from goldless.runs.options import Progress
 from goldless.runs.review_results import Review, review_as_json
@@ -92,9 +95,12 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
         evidence_tables["judgements"] = evidence.judgements
     for name, table in evidence_tables.items():
         write_table(None if table is None else as_texts(table), folder, name)
+    if "verdicts" in evidence.large:
+        parts = (as_texts(rows.select(*VERDICTS)).collect() for rows in evidence.large["verdicts"])
+        write_table(parts, folder, "verdicts")
     agents = [{k: v for k, v in asdict(agent).items() if v is not None} for agent in evaluation.agents]
     write_text(folder / "agents.jsonl", "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in agents))
-    write_whole(folder / "pair_scores.parquet", pair_frame(evaluation.outcomes.values()).write_parquet)
+    write_whole(folder / "pair_scores.parquet", partial(_write_pairs, evaluation))
     write_whole(folder / "response_scores.csv", guarded_frame(response_frame(evaluation.outcomes.values())).write_csv)
     boards = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     csv = "".join(board.to_csv() if i == 0 else board.to_csv().split("\n", 1)[1] for i, board in enumerate(boards))
@@ -105,6 +111,18 @@ def save_run(evaluation: Evaluation, folder: Path | str) -> Path:
     write_text(folder / "leaderboard.md", "\n".join(tables))
     write_text(folder / "leaderboard.json", json.dumps(as_json(evaluation), ensure_ascii=False, indent=2) + "\n")
     return finish_folder(folder, "score", evaluation.source, evaluation.spending)
+
+
+def _write_pairs(evaluation: Evaluation, path: Path) -> None:
+    parts = pair_frames(evaluation.outcomes.values())
+    if all(isinstance(outcome.pair_table, pl.DataFrame) for outcome in evaluation.outcomes.values()):
+        pl.concat(parts).write_parquet(path)
+        return
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to import, and needed only where pairs do not fit memory
+
+    with pq.ParquetWriter(path, next(parts).to_arrow().schema, compression="zstd") as writer:
+        for rows in parts:
+            writer.write_table(rows.to_arrow())
 
 
 def save_review(review: Review, folder: Path | str) -> Path:
@@ -244,7 +262,7 @@ def _outcome(outcome: MetricOutcome, agents: list[str], groups: str | None) -> d
         "peer_graph": None if outcome.peer_graph is None else asdict(outcome.peer_graph),
         "matrix": {
             "agents": agents,
-            "means": pair_matrix(outcome.pairs, agents),
+            "means": pair_matrix(outcome.pair_table, agents),
         },
     }
 
@@ -277,11 +295,9 @@ def _raters(outcome: RaterOutcome) -> dict[str, Any]:
     }
 
 
-def pair_matrix(pairs: pl.DataFrame, agents: Sequence[str]) -> list[list[float | None]]:
+def pair_matrix(pairs: Frames, agents: Sequence[str]) -> list[list[float | None]]:
     """Mean over tasks of each ordered pair: [agent, peer], None if there is none."""
-    scored = pairs.drop_nulls("score").group_by(pl.col("agent", "peer").cast(pl.String), maintain_order=True)
-    means = scored.agg(pl.col("score").mean())  # in the order of the rows: the same on any number of cores
-    known = {(agent, peer): score for agent, peer, score in means.iter_rows()}
+    known = {(agent, peer): score for agent, peer, score, _ in pair_means(pairs).iter_rows()}
     return [[known.get((agent, peer)) for peer in agents] for agent in agents]
 
 

@@ -18,6 +18,9 @@ from goldless.statistics.deciding import (
 )
 from goldless.statistics.questions import Question
 
+ELEMENTS_AT_ONCE = 1 << 25
+"""Larger tables are read some columns at a time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Until:
@@ -118,6 +121,10 @@ def with_outlook(comparisons: Sequence[Comparison], agents: Sequence[str], pairs
 
 def moments(differences: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Number, mean and standard deviation (n - 1) of each column without NaN; NaN where there are too few."""
+    if differences.size > ELEMENTS_AT_ONCE and differences.shape[1] > 1:
+        columns = np.array_split(differences, -(-differences.size // ELEMENTS_AT_ONCE), axis=1)
+        n, mean, sd = (np.concatenate(found) for found in zip(*map(moments, columns), strict=True))
+        return n, mean, sd
     there = ~np.isnan(differences)
     n = there.sum(axis=0).astype(np.float64)
     mean, variance = np.full(n.shape, np.nan), np.full(n.shape, np.nan)

@@ -1,6 +1,7 @@
 """Intervals by resampling tasks: responses to one task are not independent, tasks are.
 
-Tasks are drawn with replacement; a resample is stored as the number of times each task was drawn.
+Tasks are drawn with replacement; a resample is stored as the number of times each task was drawn. Of more than 20,000
+tasks, groups are drawn (``task_groups``).
 
 A correlation over all responses, or a reliability, is not a mean over tasks. Its interval comes from its values with
 each task left out in turn: value + (n - 1) (mean of the values without a task - value without task t) has the value as
@@ -26,6 +27,7 @@ from scipy.special import ndtri, stdtrit
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError
 from goldless.statistics.checks import check_level, check_resamples, check_score_table, check_seed
+from goldless.statistics.task_groups import group_sums, task_groups
 
 ELEMENTS_AT_ONCE = 1 << 21
 """Draws kept in memory at a time: about 50 MB, and few enough matrix products that their overhead does not count."""
@@ -159,12 +161,14 @@ def _studentised_means(values: FloatArray, limits: FloatArray, *, seed: int, res
     tasks, agents = values.shape
     present = ~np.isnan(values)
     scores = _standardised(values, present).T
-    complete = bool(present.all())
+    groups = task_groups(tasks, seed=seed)
+    complete = groups is None and bool(present.all())
     # all sums a resample needs, one above the other: one matrix product with the counts gives them for many resamples
-    terms = np.vstack([scores, scores**2, *([] if complete else [present.T.astype(np.float64)])])
+    parts = [scores, scores**2, *([] if complete else [present.T.astype(np.float64)])]
+    terms = np.vstack(parts if groups is None else [group_sums(part, groups) for part in parts])
     studentised = np.empty((agents, resamples))
     begin = 0
-    for counts in draw_counts(tasks, seed=seed, resamples=resamples):
+    for counts in draw_counts(terms.shape[1], seed=seed, resamples=resamples):
         sums = terms @ counts.T
         drawn = np.float64(tasks) if complete else sums[2 * agents :]
         end = begin + len(counts)

@@ -21,6 +21,7 @@ import numpy.typing as npt
 
 from goldless.arrays import FloatArray, IntArray
 from goldless.errors import UserError, nearest
+from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
 
 SIGNIFICANT = 0.05
 EXACT_UP_TO = 13
@@ -102,17 +103,22 @@ def all_pairs(values: FloatArray, by_peer: FloatArray | None = None) -> Pairs:
     """
     agents = values.shape[1]
     first, second = (np.asarray(side, np.int64) for side in np.triu_indices(agents, 1))
-    differences = values[:, first] - values[:, second]
     if by_peer is None:
-        return Pairs(first, second, differences, (None,) * len(first))
-    common = np.full_like(differences, np.nan)
+        return Pairs(first, second, values[:, first] - values[:, second], (None,) * len(first))
+    # the only table of this size: there may be millions of tasks
+    differences = np.empty((len(values), len(first)))
+    own = np.zeros(len(first), np.int64)
     step = max(1, ELEMENTS_AT_ONCE // max(1, agents * by_peer.shape[2]))
-    for i, begin in itertools.product(range(agents - 1), range(0, len(values), step)):
-        some = by_peer[begin : begin + step]
-        common[begin : begin + step, first == i] = _mean_over_peers(some[:, i, None, :] - some[:, i + 1 :, :])
-    enough = 2 * np.sum(~np.isnan(common), axis=0) > np.sum(~np.isnan(differences), axis=0)
+    for begin in range(0, len(values), step):
+        some, there = by_peer[begin : begin + step], ~np.isnan(values[begin : begin + step])
+        own += np.sum(there[:, first] & there[:, second], axis=0)
+        for i in range(agents - 1):
+            differences[begin : begin + step, first == i] = _mean_over_peers(some[:, i, None, :] - some[:, i + 1 :, :])
+    enough = 2 * np.sum(~np.isnan(differences), axis=0) > own
+    for column in np.flatnonzero(~enough):
+        differences[:, column] = values[:, first[column]] - values[:, second[column]]
     peers: tuple[PeersOfPair, ...] = tuple("common" if yes else "own" for yes in enough)
-    return Pairs(first, second, np.where(enough, common, differences), peers)
+    return Pairs(first, second, differences, peers)
 
 
 def _mean_over_peers(scores: FloatArray) -> FloatArray:
@@ -157,7 +163,8 @@ def compare_pairs(
         members = np.flatnonzero(family)
         own = np.flatnonzero(chosen[members])
         sides = None if leader is None else (pairs.first[members], pairs.second[members], _number(agents, leader))
-        found = _max_t(pairs.differences[:, members], own, sides, seed=seed, permutations=permutations)
+        differences = pairs.differences if family.all() else pairs.differences[:, members]
+        found = _max_t(differences, own, sides, seed=seed, permutations=permutations)
         p[members[own]], adjusted[members[own]] = found
     kept = np.flatnonzero(chosen)
     ps = [_known(p[column]) for column in kept]
@@ -198,25 +205,38 @@ def _max_t(
     permutations: int,
 ) -> tuple[FloatArray, FloatArray]:
     """P of each hypothesis alone, and corrected. ``own``: the columns that are hypotheses; the others only compete."""
-    filled = np.nan_to_num(differences[~np.isnan(differences).all(axis=1)])  # zero of either sign adds nothing
-    size = np.sqrt((filled**2).sum(axis=0))
-    scaled = filled / np.where(size > 0, size, 1.0)
+    scaled = _scaled(differences, seed=seed)
     observed = np.abs(scaled.sum(axis=0))
     order = own[np.argsort(-observed[own], kind="stable")]
     columns, begins = _steps(order, sides)
     alone, largest = np.zeros(len(own), np.int64), np.zeros(len(order), np.int64)
     total = 0
-    for signs in _flips(len(filled), max(differences.shape[1], 1), seed=seed, permutations=permutations):
+    for signs in _flips(len(scaled), max(differences.shape[1], 1), seed=seed, permutations=permutations):
         flipped = np.abs(signs @ scaled)
         alone += np.sum(flipped[:, own] >= _nearly(observed[own]), axis=0)
         running = np.maximum.accumulate(flipped[:, columns[::-1]], axis=1)[:, ::-1][:, begins]
         largest += np.sum(running >= _nearly(observed[order]), axis=0)
         total += len(signs)
     # a random sample of flips does not hold the data itself, which counts as one of them
-    more = 0 if len(filled) <= EXACT_UP_TO else 1
+    more = 0 if len(scaled) <= EXACT_UP_TO else 1
     adjusted = np.empty(differences.shape[1])
     adjusted[order] = np.maximum.accumulate((largest + more) / (total + more))
     return (alone + more) / (total + more), adjusted[own]
+
+
+def _scaled(differences: FloatArray, *, seed: int) -> FloatArray:
+    """What is flipped: the differences of each task, or sums of groups of very many tasks, in units of their size."""
+    there = ~np.isnan(differences).all(axis=1)
+    groups = task_groups(int(there.sum()), seed=seed)
+    if groups is None:
+        filled = np.nan_to_num(differences[there])  # zero of either sign adds nothing
+        size = np.sqrt((filled**2).sum(axis=0))
+        return filled / np.where(size > 0, size, 1.0)
+    scaled = np.empty((GROUPS, differences.shape[1]))
+    for column in range(differences.shape[1]):
+        one = np.nan_to_num(differences[there, column])
+        scaled[:, column] = group_sums(one[None], groups)[0] / (np.sqrt(one @ one) or 1.0)
+    return scaled
 
 
 def _steps(order: IntArray, sides: tuple[IntArray, IntArray, int] | None) -> tuple[IntArray, IntArray]:

@@ -86,10 +86,25 @@ class Study:
         """The agents, in the order of the agents table, or of first appearance."""
         return self.content.agents
 
+    @cached_property
+    def task_names(self) -> pl.Enum:
+        """The names of the tasks as a column's type, which joins fast; slow to make where there are millions."""
+        return pl.Enum(self.tasks)
+
+    @cached_property
+    def agent_names(self) -> pl.Enum:
+        """The names of the agents as a column's type."""
+        return pl.Enum([agent.agent for agent in self.agents])
+
     @property
     def n_responses(self) -> int:
         """Number of responses: ``len(tasks) * len(agents)`` minus the missing ones."""
         return len(self.content.response_columns.key)
+
+    @property
+    def n_tasks_with_peers(self) -> int:
+        """Number of tasks that at least two agents answered."""
+        return int(np.sum(np.bincount(self.content.response_columns.key >> 32, minlength=1) > 1))
 
     @property
     def n_ratings(self) -> int:

@@ -26,7 +26,7 @@ from goldless.preprocessing import RewritingStage
 from goldless.records import CallFailure, Response, Task
 from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocument
 from goldless.reports.html.words import signature_settings
-from goldless.runs.recorded import RECORDED
+from goldless.runs.recorded_table import RECORDED
 from goldless.scoring import Question, ScoringStage
 from goldless.templates import Template
 

@@ -1,0 +1,78 @@
+"""Groups of very many tasks: the same sums, bounded draws, and intervals like those of single tasks."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from goldless.statistics.bootstrap import task_intervals
+from goldless.statistics.comparisons import compare_all
+from goldless.statistics.task_groups import GROUPS, group_sums, task_groups
+
+TASKS = 2000
+
+
+@pytest.fixture
+def few(monkeypatch):
+    """Groups from 1,000 tasks on: 1,000 of them."""
+
+    def start():
+        for module in ("task_groups", "comparisons"):
+            monkeypatch.setattr(f"goldless.statistics.{module}.GROUPS", 1000)
+        monkeypatch.setattr("goldless.statistics.task_groups.MOST_TASKS", 1000)
+
+    return start
+
+
+def scores(agents=3, seed=0):
+    random = np.random.default_rng(seed)
+    found = random.exponential(size=(TASKS, agents)) + np.linspace(0, 0.3, agents)
+    found[random.random(found.shape) < 0.1] = np.nan
+    return found
+
+
+def test_groups_are_of_equal_size_and_keep_every_sum():
+    groups = task_groups(25_003, seed=1)
+    assert set(np.bincount(groups)) == {2, 3}
+    rows = np.random.default_rng(0).integers(-9, 9, size=(2, 25_003)).astype(float)
+    assert group_sums(rows, groups).shape == (2, GROUPS)
+    assert group_sums(rows, groups).sum(axis=1).tolist() == rows.sum(axis=1).tolist()
+
+
+def test_up_to_twenty_thousand_tasks_are_drawn_one_by_one():
+    assert task_groups(20_000, seed=0) is None
+    assert task_groups(20_001, seed=0) is not None
+
+
+def test_means_and_counts_are_those_of_single_tasks(few):
+    single = task_intervals(scores(), resamples=200)
+    few()
+    for one, grouped in zip(single, task_intervals(scores(), resamples=200), strict=True):
+        assert (grouped.mean, grouped.n) == (one.mean, one.n)
+
+
+def test_intervals_of_groups_are_like_those_of_single_tasks(few):
+    single = [interval for seed in range(3) for interval in task_intervals(scores(seed=seed), resamples=1000)]
+    few()
+    grouped = [interval for seed in range(3) for interval in task_intervals(scores(seed=seed), resamples=1000)]
+    for side in ("low", "high"):
+        ends = np.array([[getattr(one, side) - one.mean for one in found] for found in (single, grouped)])
+        # the spread of 1,000 groups is known to 1 / √2000 = 2 %, and 1,000 resamples add about 3 %
+        assert np.abs(ends[1] / ends[0] - 1).max() < 0.12
+        assert abs((ends[1] / ends[0]).mean() - 1) < 0.03
+
+
+def test_tests_of_groups_decide_like_those_of_single_tasks(few):
+    single = compare_all(["a", "b", "c"], scores(), permutations=2000)
+    few()
+    grouped = compare_all(["a", "b", "c"], scores(), permutations=2000)
+    assert [one.difference for one in grouped] == [one.difference for one in single]
+    assert [one.p for one in grouped] == pytest.approx([one.p for one in single], abs=0.05)
+
+
+def test_without_a_difference_groups_find_one_as_often_as_they_may(few):
+    few()
+    random = np.random.default_rng(3)
+    ps = [compare_all(["a", "b"], random.normal(size=(1200, 2)), permutations=99)[0].p for _ in range(100)]
+    # 100 tests at 5 %: fewer than 14 by the binomial distribution, but for one time in a thousand
+    assert sum(p < 0.05 for p in ps) < 14

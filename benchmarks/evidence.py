@@ -1,7 +1,8 @@
 """Recorded evidence, from files to agents' means: goldless beside plain polars that computes the same means.
 
-    python benchmarks/evidence.py            # 1.6 million rows of each kind, and the review's slope: some minutes
-    python benchmarks/evidence.py --large    # also 16 million log-probabilities: peak memory below 6 GiB
+    python benchmarks/evidence.py    # 1.6 million rows of each kind, and the review's slope: some minutes
+
+``benchmarks/scale.py`` has more rows.
 
 Each measurement runs in a process of its own, imports done before the clock starts; the best of a few runs counts.
 Peak memory is that of the whole process. Statistics (10,000 resamples, flips over all pairs of agents) are timed apart.
@@ -22,75 +23,68 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 
 AGENTS = 20
-LARGE_GIB = 6.0
 SLOPE_TASKS = (100, 200, 400, 800, 1600)
 RUNS = 3
 
 # --- the studies -------------------------------------------------------------------------------------------------
 
 
-def make_logprobs(folder: Path, tasks: int) -> None:
-    """Every marginal and ordered pair, as sums: tasks · agents² rows."""
-    import polars as pl  # noqa: PLC0415
+def agent_names(column: str) -> pl.Expr:
+    """Names of numbered agents."""
+    return pl.format("agent-{}", pl.col(column).cast(pl.String).str.zfill(2))
 
+
+def make_logprobs(folder: Path, tasks: int) -> None:
+    """Every marginal and ordered pair, as sums, in parts: tasks · agents² rows."""
     random = np.random.default_rng(0)
-    agents = np.array([f"agent-{i:02}" for i in range(AGENTS)])
-    folder.mkdir(parents=True)
     parts = folder / "logprobs"
-    parts.mkdir()
+    parts.mkdir(parents=True)
     for number, begin in enumerate(range(0, tasks, 4000)):
-        some = min(4000, tasks - begin)
-        shape = (some, AGENTS, AGENTS)
-        task, target, given = (axis.ravel() for axis in np.indices(shape))
-        alone = -200 + 20 * random.standard_normal((some, AGENTS, 1))
+        shape = (min(4000, tasks - begin), AGENTS, AGENTS)
+        task, target, given = (axis.ravel() for axis in np.indices(shape, np.int32))
+        alone = -200 + 20 * random.standard_normal((*shape[:2], 1))
         told = np.abs(random.standard_normal(shape)) * np.linspace(1, 20, AGENTS)
         sums = np.where(np.eye(AGENTS, dtype=bool), alone, alone + told).ravel()
-        rows = pl.DataFrame(
-            {
-                "scorer": pl.Series(["model"]).new_from_index(0, len(task)),
-                "task": np.char.add("task-", (task + begin).astype(str)),
-                "target": agents[target],
-                "given": agents[given],
-                "sum_logprob_nats": np.minimum(sums, 0.0),
-                "tokens": np.full(len(task), 60),
-            }
-        )
-        rows = rows.with_columns(given=pl.when(pl.col("given") != pl.col("target")).then("given"))
-        rows.write_parquet(parts / f"part-{number:05}.parquet")
+        rows = pl.DataFrame({"task": task + begin, "target": target, "given": given, "sum": np.minimum(sums, 0.0)})
+        rows.select(
+            scorer=pl.lit("model"),
+            task=pl.format("task-{}", "task"),
+            target=agent_names("target"),
+            given=pl.when(pl.col("given") != pl.col("target")).then(agent_names("given")),
+            sum_logprob_nats="sum",
+            tokens=pl.lit(60),
+        ).write_parquet(parts / f"part-{number:05}.parquet")
 
 
-def make_verdicts(folder: Path) -> None:
-    """A matched and three shuffled verdicts of every ordered pair: 1,053 tasks give 1.6 million rows."""
-    import polars as pl  # noqa: PLC0415
-
+def make_verdicts(folder: Path, tasks: int) -> None:
+    """A matched and three shuffled verdicts of every ordered pair, in parts: 1,053 tasks give 1.6 million rows."""
     random = np.random.default_rng(0)
-    tasks, agents = 1053, np.array([f"agent-{i:02}" for i in range(AGENTS)])
-    task, first, second, shuffle = (axis.ravel() for axis in np.indices((tasks, AGENTS, AGENTS, 4)))
-    kept = first != second
-    task, first, second, shuffle = task[kept], first[kept], second[kept], shuffle[kept]
-    other = (task + np.where(shuffle == 0, 0, 7 * shuffle)) % tasks
-    names = np.char.add("task-", np.arange(tasks).astype(str))
-    value = np.clip(random.random(len(task)) + 0.2 * (shuffle == 0) * first / AGENTS, 0, 1)
-    folder.mkdir(parents=True)
-    pl.DataFrame(
-        {
-            "critic": pl.Series(["model"]).new_from_index(0, len(task)),
-            "prompt": pl.Series(["same-source"]).new_from_index(0, len(task)),
-            "task": names[task],
-            "first": agents[first],
-            "second": agents[second],
-            "second_task": names[other],
-            "value": value,
-        }
-    ).write_parquet(folder / "verdicts.parquet")
+    parts = folder / "verdicts"
+    parts.mkdir(parents=True)
+    for number, begin in enumerate(range(0, tasks, 1000)):
+        shape = (min(1000, tasks - begin), AGENTS, AGENTS, 4)
+        task, first, second, shuffle = (axis.ravel() for axis in np.indices(shape, np.int32))
+        kept = first != second
+        task, first, second, shuffle = begin + task[kept], first[kept], second[kept], shuffle[kept]
+        other = (task + np.where(shuffle == 0, 0, 7 * shuffle)) % tasks
+        value = np.clip(random.random(len(task)) + 0.2 * (shuffle == 0) * first / AGENTS, 0, 1)
+        rows = pl.DataFrame({"task": task, "first": first, "second": second, "other": other, "value": value})
+        rows.select(
+            critic=pl.lit("model"),
+            prompt=pl.lit("same-source"),
+            task=pl.format("task-{}", "task"),
+            first=agent_names("first"),
+            second=agent_names("second"),
+            second_task=pl.format("task-{}", "other"),
+            value="value",
+        ).write_parquet(parts / f"part-{number:05}.parquet")
 
 
 def make_judgements(folder: Path) -> None:
     """Five reviewers on every ordered pair of 843 tasks: 1.6 million comparisons in words."""
-    import polars as pl  # noqa: PLC0415
-
     random = np.random.default_rng(0)
     tasks, agents = 843, np.array([f"agent-{i:02}" for i in range(AGENTS)])
     reviewer, task, first, second = (axis.ravel() for axis in np.indices((5, tasks, AGENTS, AGENTS)))
@@ -114,8 +108,6 @@ def make_judgements(folder: Path) -> None:
 
 
 def plain_logprobs(folder: Path) -> dict[str, float]:
-    import polars as pl  # noqa: PLC0415
-
     rows = pl.read_parquet(folder / "logprobs", columns=["task", "target", "given", "sum_logprob_nats"])
     alone = rows.filter(pl.col("given").is_null()).select("task", "target", alone="sum_logprob_nats")
     pairs = rows.filter(pl.col("given").is_not_null()).join(alone, on=["task", "target"])
@@ -124,10 +116,8 @@ def plain_logprobs(folder: Path) -> dict[str, float]:
 
 
 def plain_verdicts(folder: Path) -> dict[str, float]:
-    import polars as pl  # noqa: PLC0415
-
     pair = ["task", "first", "second"]
-    rows = pl.read_parquet(folder / "verdicts.parquet", columns=[*pair, "second_task", "value"])
+    rows = pl.read_parquet(folder / "verdicts", columns=[*pair, "second_task", "value"])
     matched = pl.col("task") == pl.col("second_task")
     known = rows.filter(matched).select(*pair, matched="value")
     contrasts = (
@@ -146,8 +136,6 @@ def plain_verdicts(folder: Path) -> dict[str, float]:
 
 def plain_judgements(folder: Path) -> dict[str, float]:
     """Every reviewer's mean of both orders, the sign of their sum as the panel's verdict, its mean by agent."""
-    import polars as pl  # noqa: PLC0415
-
     columns = ["reviewer", "task", "first", "second", "output"]
     rows = pl.read_parquet(folder / "judgements.parquet", columns=columns)
     lean = pl.when(pl.col("output") == "one").then(1.0).otherwise(-1.0)
@@ -172,7 +160,6 @@ def plain_judgements(folder: Path) -> dict[str, float]:
 def goldless_scores(folder: Path, metric: str) -> tuple[dict[str, float], Callable[[], object]]:
     """Agents' means of response scores, and what computes the statistics of them."""
     import anyio  # noqa: PLC0415
-    import polars as pl  # noqa: PLC0415
 
     from goldless.runs.options import Options  # noqa: PLC0415
     from goldless.runs.outcomes import metric_outcome  # noqa: PLC0415
@@ -212,7 +199,7 @@ KINDS: dict[str, tuple[Callable[[Path], None], Callable[[Path], dict[str, float]
         4.0,
     ),
     "tvd-mi over 1.6 million verdicts": (
-        make_verdicts,
+        lambda folder: make_verdicts(folder, 1053),
         plain_verdicts,
         lambda folder: goldless_scores(folder, "tvd-mi"),
         4.0,
@@ -241,8 +228,6 @@ def child(kind: str, side: str, folder: Path) -> None:
     _, plain, ours, _ = KINDS[kind]
     statistics: Callable[[], object] = lambda: None  # noqa: E731
     if side == "plain":
-        import polars  # noqa: F401, ICN001, PLC0415
-
         begin = time.perf_counter()
         means = plain(folder)
     else:
@@ -291,8 +276,6 @@ def slope(folder: Path) -> None:
     points = []
     for tasks in (10, *SLOPE_TASKS):  # the first one warms up
         rows = [{"task": f"t{i}", "agent": f"a{j}", "text": f"text {i} {j}"} for i in range(tasks) for j in range(4)]
-        import polars as pl  # noqa: PLC0415
-
         model = ScriptedModel(answers=lambda _: "one", name="reviewer")
         begin = time.perf_counter()
         goldless.review(pl.DataFrame(rows), reviewers={"r": model}, resamples=100, journal=folder / f"{tasks}.db")
@@ -305,18 +288,8 @@ def slope(folder: Path) -> None:
     print(f"  slope of the log-log line {found:.2f} (goal: at most 1.1)")
 
 
-def large(folder: Path) -> None:
-    make_logprobs(folder, 40_000)
-    kind = "gem-raw over 1.6 million log-probabilities"
-    found = measured(kind, "goldless", folder, runs=1)
-    gib = found["mib"] / 1024
-    print(f"\n16 million log-probabilities: {found['seconds']:.1f} s, {gib:.2f} GiB at the peak (goal: {LARGE_GIB:g})")
-    print(f"  statistics {found['statistics']:.1f} s, apart")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--large", action="store_true")
     parser.add_argument("--child")
     parser.add_argument("--side")
     parser.add_argument("--folder", type=Path)
@@ -329,8 +302,6 @@ def main() -> None:
             compare(kind, Path(scratch) / f"study-{number}")
         print("\nreview with a scripted reviewer")
         slope(Path(scratch))
-        if arguments.large:
-            large(Path(scratch) / "large")
 
 
 if __name__ == "__main__":

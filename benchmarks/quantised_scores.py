@@ -21,17 +21,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 from scipy.stats import kendalltau, spearmanr
 
 from goldless.errors import GoldlessError
 from goldless.models.embedded import locate_embedded
 from goldless.models.local_weights import HfModel
-from goldless.scoring import ScoringStage
+from goldless.scoring import ScoringJob, ScoringStage, questions, score_together
 from goldless.studies import Study, as_study
 from goldless.templates import find_template
 from random_base import SHAPES, build_base
 
 PRECISIONS = ("float32", "bfloat16", "float16")
+COLUMNS = ("task", "given", "target", "sum_logprob_nats")
 Pmi = Mapping[tuple[str, str, str], float]
 """Task, agent, peer: by how many nats the agent's response makes the peer's likelier."""
 
@@ -41,6 +43,8 @@ class Comparison:
     """What changed between two ways of keeping the same weights."""
 
     pairs: int
+    sums: tuple[float, float]
+    """Nats; by how much a log-probability changed: median and largest."""
     mean_change: float
     """Nats; the mean over pairs."""
     mean_size: float
@@ -58,8 +62,10 @@ class Comparison:
     """Ranks that the one that moved furthest moved."""
 
 
-def compare(own: Pmi, other: Pmi) -> Comparison:
+def compare(own_sums: Scored, other_sums: Scored) -> Comparison:
     """What changed, over the pairs that both have."""
+    own, other = own_sums.pmi, other_sums.pmi
+    moved = np.array([abs(value - other_sums.sums[key]) for key, value in own_sums.sums.items()])
     keys = [key for key in own if key in other]
     first, second = (np.array([pmi[key] for key in keys]) for pmi in (own, other))
     change = second - first
@@ -68,6 +74,7 @@ def compare(own: Pmi, other: Pmi) -> Comparison:
     means = [list(_means(pmi, keys).values()) for pmi in (own, other)]
     return Comparison(
         pairs=len(keys),
+        sums=(float(np.median(moved)), float(moved.max())),
         mean_change=float(change.mean()),
         mean_size=float(np.abs(change).mean()),
         largest=float(np.abs(change).max()),
@@ -93,18 +100,34 @@ def _ranks(pmi: Pmi, keys: list[tuple[str, str, str]]) -> dict[str, int]:
     return {agent: rank for rank, agent in enumerate(sorted(means, key=lambda a: -means[a]), 1)}
 
 
-async def pmi_of(model: HfModel, study: Study, template: str) -> dict[tuple[str, str, str], float]:
-    """Every pair's PMI in nats."""
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """What a model said about a study."""
+
+    sums: Mapping[tuple[str, str | None, str], float]
+    """Task, agent (None: the marginal), peer: log p of the peer's response in nats."""
+
+    @property
+    def pmi(self) -> Pmi:
+        """Every pair's PMI in nats."""
+        return {
+            (task, given, target): value - self.sums[task, None, target]
+            for (task, given, target), value in self.sums.items()
+            if given is not None and (task, None, target) in self.sums
+        }
+
+
+async def scored(model: HfModel, study: Study, template: str) -> Scored:
+    """Every log-probability that gem-raw needs; task by task, or many tasks at once where that is faster."""
     stage = ScoringStage(model, find_template(template))
-    found: dict[tuple[str, str, str], float] = {}
-    for task, responses in study:
-        evidence = await stage.score_task(task, {response.agent: response.text for response in responses})
-        sums = {(row.given, row.target): row.sum_nats for row in evidence}
-        for (given, target), value in sums.items():
-            alone = sums.get((None, target))
-            if given is not None and value is not None and alone is not None:
-                found[task.task, given, target] = value - alone
-    return found
+    jobs = [
+        ScoringJob(stage, task, {r.agent: r.text for r in responses}, list(questions([r.agent for r in responses])))
+        for task, responses in study
+    ]
+    groups = [jobs] if model.capabilities.together else [[job] for job in jobs]
+    frames = [await score_together(group) for group in groups]
+    rows = pl.concat(frames).drop_nulls("sum_logprob_nats")
+    return Scored({tuple(key): value for *key, value in rows.select(*COLUMNS).iter_rows()})
 
 
 def model_of(base: str, way: str, own: str) -> HfModel:
@@ -136,8 +159,8 @@ def unpacked_embedded(folder: Path) -> Path:
     return folder
 
 
-async def measured(base: str, way: str, arguments: Any, study: Study) -> dict[tuple[str, str, str], float] | None:
-    """The PMI in one way; None where it cannot run here."""
+async def measured(base: str, way: str, arguments: Any, study: Study) -> Scored | None:
+    """The sums in one way; None where it cannot run here."""
     model = model_of(base, way, arguments.own)
     try:
         await model.prepare()
@@ -145,7 +168,7 @@ async def measured(base: str, way: str, arguments: Any, study: Study) -> dict[tu
         print(f"{way}: left out: {str(error).splitlines()[0]}", flush=True)
         return None
     begin = time.perf_counter()
-    found = await pmi_of(model, study, arguments.template)
+    found = await scored(model, study, arguments.template)
     seconds = time.perf_counter() - begin
     size = weight_bytes(model) / 2**20
     settings = model.identity.settings
@@ -158,23 +181,25 @@ async def measured(base: str, way: str, arguments: Any, study: Study) -> dict[tu
 async def run(arguments: Any, base: str, study: Study) -> int:
     """Measure all ways and print the table."""
     own = await measured(base, arguments.own, arguments, study)
-    if not own:
+    if own is None:
         return 1
-    values = np.array(list(own.values()))
-    print(f"\n{len(own)} pairs, PMI with own weights: mean {values.mean():.2f}, sd {values.std():.2f} nats\n")
+    values = np.array(list(own.pmi.values()))
+    print(f"\n{len(values)} pairs, PMI with own weights: mean {values.mean():.2f}, sd {values.std():.2f} nats\n")
     rows = {}
     for way in arguments.ways.split(","):
         other = await measured(base, way, arguments, study)
         if other is not None:
             rows[way] = compare(own, other)
     print(
-        f"\n| against {arguments.own} | change of a pair, nats: mean | size | largest | sd, share of the scores' sd "
+        f"\n| against {arguments.own} | change of a sum, nats: median, largest | change of a PMI: mean | size "
+        "| largest | sd, share of the scores' sd "
         "| Pearson | Spearman | tau of agents | agents moved (furthest) |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for way, c in rows.items():
         print(
-            f"| {way} | {c.mean_change:+.3f} | {c.mean_size:.3f} | {c.largest:.3f} | {c.share_of_spread:.3f} | "
+            f"| {way} | {c.sums[0]:.3f}, {c.sums[1]:.3f} | {c.mean_change:+.3f} | {c.mean_size:.3f} | "
+            f"{c.largest:.3f} | {c.share_of_spread:.3f} | "
             f"{c.pearson:.5f} | {c.spearman:.5f} | {c.tau_agents:.3f} | {c.agents_moved} ({c.furthest}) |"
         )
     return 0

@@ -36,6 +36,8 @@ from goldless.models.local_weights.engine import PackedScorer, TorchEngine
 from goldless.models.local_weights.network import Network
 from goldless.models.local_weights.packed_network import LONGEST_CUDA, SHORTEST_CUDA, PackedNetwork, open_packed
 from goldless.models.local_weights.packing import Lengths
+from goldless.models.local_weights.tree_attention import NO_WINDOW
+from scoring_end_to_end import add_options, end_to_end
 
 Pair = tuple[tuple[int, ...], tuple[int, ...]]
 Scorer = Callable[[Sequence[Pair]], list[float]]
@@ -301,6 +303,41 @@ def truth(model: Any, scorer: PackedScorer, seed: int) -> None:
         )
 
 
+def compare_fp8(model: Any, scorer: PackedScorer, arguments: argparse.Namespace) -> None:
+    """The kernel in bf16 and, afterwards, with the same layers in 8-bit floats, on the same pairs."""
+    from torchao.quantization import Float8DynamicActivationFloat8WeightConfig, PerRow, quantize_  # noqa: PLC0415
+
+    studies = [Study(arguments.papers, 6, 2), Study(arguments.many, 20, 19)]
+    loads = {study.name: workload(study, model.config.vocab_size, arguments.seed) for study in studies if study.papers}
+    print("\n## 8-bit floats\n\n| study | bf16 pairs/s | fp8 pairs/s | ratio | change of a sum: median, largest |")
+    print("|---|---|---|---|---|", flush=True)
+    before = {name: _rate(scorer, pairs) for name, pairs in loads.items()}
+    quantize_(
+        model.model.layers, Float8DynamicActivationFloat8WeightConfig(granularity=PerRow(), set_inductor_config=False)
+    )
+    torch.compiler.reset()
+    # without the check of values: in 8 bits they move by more than it allows
+    network = PackedNetwork(Network(model, tuple(range(1000, 1024))), [NO_WINDOW])
+    fp8 = PackedScorer(network, scorer.lengths)
+    for name, pairs in loads.items():
+        (rate, sums), (rate_fp8, sums_fp8) = before[name], _rate(fp8, pairs)
+        changes = [abs(a - b) for a, b in zip(sums, sums_fp8, strict=True)]
+        print(
+            f"| {name} | {rate:.1f} | {rate_fp8:.1f} | {rate_fp8 / rate:.2f} | "
+            f"{statistics.median(changes):.3f}, {max(changes):.3f} |",
+            flush=True,
+        )
+
+
+def _rate(scorer: PackedScorer, pairs: Sequence[Pair]) -> tuple[float, list[float]]:
+    """Pairs per second once everything is compiled, and the sums."""
+    packed_sums(scorer, pairs)
+    torch.cuda.synchronize()
+    begin = time.perf_counter()
+    sums = packed_sums(scorer, pairs)
+    return len(pairs) / (time.perf_counter() - begin), sums
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--papers", type=int, default=64, help="of 6 candidates x 2 peers")
@@ -308,7 +345,9 @@ def main() -> int:
     parser.add_argument("--baseline", type=int, default=192, help="pairs for the batches; half as many one by one")
     parser.add_argument("--length", type=int, default=LONGEST_CUDA, help="tokens of the longest packed sequence")
     parser.add_argument("--layers", type=int, default=32)
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--end-to-end", action="store_true", help="the whole of goldless score beside the kernel")
+    parser.add_argument("--fp8", action="store_true", help="the kernel with weights and activations in 8-bit floats")
+    add_options(parser)
     arguments = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA device; benchmarks/scoring_cpu.py runs without one")
@@ -318,6 +357,13 @@ def main() -> int:
     print(f"ceiling: {ceiling / 1e12:.0f} TFLOP/s (bf16 matrix product of 8192 x 8192 random numbers)", flush=True)
     model = llama_shape(arguments.layers)
     scorer = open_scorer(model, arguments.length)
+    if arguments.end_to_end:
+        engine = TorchEngine(scorer.network.network, packed=scorer)
+        end_to_end(engine, scorer.network.settings, arguments)
+    if arguments.fp8:
+        compare_fp8(model, scorer, arguments)
+    if arguments.end_to_end or arguments.fp8:
+        return 0
     studies = [Study(arguments.papers, 6, 2), Study(arguments.many, 20, 19)]
     for study in studies:
         if study.papers:

@@ -175,6 +175,20 @@ async def test_measuring_finds_what_does_not_fit_without_asking_the_scorer_anyth
     assert model.calls == []
 
 
+async def test_texts_that_surely_fit_are_not_tokenised_to_measure_them():
+    class Counting(Bytes):
+        encoded = 0
+
+        async def encode(self, messages, target):
+            self.encoded += 1
+            return await super().encode(messages, target)
+
+    roomy, narrow = Counting(room=100_000), Counting(room=1_700)
+    for model in (roomy, narrow):
+        assert await measure(ScoringStage(model, GENERAL), {"a": "x" * 300, "b": "y"}) == []
+    assert (roomy.encoded, narrow.encoded) == (0, 4)
+
+
 async def test_a_named_synopsis_stands_before_the_candidate_in_both_terms():
     model = ScriptedModel(logprobs=lambda _c, _t: [-1.0])
     stage = ScoringStage(model, PEER_REVIEW, synopsis="abstract")

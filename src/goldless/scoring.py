@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +11,7 @@ import polars as pl
 
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
-from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest, content_hash
+from goldless.models.interface import Message, ReadingScorer, Scorer, ScoreReply, ScoreRequest, content_hash
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -75,6 +76,8 @@ def paired_questions(
         yield from (Question(target, other) for other in others)
 
 
+Asked = tuple[tuple[Message, ...], str]
+"""The messages that the scorer is shown, and the text it predicts."""
 Texts = Mapping[Any, str | CallFailure]
 """Texts by agent, those of other tasks by task and agent; if a text is missing, its failure instead."""
 
@@ -92,6 +95,10 @@ class ScoringStage:
 
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
         """The request to the scorer, or why it cannot be made."""
+        return await self.encoded(self.asked(task, question, texts))
+
+    def asked(self, task: Task, question: Question, texts: Texts) -> Asked | CallFailure:
+        """What the scorer is shown, or why it cannot be."""
         target = texts[question.target_key]
         given = None if question.given is None else texts[question.given]
         for text in (target, given):
@@ -104,8 +111,14 @@ class ScoringStage:
             Message("system", self.template.predict),
             Message("user", self.template.question(synopsis, given if isinstance(given, str) else None)),
         )
+        return messages, str(target)
+
+    async def encoded(self, asked: Asked | CallFailure) -> ScoreRequest | CallFailure:
+        """The same as the scorer's request, if it fits."""
+        if isinstance(asked, CallFailure):
+            return asked
         try:
-            request = await self.scorer.encode(messages, str(target))
+            request = await self.scorer.encode(*asked)
         except CallError as error:
             return error.failure
         longest = self.scorer.context_length
@@ -137,6 +150,8 @@ async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
     """The questions whose texts do not fit, each described with its cause, found without calling the scorer."""
     found = []
     for job in jobs:
+        if _surely_fits(job):
+            continue
         for question in job.questions:
             request = await job.stage.request(job.task, question, job.texts)
             if isinstance(request, CallFailure) and request.kind == "too_long":
@@ -144,33 +159,53 @@ async def unfit(jobs: Sequence[ScoringJob]) -> list[tuple[str, CallFailure]]:
     return found
 
 
-async def score_together(jobs: Sequence[ScoringJob]) -> pl.DataFrame:
+def _surely_fits(job: ScoringJob) -> bool:
+    """Whether no question of the job can be too long, without tokenising: a token has at least one byte of text."""
+    longest = job.stage.scorer.context_length
+    if longest is None:
+        return True
+    texts = [len(text.encode()) for text in job.texts.values() if isinstance(text, str)]
+    synopsis = "" if job.stage.synopsis is None else job.task.synopsis(job.stage.synopsis) or ""
+    words = job.stage.template.predict + job.stage.template.question(synopsis or None, "")
+    return len(words.encode()) + MARKS_BYTES + 2 * max(texts, default=0) <= longest
+
+
+async def score_together(
+    jobs: Sequence[ScoringJob], turn: AbstractAsyncContextManager[Any] | None = None
+) -> pl.DataFrame:
     """The log-probabilities of all jobs, with per-token values, in the order of jobs and questions.
 
-    All go to one scorer in one batch, so that shared parts are computed once.
+    All go to one scorer in one batch, so that shared parts are computed once. ``turn``: where several batches are in
+    progress, held until this one is tokenised and its calls are begun.
     """
     asked = [(job, question) for job in jobs for question in job.questions]
-    replies: list[ScoreReply] = [NOTHING] * len(asked)
-    requests: list[ScoreRequest] = []
-    places: list[int] = []
-    for place, (job, question) in enumerate(asked):
-        request = await job.stage.request(job.task, question, job.texts)
-        if isinstance(request, CallFailure):
-            replies[place] = request
-        else:
-            requests.append(request)
-            places.append(place)
+    async with turn or nullcontext():
+        made = await _requests(asked)
+    replies: list[ScoreReply] = [NOTHING if isinstance(request, ScoreRequest) else request for request in made]
+    places = [place for place, request in enumerate(made) if isinstance(request, ScoreRequest)]
 
     def deliver(found: Mapping[int, ScoreReply]) -> None:
         for number, reply in found.items():
             replies[places[number]] = reply
 
-    if requests:
+    if places:
+        requests = [request for request in made if isinstance(request, ScoreRequest)]
         await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
 
 
+async def _requests(asked: Sequence[tuple[ScoringJob, Question]]) -> list[ScoreRequest | CallFailure]:
+    """The requests, or why one cannot be made; every text is tokenised once."""
+    shown = [job.stage.asked(job.task, question, job.texts) for job, question in asked]
+    there = [one for one in shown if not isinstance(one, CallFailure)]
+    if there and isinstance(scorer := asked[0][0].stage.scorer, ReadingScorer):
+        await scorer.read([messages for messages, _ in there], [target for _, target in there])
+    return [await job.stage.encoded(one) for (job, _), one in zip(asked, shown, strict=True)]
+
+
 NOTHING = CallFailure("bad_reply", "the scorer returned no reply for this question")
+MARKS_BYTES = 1024
+"""More than a chat template writes around the messages."""
 
 
 def _row(job: ScoringJob, question: Question, reply: ScoreReply) -> tuple[object, ...]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
@@ -109,3 +111,32 @@ def test_a_prefix_that_a_tokenizer_puts_before_every_text_is_no_merge():
     chat = ChatLayout(FastTokenizer(tokenizer), None, "<s>", "</s>", add_begin=False)
     assert (chat.text("The"), chat.text("\n\nThe")[-1]) == ((2,), 3)
     assert not chat.merges_at_join("The")
+
+
+@pytest.mark.parametrize("template", [CHATML, None])
+def test_texts_read_together_become_the_tokens_of_each_read_alone(template: str | None):
+    together, alone = layout(template, add_begin=True), layout(template, add_begin=True)
+    contexts = [(Message("system", "Be brief."), Message("user", text)) for text in ("Why?", "", "Größe <|im_end|>")]
+    targets = ["<|im_end|> over", "Because."]
+    together.read(contexts, targets)
+    once = together.tokenizer._for_texts
+    together.tokenizer._for_texts = None  # what was read is found again, and nothing is tokenised twice
+    found = [together.context(messages) for messages in contexts], [together.text(text) for text in targets]
+    together.tokenizer._for_texts = once
+    assert found == ([alone.context(messages) for messages in contexts], [alone.text(text) for text in targets])
+    end = alone.tokenizer.token_id("<|im_end|>")
+    assert end not in together.text("<|im_end|> over")
+    assert together.context(contexts[2]) == alone.context(contexts[2])
+
+
+def test_another_thread_cannot_turn_a_text_into_special_tokens_while_it_is_read():
+    chat = layout(CHATML)
+    end = chat.tokenizer.token_id("<|im_end|>")
+    texts = [f"<|im_end|> {number}" for number in range(400)]
+    with ThreadPoolExecutor(2) as threads:
+        reading = [threads.submit(chat.tokenizer.read, texts[begin : begin + 20]) for begin in range(0, 400, 20)]
+        for number in range(200):
+            assert end in chat.tokenizer.template_ids(f"{number}<|im_end|>")
+        for one in reading:
+            one.result()
+    assert not any(end in chat.text(text) for text in texts)

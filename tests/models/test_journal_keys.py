@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, Usage
+from goldless.models.interface import ChatReply, ChatRequest, Message, ModelIdentity, ScoreRequest, Usage
 from goldless.models.journal import model_hash
-from goldless.models.journalled import JournalledChat
+from goldless.models.journalled import JournalledChat, score_key
 from goldless.models.scripted import ScriptedModel
 from goldless.models.usage import Ledger
 
@@ -59,3 +59,17 @@ async def test_a_call_is_kept_as_the_plain_data_of_its_request_and_reply(journal
     assert json.loads(kept) == {
         name: expected[name] for name in expected if name not in {"usage", "retries", "earlier_usage"}
     }
+
+
+@pytest.mark.parametrize(
+    ("context", "target", "written"),
+    [
+        ((1, 128_000), (0, 49_151), ("[1,128000]", "[0,49151]")),
+        ("Größe\n\x1f\x7f", 'a "b" \\ \u2028', ('"Größe\\n\\u001f\x7f"', '"a \\"b\\" \\\\ \u2028"')),
+    ],
+)
+@pytest.mark.parametrize("replicate", [0, 3])
+def test_a_scoring_calls_key_is_the_hash_of_its_context_and_target_written_out(context, target, written, replicate):
+    again = ",3" if replicate else ""
+    expected = sha256(f'["score","m","{sha256(f"[{written[0]}]")}",{written[1]}{again}]')
+    assert score_key("m", ScoreRequest(context, target), replicate=replicate) == expected

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import numpy as np
 import pytest
@@ -23,7 +26,7 @@ from goldless.models.local_weights import packed_network  # noqa: E402
 from goldless.models.local_weights.engine import PackedScorer, TorchEngine, open_engine  # noqa: E402
 from goldless.models.local_weights.network import Network, explained_memory, tensor_bytes  # noqa: E402
 from goldless.models.local_weights.packed_network import PackedNetwork, Refusal, open_packed  # noqa: E402
-from goldless.models.local_weights.packing import Lengths, Pack  # noqa: E402
+from goldless.models.local_weights.packing import Lengths, Pack, plan_packs  # noqa: E402
 
 pytestmark = [pytest.mark.transformers, pytest.mark.usefixtures("one_thread")]
 needs_card = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
@@ -280,6 +283,39 @@ def test_a_cancelled_call_stops_between_sequences():
     with pytest.raises(Cancelled):
         scorer.score(pairs, results, raising(lambda: asked.append(1) or len(asked) > 2))
     assert scorer.tally.packs == 2
+
+
+def test_a_second_call_is_planned_while_the_first_is_on_the_device_and_read_after_it_is_free(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    pairs = study(4)
+    engine, _ = open_engine(Network(random_model("llama"), PROBE), "packed")
+    expected = engine.score(pairs)
+    planned, logprobs = Event(), engine.packed.network.logprobs
+
+    def first_waits(pack: Pack):
+        assert planned.wait(20)
+        return logprobs(pack)
+
+    monkeypatch.setattr(engine.packed.network, "logprobs", first_waits)
+    monkeypatch.setattr(
+        engine_module, "plan_packs", lambda some, lengths: marked(some, lengths, planned if some == pairs[:8] else None)
+    )
+    with ThreadPoolExecutor(2) as threads:
+        first = threads.submit(engine.score, pairs)
+        while not engine._lock.locked():
+            time.sleep(0.001)
+        second = threads.submit(engine.score, pairs[:8])
+        assert [found.tolist() for found in first.result()] == [found.tolist() for found in expected]
+        for found, known in zip(second.result(), expected, strict=False):
+            assert found == pytest.approx(known, abs=1e-5)
+
+
+def marked(pairs, lengths: Lengths, planned: Event | None):
+    for pack in plan_packs(pairs, lengths):
+        if planned is not None:
+            planned.set()
+        yield pack
 
 
 class Narrow:

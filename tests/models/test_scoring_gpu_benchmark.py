@@ -11,6 +11,8 @@ import pytest
 pytest.importorskip("transformers", reason="needs the transformers extra: pip install 'goldless[transformers]'")
 torch = pytest.importorskip("torch", reason="needs the transformers extra")
 
+from goldless.models.local_weights import engine as engines  # noqa: E402
+
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "scoring_gpu.py"
 pytestmark = [
     pytest.mark.transformers,
@@ -20,6 +22,8 @@ pytestmark = [
 
 @pytest.fixture
 def benchmark(monkeypatch: pytest.MonkeyPatch):
+    # it imports its neighbour
+    monkeypatch.syspath_prepend(str(BENCHMARK.parent))
     specification = importlib.util.spec_from_file_location("scoring_gpu", BENCHMARK)
     module = importlib.util.module_from_spec(specification)
     monkeypatch.setitem(sys.modules, "scoring_gpu", module)
@@ -60,3 +64,16 @@ def test_changes_are_those_of_the_compared_pairs_and_not_of_the_timed_ones(bench
     assert everything.startswith("| all | 8 |")
     assert "| 0.250, 0.500 |" in few
     assert "| 0.250, 0.500 |" in everything
+
+
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+def test_the_whole_is_measured_beside_the_kernel_on_the_same_requests(benchmark, monkeypatch, capsys):
+    from scoring_end_to_end import main  # noqa: PLC0415 - a neighbour of the benchmark
+
+    monkeypatch.setattr(engines, "plan_packs", engines.plan_packs)  # the benchmark times it in its place
+    assert main(["--stand-in", "2000000", "--tasks", "3", "--agents", "3", "--repeats", "1", "--length", "2048"]) == 0
+    printed = capsys.readouterr().out
+    # three agents: six pairs and three marginals a task
+    assert "3 tasks x 3 agents, gem-s[prompt]: 27 requests" in printed
+    whole, kernel, ratio = (float(printed.splitlines()[-1].split("|")[place]) for place in (2, 4, 6))
+    assert ratio == pytest.approx(kernel / whole, abs=0.01)

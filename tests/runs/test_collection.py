@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import anyio
 import polars as pl
 import pytest
 
 import goldless
-from goldless.models.interface import ModelIdentity
+from goldless.models.canaries import CanaryReport
+from goldless.models.interface import ModelIdentity, ScoreRequest
 from goldless.models.scripted import ScriptedModel
 from goldless.runs import collection
 from goldless.runs.collection import task_groups
@@ -70,6 +72,58 @@ def test_a_scorer_that_is_faster_with_many_tasks_gets_them_in_one_call_and_gives
     assert many.sizes[-3:] == [18, 18, 9]
     assert first == [9, 18, 27, 36, 45]
     assert second == [18, 36, 45]
+
+
+class Overtaking(Recording):
+    """Its first batch is tokenised and computed last; every task is about the same texts."""
+
+    def __init__(self) -> None:
+        super().__init__(together=True)
+        self.asked: list[list[ScoreRequest]] = []
+        self.in_flight = self.most_in_flight = 0
+
+    @property
+    def identity(self):
+        return replace(super().identity, provider="embedded")
+
+    async def read(self, contexts, targets) -> None:
+        await anyio.sleep(0 if self.asked else 0.05)
+
+    async def score(self, requests, deliver) -> None:
+        self.asked.append(list(requests))
+        self.in_flight += 1
+        self.most_in_flight = max(self.most_in_flight, self.in_flight)
+        await anyio.sleep(0.05 if len(self.asked) == 1 else 0)
+        await super().score(requests, deliver)
+        self.in_flight -= 1
+
+
+@pytest.mark.filterwarnings("ignore:.*there is no rewriter")
+def test_batches_overlap_and_what_two_of_them_ask_is_always_computed_in_the_first(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(collection, "QUESTIONS_TOGETHER", 9)
+    monkeypatch.setattr("goldless.runs.pipeline.check_scorer", no_canaries)
+    scorer = Overtaking()
+    rows = [
+        {"task": f"t{t}", "agent": agent, "text": word if agent != "ann" else f"{word} w{t}"}
+        for t in range(3)
+        for agent, word in zip(("ann", "bob", "cy"), WORDS, strict=True)
+    ]
+    goldless.evaluate(
+        goldless.study_from_frame(pl.DataFrame(rows)),
+        metrics="gem-raw",
+        scorer=scorer,
+        resamples=100,
+        journal=tmp_path / "journal.sqlite",
+    )
+    # bob and cy say the same on every task: their two marginals and two pairs are asked with the first alone
+    assert [len(call) for call in scorer.asked] == [9, 5, 5]
+    assert scorer.most_in_flight == 2
+
+
+async def no_canaries(*_):
+    return CanaryReport(tokens_counted=True, copied_nats=-1.0, shuffled_nats=-2.0, noise_nats=0.0)
 
 
 def test_a_group_of_tasks_ends_where_it_has_enough_questions():

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -40,16 +41,26 @@ class FastTokenizer(TextTokenizer):
         """``for_texts`` encodes texts of people and models, if it knows more special tokens than ``tokenizer``."""
         self._tokenizer = tokenizer
         self._for_texts = for_texts or tokenizer
+        # one tokenizer may serve both: another thread must not switch special tokens on while it reads a text
+        self._reading = threading.Lock()
         added = self._for_texts.get_added_tokens_decoder()
         super().__init__(frozenset(i for i, token in added.items() if token.special))
 
     def _read_text(self, text: str) -> tuple[int, ...]:
-        self._for_texts.encode_special_tokens = True
-        return tuple(self._for_texts.encode(text, add_special_tokens=False).ids)
+        with self._reading:
+            self._for_texts.encode_special_tokens = True
+            return tuple(self._for_texts.encode(text, add_special_tokens=False).ids)
+
+    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        with self._reading:
+            self._for_texts.encode_special_tokens = True
+            found = self._for_texts.encode_batch_fast(list(texts), add_special_tokens=False)
+        return [tuple(encoding.ids) for encoding in found]
 
     def _read_template(self, text: str) -> tuple[int, ...]:
-        self._tokenizer.encode_special_tokens = False
-        return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
+        with self._reading:
+            self._tokenizer.encode_special_tokens = False
+            return tuple(self._tokenizer.encode(text, add_special_tokens=False).ids)
 
     def token_id(self, token: str) -> int | None:
         """The id of one token of the vocabulary, or None if there is no such token."""
@@ -83,16 +94,18 @@ class ChatLayout:
         """Token ids up to where the assistant's turn begins."""
         if self.template is None:
             begin = self.tokenizer.token_id(self.begin) if self.add_begin else None
-            text = self.text("".join(f"{message.content}{PLAIN_END}" for message in messages))
+            text = self.text(_plain(messages))
             return text if begin is None else (begin, *text)
-        try:
-            return self._ids(self._pieces(messages, open_turn=True), messages)
-        except CapabilityError:
-            if len(messages) < 2 or messages[0].role != "system":
-                raise
-        # some templates know no system role: its words then open the first turn
-        merged = Message(messages[1].role, f"{messages[0].content}\n\n{messages[1].content}")
-        return self.context([merged, *messages[2:]])
+        turns, pieces = self._turns(messages)
+        return self._ids(pieces, turns)
+
+    def read(self, contexts: Iterable[Sequence[Message]], targets: Iterable[str]) -> None:
+        """Tokenise many texts together, so that ``context`` and ``target`` find them."""
+        if self.template is None:
+            texts = [_plain(messages) for messages in contexts]
+        else:
+            texts = [turn.content for messages in contexts for turn in self._turns(messages)[0]]
+        self.tokenizer.read([*texts, *targets])
 
     def text(self, text: str) -> tuple[int, ...]:
         """Token ids of a text of people or models: never a special token."""
@@ -134,6 +147,17 @@ class ChatLayout:
         """The tokens that end a reply."""
         return frozenset(t for t in (self.end_of_turn(), self.tokenizer.token_id(self.end)) if t is not None)
 
+    def _turns(self, messages: Sequence[Message]) -> tuple[Sequence[Message], list[str]]:
+        """The messages as the template takes them, and its own text around them."""
+        try:
+            return messages, self._pieces(messages, open_turn=True)
+        except CapabilityError:
+            if len(messages) < 2 or messages[0].role != "system":
+                raise
+        # some templates know no system role: its words then open the first turn
+        merged = Message(messages[1].role, f"{messages[0].content}\n\n{messages[1].content}")
+        return self._turns([merged, *messages[2:]])
+
     def _ids(self, pieces: list[str], messages: Sequence[Message]) -> tuple[int, ...]:
         ids = self.tokenizer.template_ids(pieces[0])
         for message, piece in zip(messages, pieces[1:], strict=True):
@@ -153,6 +177,10 @@ class ChatLayout:
                 raise CapabilityError("the model's chat template drops or reorders messages")
             pieces.append(before)
         return [*pieces, text]
+
+
+def _plain(messages: Sequence[Message]) -> str:
+    return "".join(f"{message.content}{PLAIN_END}" for message in messages)
 
 
 @functools.lru_cache(maxsize=256)

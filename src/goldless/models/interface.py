@@ -184,6 +184,14 @@ class Scorer(AnyModel, Protocol):
 
 
 @runtime_checkable
+class ReadingScorer(Protocol):
+    """A scorer whose tokenizer is faster with many texts at once. Optional for scorers."""
+
+    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
+        """Tokenise these texts, so that ``encode`` finds them."""
+
+
+@runtime_checkable
 class JoiningScorer(Protocol):
     """A scorer that joins token ids and knows whether its tokenizer would merge them. Optional for scorers."""
 
@@ -369,6 +377,11 @@ class WrappedScorer(WrappedModel):
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request for log p(target | messages)."""
         return await self._model.encode(messages, target)
+
+    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
+        """Tokenise many texts at once, if the scorer does that."""
+        if isinstance(self._model, ReadingScorer):
+            await self._model.read(contexts, targets)
 
     async def pieces(self, request: ScoreRequest) -> tuple[str, ...] | None:
         """The target's tokens as text, as the scorer returns them."""

@@ -6,11 +6,13 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import anyio
+import orjson
 
 from goldless.errors import GoldlessError, kind_and_place
 from goldless.models.interface import (
@@ -196,8 +198,10 @@ class JournalledScorer(_Journalled, WrappedScorer):
             charge = self.ledger.book(aside[key], reply.usage)
             failures.extend((key, earlier, self._paid(aside[key], earlier)) for earlier in reply.retries)
             context, target = asked[key].context, asked[key].target
-            bodies[context_hash(context)] = as_json(context)
-            request = as_json({"context": context_hash(context), "target": target})
+            known = context_hash(context)
+            if known not in bodies:
+                bodies[known] = _written(context)
+            request = _written({"context": known, "target": target})
             entries.append(Entry(key, "score", request, logprobs_as_json(reply), *charge))
         if entries:
             self._journal.record(self.identity, entries, bodies)
@@ -311,13 +315,23 @@ def chat_key(identity: ModelIdentity, request: ChatRequest, *, replicate: int = 
 def score_key(model: str, request: ScoreRequest, *, replicate: int = 0) -> str:
     """The journal's key of a scoring call."""
     again = (replicate,) if replicate else ()  # keys of journals written before there were replicates stay valid
-    return content_hash("score", model, context_hash(request.context), request.target, *again)
+    return _hashed("score", model, context_hash(request.context), request.target, *again)
 
 
 @functools.lru_cache(maxsize=4096)
 def context_hash(context: tuple[int, ...] | str) -> str:
     """Hash of a context, which many calls share."""
-    return content_hash(context)
+    return _hashed(context)
+
+
+def _hashed(*parts: str | int | tuple[int, ...]) -> str:
+    """``content_hash`` of text and whole numbers, ten times as fast: every token of every call passes here."""
+    return hashlib.sha256(orjson.dumps(parts)).hexdigest()
+
+
+def _written(data: Any) -> str:
+    """``as_json`` of text and finite numbers, likewise."""
+    return orjson.dumps(data).decode()
 
 
 def request_data(request: ChatRequest) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from goldless.records import CallFailure
 
 if TYPE_CHECKING:
     from goldless.models.chat_layout import ChatLayout
-    from goldless.models.local_engine import LocalEngine, Pair
+    from goldless.models.local_engine import FloatArray, LocalEngine, Pair
 
 Result = TypeVar("Result")
 DECIMALS = 6
@@ -107,6 +107,12 @@ class LocalModel(ABC):
         """Token ids of context and target; the target ends with the end-of-turn token if there is one."""
         return ScoreRequest(self._context(messages), self._model().layout.target(target))
 
+    async def read(self, contexts: Sequence[Sequence[Message]], targets: Sequence[str]) -> None:
+        """Tokenise many texts together, so that ``encode`` finds them."""
+        read = self._model().layout.read
+        new = [messages for messages in dict.fromkeys(map(tuple, contexts)) if self._contexts.get(messages) is None]
+        await anyio.to_thread.run_sync(lambda: read(new, targets))
+
     def merges_at_join(self, target: str) -> bool:
         """Whether the tokenizer would merge a context's end with this target's beginning."""
         return self._model().layout.merges_at_join(target)
@@ -134,10 +140,7 @@ class LocalModel(ABC):
         engine = self.engine
         values = await self._in_thread(lambda cancelled: engine.score(list(pairs.values()), cancelled=cancelled))
         for i, logprobs in zip(pairs, values, strict=True):
-            replies[i] = TokenLogprobs(
-                tuple(round(float(value), DECIMALS) for value in logprobs),
-                Usage(input_tokens=requests[i].tokens),
-            )
+            replies[i] = TokenLogprobs(_rounded(logprobs), Usage(input_tokens=requests[i].tokens))
         deliver(replies)
 
     async def count_tokens(self, messages: Sequence[Message]) -> int | None:
@@ -231,6 +234,11 @@ class LocalModel(ABC):
             )
         finally:
             stopping.set()
+
+
+def _rounded(logprobs: FloatArray) -> tuple[float, ...]:
+    # a float32 times a million is exact in float64, so this is what Python's round() gives, digit for digit
+    return tuple(np.round(logprobs.astype(np.float64), DECIMALS).tolist())
 
 
 def _ids(request: ScoreRequest) -> Pair:

@@ -8,6 +8,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
 from goldless.models.interface import ChatReply, TokenLogprobs, Usage
 
 _KEPT_OF_REPLY = ("text", "finish", "token_logprobs", "choice_logprobs")
@@ -43,7 +45,8 @@ def read_chat(text: str) -> ChatReply:
 
 def logprobs_as_json(reply: TokenLogprobs) -> str:
     """A scoring reply for the journal."""
-    return as_json({"logprobs": reply.logprobs})
+    # not by as_json, which is ten times as slow; every value is finite
+    return orjson.dumps({"logprobs": reply.logprobs}).decode()
 
 
 def read_logprobs(text: str) -> TokenLogprobs:

@@ -6,7 +6,7 @@ import math
 import re
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
 from goldless.models.interface import MeasuringModel, Message
@@ -75,6 +75,15 @@ class TextTokenizer(ABC):
         """Token ids of a template's own text: special tokens are recognised, none is added."""
         known = self._kept.get(("template", text))
         return self._kept.put(("template", text), self._read_template(text)) if known is None else known
+
+    def read(self, texts: Iterable[str]) -> None:
+        """Tokenise texts of people or models together, so that ``text_ids`` finds them."""
+        new = [text for text in dict.fromkeys(texts) if self._kept.get(("text", text)) is None]
+        for text, ids in zip(new, self._read_texts(new), strict=True):
+            self._kept.put(("text", text), ids)
+
+    def _read_texts(self, texts: Sequence[str]) -> list[tuple[int, ...]]:
+        return [self._read_text(text) for text in texts]
 
     @abstractmethod
     def _read_text(self, text: str) -> tuple[int, ...]: ...

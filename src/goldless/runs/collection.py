@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import anyio
 import polars as pl
 
 from goldless.concurrency import side_by_side
@@ -146,6 +147,8 @@ TASKS_AT_ONCE = 32
 CALLS_AT_ONCE = 256
 QUESTIONS_TOGETHER = 2048
 """Questions per batch for a scorer that is faster with many; a larger batch would lose more when a run is stopped."""
+BATCHES_TOGETHER = 2
+"""Batches in flight with such a scorer: while one is computed, the next is made ready and the last one is stored."""
 QUESTIONS_AT_ONCE = 128
 """Approximate number of questions per batch for a critic; a batch is stored as a whole."""
 NO_REWRITE = CallFailure("not_recorded", "the study has no rewrite of it", attempts=0)
@@ -296,22 +299,25 @@ class Collector:
         if self.options.on_too_long == "error" and scorer.local:
             refuse_too_long([bad for jobs in by_task for bad in await unfit(jobs)])
         counts = [sum(len(job.questions) for job in jobs) for jobs in by_task]
-        together = QUESTIONS_TOGETHER if scorer.scorer.capabilities.together else 1
-        groups = list(task_groups(counts, together))
+        together = scorer.scorer.capabilities.together
+        groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
+        # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
+        turn = anyio.Lock() if together else None
         found: list[pl.DataFrame] = [empty(SCORED)] * len(groups)
         taken = done = 0
 
         async def some(number: int) -> None:
             nonlocal taken, done
             jobs = [job for place in groups[number] for job in by_task[place]]
-            rows, reused = await _score_unknown(jobs, known)
+            rows, reused = await _score_unknown(jobs, known, turn)
             taken += reused
             done += len(rows)
             self.parts.append("logprobs", number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS))
             found[number] = rows.drop(TOKENS)
             self.report("scoring", done, sum(counts), scorer)
 
-        await side_by_side(some, range(len(groups)), 1 if scorer.local else TASKS_AT_ONCE)
+        in_flight = BATCHES_TOGETHER if together else 1
+        await side_by_side(some, range(len(groups)), in_flight if scorer.local else TASKS_AT_ONCE)
         evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
         if taken:
             self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
@@ -363,11 +369,13 @@ def _needed(texts: Texts, task: str, agents: Sequence[str], asked: Sequence[Ques
     return own | {q.target_key: texts[q.target_task, q.target] for q in asked if q.target_task is not None}
 
 
-async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame]) -> tuple[pl.DataFrame, int]:
+async def _score_unknown(
+    jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.DataFrame], turn: anyio.Lock | None
+) -> tuple[pl.DataFrame, int]:
     """The log-probabilities of the jobs, and how many of them were known; only the rest is requested."""
     known = [recorded[task] for task in dict.fromkeys(job.task.task for job in jobs) if task in recorded]
     if not known:
-        return await score_together(jobs), 0
+        return await score_together(jobs, turn), 0
     keys = [[_key(job, question) for question in job.questions] for job in jobs]
     wanted = pl.DataFrame([key for mine in keys for key in mine], schema=dict.fromkeys(ASKED, pl.String), orient="row")
     there = wanted.join(pl.concat(known), on=ASKED, how="inner", nulls_equal=True).select(*SCORED)
@@ -376,7 +384,7 @@ async def _score_unknown(jobs: Sequence[ScoringJob], recorded: Mapping[str, pl.D
         replace(job, questions=[q for q, key in zip(job.questions, mine, strict=True) if key not in have])
         for job, mine in zip(jobs, keys, strict=True)
     ]
-    rows = pl.concat([there, await score_together(rest)])
+    rows = pl.concat([there, await score_together(rest, turn)])
     ordered = wanted.join(rows, on=ASKED, how="left", nulls_equal=True, maintain_order="left").select(*SCORED)
     return ordered, len(there)
 

@@ -7,17 +7,19 @@ computed once, calls are well filled, and no position attends to a token outside
 from __future__ import annotations
 
 import bisect
+import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import numpy.typing as npt
 import torch
 
 from goldless.errors import PrerequisiteError
-from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, scored_positions
+from goldless.models.local_engine import Check, FloatArray, LocalEngine, Pair, raising, scored_positions
 from goldless.models.local_weights.network import Network, Past, explained_memory, free_memory, total_memory
 from goldless.models.local_weights.packing import Lengths, Pack, longest_branch, plan_packs
 from goldless.models.local_weights.specification import Sharing
@@ -134,10 +136,22 @@ class TorchEngine(LocalEngine):
         self.packed = packed
         self._weight_bytes = network.weight_bytes
 
+    def score(
+        self,
+        requests: Sequence[Pair],
+        *,
+        cancelled: Callable[[], bool] = lambda: False,
+        share: bool = True,
+    ) -> list[FloatArray]:
+        """Log p of each target token; a packed call makes itself ready while the device computes an earlier one."""
+        if self.packed is None or not share:
+            return super().score(requests, cancelled=cancelled, share=share)
+        results = [np.zeros(len(target), np.float32) for _, target in requests]
+        with explained_memory(self._weight_bytes):
+            self.packed.score(requests, results, raising(cancelled), self._lock)
+        return results
+
     def _score(self, requests: Sequence[Pair], results: list[FloatArray], check: Check, *, share: bool) -> None:
-        if share and self.packed is not None:
-            self.packed.score(requests, results, check)
-            return
         # the last token of a target is predicted, never read: it is computed only where the length of a text matters
         end = None if self._network.rotates_by_length else -1
         sequences = [context + target[:end] for context, target in requests]
@@ -244,6 +258,25 @@ class Tally:
         return self.tokens / self.places if self.places else 1.0
 
 
+class Arriving:
+    """Values on their way from the device, which goes on to what was given to it after them."""
+
+    def __init__(self, values: Any) -> None:
+        self._values, self._there = values, None
+        if values.is_cuda:
+            self._values = torch.empty(values.shape, dtype=values.dtype, pin_memory=True)
+            self._values.copy_(values, non_blocking=True)
+            self._there = torch.cuda.Event(blocking=True)
+            self._there.record()
+
+    def read(self) -> FloatArray:
+        """The values, when they have arrived."""
+        if self._there is not None:
+            self._there.synchronize()
+        found: FloatArray = self._values.numpy()
+        return found
+
+
 class PackedScorer:
     """Scores requests of any number of tasks in packed sequences."""
 
@@ -253,8 +286,17 @@ class PackedScorer:
         self.lengths = network.lengths if lengths is None else lengths
         """The lengths of its sequences: those of the network's plan, until memory runs out."""
 
-    def score(self, requests: Sequence[Pair], results: Sequence[FloatArray], check: Check = lambda: None) -> None:
-        """Fill in the log p of every target token of every request."""
+    def score(
+        self,
+        requests: Sequence[Pair],
+        results: Sequence[FloatArray],
+        check: Check = lambda: None,
+        device: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        """Fill in the log p of every target token of every request.
+
+        ``device`` is held while sequences are given to the device, not while the first is planned and the last is read.
+        """
         left = list(range(len(requests)))
         while left:
             done: set[int] = set()
@@ -263,8 +305,9 @@ class PackedScorer:
             if longest_branch(open_requests) > self.lengths.longest:
                 # where a text beyond the plan does not fit, that is found out before the rest is computed
                 packs = sorted(packs, key=lambda pack: pack.length, reverse=True)
-            short_of_memory = None
-            for pack, values in self._computed(packs, check):
+            short_of_memory, steps = None, iter(packs)
+            first = list(itertools.islice(steps, 1))
+            for pack, values in self._computed(itertools.chain(first, steps), check, device or nullcontext()):
                 if values is None:
                     short_of_memory = pack
                     continue
@@ -274,28 +317,32 @@ class PackedScorer:
             if short_of_memory is not None:
                 self._halve(short_of_memory, longest_branch([requests[i] for i in left]))
 
-    def _computed(self, packs: Iterable[Pack], check: Check) -> Iterator[tuple[Pack, FloatArray | None]]:
+    def _computed(
+        self, packs: Iterable[Pack], check: Check, device: AbstractContextManager[Any]
+    ) -> Iterator[tuple[Pack, FloatArray | None]]:
         """Packs with their values; None for the values, and no more packs, if memory ran out.
 
-        Values are fetched one pack late, so that the next one is prepared while the device computes.
+        Values are read one pack late, so that the next one is prepared while the device computes.
         """
-        waiting: tuple[Pack, Any] | None = None
-        for pack in packs:
-            check()
-            values = self._tried(pack)
-            if values is None:
-                # only now, when the failed pass holds nothing any more
-                torch.cuda.empty_cache()
-                yield pack, None
-                break
-            self.tally.packs += 1
-            self.tally.tokens += len(pack.tokens)
-            self.tally.places += pack.length
-            if waiting is not None:
-                yield waiting[0], waiting[1].cpu().numpy()
-            waiting = pack, values
-        if waiting is not None:
-            yield waiting[0], waiting[1].cpu().numpy()
+        waiting: list[tuple[Pack, Arriving]] = []
+        with device:
+            for pack in packs:
+                check()
+                values = self._tried(pack)
+                if values is None:
+                    # only now, when the failed pass holds nothing any more
+                    torch.cuda.empty_cache()
+                    yield pack, None
+                    break
+                self.tally.packs += 1
+                self.tally.tokens += len(pack.tokens)
+                self.tally.places += pack.length
+                waiting.append((pack, Arriving(values)))
+                if len(waiting) > 1:
+                    before, arriving = waiting.pop(0)
+                    yield before, arriving.read()
+        for pack, arriving in waiting:
+            yield pack, arriving.read()
 
     def _tried(self, pack: Pack) -> Any:
         """The pack's values, or None if memory ran out."""

@@ -11,7 +11,7 @@ PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow)
 
-.PHONY: demo check test torture properties coverage lint format docs browser install install-dev address clean
+.PHONY: demo check test torture properties coverage test-servers lint format docs browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -29,6 +29,10 @@ torture: install-dev
 # Every night: each property is tried on a thousand examples.
 properties: install-dev browser
 	$(PYTEST) --hypothesis-profile=properties -o timeout=3000 tests
+
+# Real servers (vLLM, llama-server, transformers serve, a LiteLLM proxy), installed into .venv-servers on first use: 4 GB.
+test-servers: install-dev
+	GOLDLESS_REAL_SERVERS=1 $(VENV)/bin/python -m pytest -v -rA -p no:cacheprovider tests/real_servers
 
 # The share of lines that the quick tests run; pyproject.toml has the limit.
 coverage: install-dev

@@ -12,6 +12,7 @@ import polars as pl
 from goldless.errors import CallError, TextTooLongError
 from goldless.evidence import LOGPROBS, Schema, failure_cells, rows_frame
 from goldless.models.interface import Message, ReadingScorer, Scorer, ScoreReply, ScoreRequest, content_hash
+from goldless.models.placing import about
 from goldless.records import CallFailure, Task
 from goldless.templates import Template
 
@@ -179,8 +180,11 @@ async def score_together(
     progress, held until this one is tokenised and its calls are begun.
     """
     asked = [(job, question) for job in jobs for question in job.questions]
+    tasks = {job.task.task for job in jobs}
+    task = tasks.pop() if len(tasks) == 1 else ""
     async with turn or nullcontext():
-        made = await _requests(asked)
+        with about(task):
+            made = await _requests(asked)
     replies: list[ScoreReply] = [NOTHING if isinstance(request, ScoreRequest) else request for request in made]
     places = [place for place, request in enumerate(made) if isinstance(request, ScoreRequest)]
 
@@ -190,7 +194,8 @@ async def score_together(
 
     if places:
         requests = [request for request in made if isinstance(request, ScoreRequest)]
-        await jobs[0].stage.scorer.score(requests, deliver)
+        with about(task):
+            await jobs[0].stage.scorer.score(requests, deliver)
     return rows_frame([_row(job, q, reply) for (job, q), reply in zip(asked, replies, strict=True)], SCORED)
 
 

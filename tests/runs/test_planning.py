@@ -144,3 +144,16 @@ def test_labels_need_no_model(tmp_path):
 def test_an_argument_that_evaluate_does_not_take_is_an_error():
     with pytest.raises(UserError, match=r"unknown argument 'metrix'\. Did you mean 'metrics'"):
         goldless.plan(FRAME, metrics="gem-raw", metrix="gem")
+
+
+def test_the_plan_says_what_a_server_that_does_not_share_contexts_computes_more():
+    """Two long responses: both directions and marginals share the instructions, nothing else."""
+    texts = {"a": "one two three four " * 40, "b": "five six seven eight " * 40}
+    rows = [{"task": f"t{i}", "agent": agent, "text": f"{i} {text}"} for i in range(3) for agent, text in texts.items()]
+    frame = pl.DataFrame(rows)
+    planned = goldless.plan(frame, metrics="gem-raw", scorer="http://127.0.0.1:9/v1#toy")
+    (row,) = planned.together
+    assert row.computed_tokens is None
+    assert 0 < row.shared_tokens < row.tokens
+    (note,) = [note for note in planned.notes if "SGLang shares contexts" in note]
+    assert f"{row.shared_tokens:,} of the {row.tokens:,} tokens" in note

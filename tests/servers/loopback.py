@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import orjson
 from aiohttp import web
@@ -73,8 +73,11 @@ class Behaviour:
 class LoopbackServer:
     """The server in a thread; a context manager."""
 
+    _texts: ClassVar[dict[int, str]] = {}
+    """Tokens by id, the same for all servers of this process."""
+
     def __init__(self, behaviour: Behaviour | None = None, *, port: int = 0) -> None:
-        """``port``: 0 takes any that is free."""
+        """``port``: 0 takes any that is free; that of a server which has ended starts it again."""
         self.behaviour = behaviour or Behaviour()
         self.asked: list[tuple[str, Any]] = []
         """Path and decoded body of every request, in the order they came."""
@@ -82,7 +85,6 @@ class LoopbackServer:
         self.queries: list[str] = []
         self.most_seen_at_once = 0
         self._at_once = 0
-        self._texts: dict[int, str] = {}
         self._bigram = Bigram()
         self._port = port
         self._queue = asyncio.Semaphore(self.behaviour.serves_at_once or 1_000_000)

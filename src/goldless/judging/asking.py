@@ -27,6 +27,7 @@ from goldless.models.interface import (
     ScoreRequest,
     TokenLogprobs,
 )
+from goldless.models.placing import about
 from goldless.records import CallFailure
 
 Verdicts = Literal["auto", "probabilities", "labels"]
@@ -186,6 +187,8 @@ class Question(Generic[Found]):
     mean: Callable[[Sequence[float]], Found | CallFailure]
     """The verdict from log p of each label, in nats."""
     request: VerdictRequest[Found]
+    task: str = ""
+    """The task that it is about."""
 
 
 async def find_verdicts(
@@ -200,7 +203,8 @@ async def find_verdicts(
 
     async def one(i: int) -> None:
         messages = questions[i].messages(reading == "labels")
-        found[i] = await ask(model, messages, questions[i].request, again=not scores)
+        with about(questions[i].task):
+            found[i] = await ask(model, messages, questions[i].request, again=not scores)
 
     await side_by_side(one, list(questions), at_once)
     if scores and isinstance(model, ScoringJudge):

@@ -221,11 +221,11 @@ class CriticStage:
             elif isinstance(second, CallFailure):
                 found[i] = VerdictReply(None, None, second)
             else:
-                asked[i] = self._question(first, second)
+                asked[i] = self._question(question.task, first, second)
         found |= await find_verdicts(self.model, self.reading, asked, at_once)
         return [self._evidence(question, found[i]) for i, question in enumerate(questions)]
 
-    def _question(self, first: str, second: str) -> Question[Verdict]:
+    def _question(self, task: str, first: str, second: str) -> Question[Verdict]:
         prompt, choose = self.prompt, self.reading != "labels"
         spoken = [prompt.spoken(label) for label in prompt.labels]
         request = VerdictRequest(
@@ -241,6 +241,7 @@ class CriticStage:
             spoken,
             partial(_mean, prompt),
             request,
+            task,
         )
 
     def _evidence(self, question: CriticQuestion, reply: VerdictReply[Verdict]) -> VerdictEvidence:

@@ -119,11 +119,11 @@ class ReviewStage:
         ``at_once``: concurrent requests, if they are not scored as one batch.
         """
         asked, found = find_material(questions, self.scale, texts, prompts, role=ROLE)
-        put = {i: self._question(material) for i, material in asked.items()}
+        put = {i: self._question(questions[i].task, material) for i, material in asked.items()}
         found |= await find_verdicts(self.model, self.reading, put, at_once)
         return [evidence_of(question, found[i], self.name, self.scale.name) for i, question in enumerate(questions)]
 
-    def _question(self, material: Material) -> Question[Judgement]:
+    def _question(self, task: str, material: Material) -> Question[Judgement]:
         scale, choose = self.scale, self.reading != "labels"
         request = VerdictRequest(
             role=ROLE,
@@ -134,7 +134,7 @@ class ReviewStage:
             choices=scale.labels if choose else (),
         )
         spoken = [scale.spoken(label) for label in scale.labels]
-        return Question(partial(self._messages, material), spoken, partial(mean_judgement, scale), request)
+        return Question(partial(self._messages, material), spoken, partial(mean_judgement, scale), request, task)
 
     def _messages(self, material: Material, explained: bool) -> tuple[Message, ...]:  # noqa: FBT001 - called by place
         return self.scale.messages(

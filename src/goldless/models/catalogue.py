@@ -37,10 +37,10 @@ def _late(place: str) -> Callable[..., Any]:
 
 def _address(*forms: Form, scheme: str) -> Provider:
     """Models on servers that are named by their address, in any of the dialects; an address includes its scheme."""
-    opened, named = _late("http_api:http_model"), _late("http_api:http_identity")
+    opened, named = _late("http_api:model_at"), _late("http_api:identity_at")
     return Provider(
         forms=forms,
-        make=lambda rest, use, _: opened(f"{scheme}{rest}", use=use, dialects=DIALECTS),
+        make=lambda rest, use, say: opened(f"{scheme}{rest}", use=use, say=say, dialects=DIALECTS),
         local=False,
         dialects=DIALECTS,
         unopened=lambda rest: named(f"{scheme}{rest}"),
@@ -159,7 +159,11 @@ OURS = {
     "vllm": _service("vllm", "vLLM on this machine or at VLLM_BASE_URL", dialects=DIALECTS),
     "sglang": _service("sglang", "SGLang on this machine or at SGLANG_BASE_URL", dialects=DIALECTS),
     "http": _address(
-        Form("http://HOST:PORT/v1#MODEL", "any server with OpenAI's API: vLLM, SGLang, llama.cpp, …"), scheme="http:"
+        Form("http://HOST:PORT/v1#MODEL", "any server with OpenAI's API: vLLM, SGLang, llama.cpp, …"),
+        Form(
+            "http://A/v1,http://B/v1#MODEL", "one model on several servers; http:@FILE#MODEL: their addresses in a file"
+        ),
+        scheme="http:",
     ),
     "https": _address(scheme="https:"),
     "scripted": Provider(

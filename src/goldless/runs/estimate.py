@@ -73,6 +73,8 @@ class PlannedCalls:
     """None: price unknown."""
     seconds: float | None
     """None: unknown."""
+    shared_tokens: int | None = None
+    """Tokens that a server computes if it shares contexts between scores; None: it computes nothing else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +109,11 @@ async def plan_study(study: Study, options: Options) -> Plan:
                     alone = plan_run(study, replace(options, metrics=(metric.name,)))
                 rows += await estimate.calls(alone, metric)
             together = await estimate.calls(work, None)
-            notes = (*estimate.notes(work), *(f"warning: {found.message}" for found in text_findings(study)))
+            notes = (
+                *estimate.notes(work),
+                *_not_shared(together),
+                *(f"warning: {found.message}" for found in text_findings(study)),
+            )
             tasks = sum(1 for _ in with_peers(study))
             usd, seconds = (_per_task(together, name, tasks) for name in ("cost_usd", "seconds"))
             power = await needed_tasks(study, options, usd_per_task=usd, seconds_per_task=seconds)
@@ -115,6 +121,17 @@ async def plan_study(study: Study, options: Options) -> Plan:
             return Plan(study.name, tuple(rows), tuple(together), notes, power)
     finally:
         journal.close()
+
+
+def _not_shared(rows: Sequence[PlannedCalls]) -> Iterable[str]:
+    """What scoring costs on a server that computes the same context again for every score."""
+    for row in rows:
+        if row.shared_tokens:
+            yield (
+                f"{row.model}: SGLang shares contexts between scores and computes about {row.shared_tokens:,} of the "
+                f"{row.tokens:,} tokens; vLLM and servers with echo do not and compute all, "
+                f"{row.tokens / row.shared_tokens:.1f} times as many"
+            )
 
 
 def _per_task(rows: Sequence[PlannedCalls], name: str, tasks: int) -> float | None:
@@ -285,9 +302,7 @@ class _Estimate:
         if model.identity_hash is not None:
             known = self.journal.find([score_key(model.identity_hash, request) for request in new])
             count.known += len(known)
-        sequences = [
-            r.context + r.target for r in new if not isinstance(r.context, str) and not isinstance(r.target, str)
-        ]
+        sequences = [_token_ids(request) for request in new]
         count.computed += computed_tokens(build_tree(sequences)) if sequences else 0
 
     def notes(self, work: RunPlan) -> Iterable[str]:
@@ -311,6 +326,14 @@ class _Estimate:
         if any(model.tokens_a_second for model in self.models.values()):
             speeds = {m.name: m.tokens_a_second for m in self.models.values() if m.tokens_a_second}
             yield "; ".join(f"{name}: {speed:,.0f} tokens per second now" for name, speed in speeds.items())
+
+
+def _token_ids(request: ScoreRequest) -> tuple[int, ...]:
+    """The ids of context and target, or for a text those of pieces as long as a token usually is."""
+    if not isinstance(request.context, str) and not isinstance(request.target, str):
+        return request.context + request.target
+    text = f"{request.context}{request.target}"
+    return tuple(hash(text[i : i + CHARACTERS_A_TOKEN]) for i in range(0, len(text), CHARACTERS_A_TOKEN))
 
 
 def _measured(study: Study) -> tuple[Study, float]:
@@ -354,6 +377,7 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: 
         computed_tokens=computed,
         cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), round(written * left))),
         seconds=seconds,
+        shared_tokens=round(count.computed * share) if part == "scorer" and not model.local else None,
     )
 
 

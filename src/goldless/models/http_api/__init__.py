@@ -3,6 +3,9 @@
 specs.py        HttpModel from ``openai:MODEL``, ``anthropic:MODEL``, … and ``http://host:port/v1#MODEL``
 services.py     providers by name: addresses, key variables, wire formats
 addresses.py    addresses and keys as users give them
+fleet.py        one model on several servers
+replicas.py     … which of them are up and get what
+fleet_addresses.py  … their addresses
 model.py        HttpModel: both Protocols of ``interface`` over one server
 formats.py      wire formats of chat calls; OpenAI's
 anthropic.py    … Anthropic's
@@ -13,6 +16,8 @@ batches.py      batch APIs: OpenAI's, Anthropic's, Google's, Mistral's
 chat.py         what a model wrote, and which of the given answers it chose
 probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
+server_report.py  prefix hits and recommended settings
+sending.py      the order of scoring requests
 tokenizing.py   the server's own tokenizer
 calls.py        attempts, retries, and patience with a server that is down
 pacing.py       the number of calls in flight
@@ -25,6 +30,7 @@ from __future__ import annotations
 
 from goldless.models.http_api.calls import RetryPolicy
 from goldless.models.http_api.client import Timeouts
+from goldless.models.http_api.fleet import FleetModel, identity_at, model_at
 from goldless.models.http_api.model import HttpModel
 from goldless.models.http_api.probing import Finding
 from goldless.models.http_api.specs import (
@@ -37,11 +43,14 @@ from goldless.models.http_api.specs import (
 
 __all__ = [
     "Finding",
+    "FleetModel",
     "HttpModel",
     "RetryPolicy",
     "Timeouts",
     "http_identity",
     "http_model",
+    "identity_at",
+    "model_at",
     "refuse_scoring",
     "service_identity",
     "service_model",

@@ -36,6 +36,10 @@ class Dialect(Protocol):
 
     name: str
     """Its name in the identity and in messages."""
+    shares_contexts: bool
+    """Whether the server computes a context once for several targets."""
+    most_at_once: int | None
+    """Calls above which it stops to do so; None: none."""
     fingerprint: str
     """What the server says of its version and configuration, once something was scored; empty if nothing."""
 
@@ -78,6 +82,8 @@ def _checked_logprobs(values: Sequence[Any], expected: int) -> tuple[float, ...]
 class _IdsDialect:
     """What the dialects of servers with a visible tokenizer have in common."""
 
+    shares_contexts = False
+    most_at_once: int | None = None
     fingerprint = ""
 
     def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
@@ -108,6 +114,8 @@ class SglangDialect(_IdsDialect):
     """
 
     name = "sglang"
+    shares_contexts = True
+    most_at_once: int | None = 100  # its policy lpm turns itself off when more than 128 calls wait
 
     def __init__(self, model: str) -> None:
         super().__init__(model, ask_chat_for_ids=True)
@@ -206,6 +214,8 @@ class EchoDialect:
     """
 
     name = "completions-echo"
+    shares_contexts = False
+    most_at_once: int | None = None
     fingerprint = ""
     layout: Layout = "plain"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import astuple, replace
 from functools import partial
@@ -33,9 +33,12 @@ from goldless.models.http_api.probing import (
     sglang_weights,
 )
 from goldless.models.http_api.reading import reading
+from goldless.models.http_api.sending import send_by_context
+from goldless.models.http_api.server_report import read_cache_counts, recommend
 from goldless.models.http_api.tokenizing import ServerTokenizer
 from goldless.models.http_api.turns import Turns
 from goldless.models.interface import (
+    CacheCounts,
     Capabilities,
     ChatReply,
     ChatRequest,
@@ -60,6 +63,7 @@ _CHAT_PROBE = ChatRequest(
     logprobs=True,
 )
 REVISION_DIGITS = 16
+CHECK_SECONDS = 10.0
 _YES_NO = {True: "yes", False: "no"}
 
 
@@ -117,6 +121,7 @@ class HttpModel:
         timeouts = options.get("timeouts") or Timeouts()
         self._client = Client(base_url, key or ApiKey(), timeouts=timeouts, headers=self._format.headers)
         fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
+        self._adapts = fixed is None
         self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
         policy = options.get("retry") or RetryPolicy()
         turns = Turns(timeouts.total_seconds)
@@ -197,6 +202,32 @@ class HttpModel:
         """Close the connections."""
         await self._client.aclose()
 
+    async def cache_counts(self) -> Mapping[str, CacheCounts]:
+        """How much the server's prefix cache saved since it started, by address; empty if it does not say."""
+        # only of a server that names its weights: a provider's address is not asked for pages it does not have
+        found = None if self._weights is None else await read_cache_counts(self._client)
+        return {} if found is None else {self._client.base_url: found}
+
+    async def recommendations(self, noise_nats: float) -> tuple[str, ...]:
+        """How the server should be started for scoring, given the noise of its sums."""
+        return () if self._dialect is None else await recommend(self._client, self._dialect.name, noise_nats)
+
+    @property
+    def calls_at_once(self) -> int:
+        """Calls that are sent at once; more would wait."""
+        return self._limiter.pace.limit
+
+    async def check(self) -> str | None:
+        """Why the server does not respond; None if it does. Does not wait for other calls."""
+        try:
+            with anyio.fail_after(CHECK_SECONDS):
+                await self._client.send("GET", "/v1/models")
+        except AttemptError as failure:
+            return failure.message if failure.is_outage or failure.kind == "timeout" else None
+        except TimeoutError:
+            return f"no reply within {CHECK_SECONDS:.0f} seconds"
+        return None
+
     # --- scoring -----------------------------------------------------------------------------------------------
 
     async def encode(self, messages: Sequence[Message], target: str) -> ScoreRequest:
@@ -231,18 +262,12 @@ class HttpModel:
         nothing, and no call is made.
         """
         dialect = await self._scoring_dialect()
-        # Servers with a prefix cache compute a context once when its targets come together.
-        order = sorted(range(len(requests)), key=lambda index: _context_order(requests[index]))
-        queue = iter(order)
-        async with anyio.create_task_group() as tasks:
-            for _ in range(min(len(requests), self._limiter.pace.maximum)):
-                tasks.start_soon(self._score_from, queue, dialect, requests, deliver)
 
-    async def _score_from(
-        self, queue: Iterator[int], dialect: Dialect, requests: Sequence[ScoreRequest], deliver: Deliver
-    ) -> None:
-        for index in queue:
+        async def send(index: int) -> None:
             deliver({index: await self._score_one(dialect, requests[index])})
+
+        at_once = self._limiter.pace.maximum
+        await send_by_context(requests, send, at_once=at_once, shared=dialect.shares_contexts)
 
     async def _score_one(self, dialect: Dialect, request: ScoreRequest) -> ScoreReply:
         if not request.target:
@@ -379,6 +404,8 @@ class HttpModel:
             if self._dialect is not None:
                 self._weights = self._weights if weights is None else weights
                 self._fingerprint = self._fingerprint or self._dialect.fingerprint
+                if self._adapts and self._dialect.most_at_once is not None:
+                    self._limiter.pace.maximum = min(self._limiter.pace.maximum, self._dialect.most_at_once)
             self.findings += findings
             self.capabilities = replace(self.capabilities, scoring=self._dialect is not None)
             self._scoring_probed = True
@@ -423,8 +450,3 @@ class HttpModel:
             f"{self._client.base_url} has no model {self._name!r}{nearest(self._name, names)} ({answers})\n"
             f"It has: {', '.join(names[:20])}"
         )
-
-
-def _context_order(request: ScoreRequest) -> tuple[bool, tuple[int, ...] | str]:
-    """A sorting key that puts equal and similar contexts together; ids and text do not compare."""
-    return isinstance(request.context, str), request.context

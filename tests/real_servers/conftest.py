@@ -1,0 +1,126 @@
+"""Real servers with the embedded model's weights, started for these tests only: ``make test-servers``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import environments
+import polars as pl
+import pytest
+from processes import MODEL, Server, free_port
+
+from goldless.studies.reading import sample_study
+
+collect_ignore_glob = [] if os.environ.get("GOLDLESS_REAL_SERVERS") else ["test_*.py"]
+"""They install gigabytes and start servers, so they run only where that is asked for."""
+
+WEIGHTS_SECONDS = 1200
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.embedded)
+        item.add_marker(pytest.mark.timeout(3000))
+
+
+@pytest.fixture(scope="session")
+def logs(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("servers")
+
+
+@pytest.fixture(scope="session")
+def weights(embedded_file: Path) -> Path:
+    """The embedded model's weights as float32 safetensors."""
+    folder = environments.FOLDER / "weights"
+    if not (folder / "config.json").exists():
+        script = Path(__file__).with_name("weights.py")
+        command = [environments.vllm(), script, embedded_file, folder]
+        subprocess.run(command, check=True, capture_output=True, timeout=WEIGHTS_SECONDS, cwd=environments.FOLDER)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def new_vllm(weights: Path, logs: Path) -> Callable[..., Server]:
+    """Makes a vLLM that is not started yet."""
+
+    def make(dtype: str = "float32", port: int | None = None) -> Server:
+        port = port or free_port()
+        program = environments.vllm().with_name("vllm")
+        command = [program, "serve", weights, "--served-model-name", MODEL, "--dtype", dtype, "--enforce-eager"]
+        place = ["--host", "127.0.0.1", "--port", port, "--max-model-len", 4096]
+        environment = {"VLLM_CPU_KVCACHE_SPACE": "1", "VLLM_NO_USAGE_STATS": "1", "HF_HUB_OFFLINE": "1"}
+        return Server([*command, *place], logs / f"vllm-{port}.log", port=port, environment=environment)
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def vllm(new_vllm: Callable[..., Server]) -> Iterator[Server]:
+    """A vLLM; GOLDLESS_VLLM_PORT uses one that runs already, with the same weights and name."""
+    if port := os.environ.get("GOLDLESS_VLLM_PORT"):
+        yield new_vllm(port=int(port))
+        return
+    with new_vllm() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
+    """A LiteLLM proxy before the vLLM."""
+    port = free_port()
+    settings = logs / "litellm.yaml"
+    settings.write_text(
+        f"model_list:\n  - model_name: {MODEL}\n    litellm_params:\n      model: hosted_vllm/{MODEL}\n"
+        f"      api_base: {vllm.url}\n      api_key: none\n"
+    )
+    program = environments.litellm().with_name("litellm")
+    command = [program, "--config", settings, "--host", "127.0.0.1", "--port", port]
+    with Server(command, logs / "litellm.log", port=port, ready="/health/liveliness") as server:
+        yield server
+
+
+LLAMA_SERVER = """
+import sys, time, xllamacpp
+given = xllamacpp.CommonParams()
+given.model.path, given.hostname, given.port, given.n_ctx = sys.argv[1], "127.0.0.1", int(sys.argv[2]), 4096
+server = xllamacpp.Server(given)
+while True:
+    time.sleep(60)
+"""
+
+
+@pytest.fixture(scope="session")
+def llama_server(embedded_file: Path, logs: Path) -> Iterator[Server]:
+    """llama.cpp's own server with the embedded model's file."""
+    port = free_port()
+    command = [environments.llama_server(), "-c", LLAMA_SERVER, embedded_file, port]
+    with Server(command, logs / "llama.log", port=port) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def transformers_serve(weights: Path, logs: Path) -> Iterator[Server]:
+    """``transformers serve``, whose models are named by their folder."""
+    port = free_port()
+    program = environments.vllm().with_name("transformers")
+    command = [program, "serve", weights, "--host", "127.0.0.1", "--port", port, "--dtype", "float32"]
+    environment = {"HF_HUB_OFFLINE": "1"}
+    with Server(command, logs / "transformers.log", port=port, ready="/health", environment=environment) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def small_study(tmp_path_factory) -> Path:
+    """Three tasks and three agents of the sample study."""
+    sample = sample_study()
+    tasks, responses = (pl.read_ndjson(sample / f"{name}.jsonl") for name in ("tasks", "responses"))
+    some = tasks["task"].unique(maintain_order=True)[:3]
+    agents = responses["agent"].unique(maintain_order=True)[:3]
+    folder = tmp_path_factory.mktemp("study")
+    tasks.filter(pl.col("task").is_in(some.implode())).write_ndjson(folder / "tasks.jsonl")
+    kept = responses.filter(pl.col("task").is_in(some.implode()) & pl.col("agent").is_in(agents.implode()))
+    kept.write_ndjson(folder / "responses.jsonl")
+    return folder

@@ -1,0 +1,130 @@
+"""Every dialect against its real server; the embedded engine, with the same weights, is the other implementation."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import threading
+import time
+import urllib.request
+
+import polars as pl
+import pytest
+from processes import MODEL
+
+NOISE_NATS = 2e-3
+"""Largest difference allowed for a sum of some ten to a hundred tokens in float32; 1.9e-4 was measured before."""
+JSON = {"Content-Type": "application/json"}
+KEYS = ("task", "target", "given")
+
+
+@pytest.fixture
+def score(goldless, small_study, tmp_path):
+    """Scores the small study with a model; returns its log-probabilities."""
+
+    def run(model: str, *options: object, out: str = "run") -> pl.DataFrame:
+        folder = tmp_path / out
+        shared = ("--journal", tmp_path / f"{out}.sqlite", "--out", folder)
+        ended = goldless("score", small_study, "--metric", "gem-raw", "--scorer", model, *shared, *options)
+        assert ended.code == 0, ended.err
+        return pl.read_parquet(folder / "logprobs").sort(*KEYS)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def embedded_sums():
+    return {}
+
+
+@pytest.fixture
+def of_embedded(score, embedded_sums) -> pl.DataFrame:
+    if not embedded_sums:
+        embedded_sums["sums"] = score("embedded", out="embedded")
+    return embedded_sums["sums"]
+
+
+def largest_difference(one: pl.DataFrame, other: pl.DataFrame) -> float:
+    assert one.select(*KEYS, "tokens").equals(other.select(*KEYS, "tokens"))
+    assert one["sum_logprob_nats"].null_count() == 0
+    return (one["sum_logprob_nats"] - other["sum_logprob_nats"]).abs().max()
+
+
+def test_vllm_gives_the_scores_of_the_embedded_engine(vllm, score, of_embedded, record_property):
+    found = score(f"{vllm.url}#{MODEL}")
+    record_property("largest difference in nats", difference := largest_difference(found, of_embedded))
+    assert difference < NOISE_NATS
+
+
+def test_through_litellm_the_scores_are_those_of_vllm(litellm, weights, score, of_embedded, record_property):
+    found = score(f"{litellm.url}#{MODEL}?tokenizer={weights}")
+    record_property("largest difference in nats", difference := largest_difference(found, of_embedded))
+    assert difference < NOISE_NATS
+
+
+def test_llama_server_is_refused_as_a_scorer_and_used_as_a_critic(llama_server, goldless, small_study, tmp_path):
+    model = f"{llama_server.url}"
+    shared = ("--journal", tmp_path / "journal.sqlite")
+    ended = goldless("score", small_study, "--metric", "gem-raw", "--scorer", model, *shared)
+    assert ended.code != 0
+    assert "returns no log-probabilities of a given text" in ended.err
+    ended = goldless("score", small_study, "--metric", "tvd-mi", "--critic", model, *shared, "--out", tmp_path / "run")
+    assert ended.code == 0, ended.err
+    assert pl.read_parquet(tmp_path / "run" / "verdicts")["value"].null_count() == 0
+
+
+def test_transformers_serve_writes(transformers_serve, weights, goldless, small_study, tmp_path):
+    model = f"{transformers_serve.url}#{weights}"
+    ended = goldless("doctor", model, "--json")
+    assert ended.code == 0, ended.err
+    assert '"chat": true' in ended.out
+    assert '"scoring": false' in ended.out
+
+
+def test_a_critic_on_vllm_is_sent_little_more_than_a_plain_chat_loop(vllm, goldless, small_study, tmp_path):
+    """Where every label was scored, 6.4 times the tokens were computed: twice the calls, and none used the cache."""
+    journal = tmp_path / "journal.sqlite"
+    before = sent(vllm)
+    shared = ("--journal", journal, "--out", tmp_path / "run")
+    ended = goldless("score", small_study, "--metric", "tvd-mi", "--critic", f"{vllm.url}#{MODEL}", *shared)
+    assert ended.code == 0, ended.err
+    assert pl.read_parquet(tmp_path / "run" / "verdicts")["value"].null_count() == 0
+    by_goldless = sent(vllm) - before
+
+    with sqlite3.connect(journal) as kept:
+        requests = [json.loads(row[0]) for row in kept.execute("select request from calls where kind = 'chat'")]
+    before = sent(vllm)
+    for request in requests:
+        asked = {"model": MODEL, "messages": request["messages"], "max_tokens": 1, "logprobs": True, "top_logprobs": 20}
+        body = urllib.request.Request(f"{vllm.url}/chat/completions", json.dumps(asked).encode(), JSON)
+        with urllib.request.urlopen(body, timeout=300) as reply:
+            assert reply.status == 200
+    assert by_goldless <= 1.2 * (sent(vllm) - before)
+
+
+def sent(server) -> float:
+    """Prompt tokens that the server was sent."""
+    return server.metric("vllm:prompt_tokens_total")
+
+
+def test_a_vllm_that_restarts_in_the_middle_of_a_run_is_waited_for(new_vllm, goldless, small_study, tmp_path):
+    """It needs about a minute to start, and a call waits for up to two."""
+    server = new_vllm()
+    with server:
+
+        def restart() -> None:
+            before = server.metric("vllm:request_success_total")
+            while server.metric("vllm:request_success_total") < before + 5:
+                time.sleep(0.1)
+            server.end(signal.SIGKILL)
+            server.start()
+
+        helper = threading.Thread(target=restart)
+        helper.start()
+        shared = ("--journal", tmp_path / "journal.sqlite", "--out", tmp_path / "run")
+        model = f"{server.url}#{MODEL}?patience=600"
+        ended = goldless("score", small_study, "--metric", "tvd-mi", "--critic", model, *shared)
+        helper.join()
+    assert ended.code == 0, ended.err
+    assert pl.read_parquet(tmp_path / "run" / "verdicts")["value"].null_count() == 0

@@ -45,6 +45,7 @@ def offered(goldless, monkeypatch, tmp_path):
         (("review", "x", "--scale", "pairwise-"), ["pairwise-tie"]),
         (("agree", "x", "--alpha", "no"), ["nominal"]),
         (("cache", "clear", "m"), ["models"]),
+        (("journal", ""), ["check", "show", "compact", "forget", "merge"]),
         (("completion", ""), ["bash", "zsh", "fish"]),
         (("no-such-verb", ""), []),
         (("score", "x", "--out", ""), []),

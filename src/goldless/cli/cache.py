@@ -54,7 +54,7 @@ def show(*, output: Output) -> None:
         Column("contents", "contents"),
         Column("if_cleared", "if cleared"),
     )
-    rows = tuple({**one, "size": _size(one["bytes"])} for one in kept)
+    rows = tuple({**one, "size": size_in_words(one["bytes"])} for one in kept)
     output.print_tables([ReportTable("Files of goldless on this machine", columns, rows)], lambda: {"kept": kept})
 
 
@@ -81,7 +81,7 @@ def clear(
         say("nothing to clear")
         return
     for one in found:
-        say(f"{one.part}: {one.path} ({_size(one.bytes)}; {one.contents}). {one.if_cleared}")
+        say(f"{one.part}: {one.path} ({size_in_words(one.bytes)}; {one.contents}). {one.if_cleared}")
     if not yes and not _confirmed():
         say("nothing was deleted")
         return
@@ -101,7 +101,7 @@ def _kept(part: Part) -> Iterable[Kept]:
 
     if part in {"journal", "all"}:
         journal = default_journal()
-        size = sum(path.stat().st_size for path in _journal_files(journal))
+        size = sum(path.stat().st_size for path in journal_files(journal))
         lost = "Runs call their models again, and pay again; run folders keep their results."
         yield Kept("journal", str(journal), size, _replies(journal), lost)
     if part in {"models", "all"}:
@@ -113,7 +113,7 @@ def _kept(part: Part) -> Iterable[Kept]:
                 yield Kept("models", str(folder), size, contents, "They are fetched or made again when needed.")
 
 
-def _journal_files(journal: Path) -> list[Path]:
+def journal_files(journal: Path) -> list[Path]:
     """The journal and what SQLite keeps beside it."""
     return [path for path in (journal, *(Path(f"{journal}{end}") for end in ("-wal", "-shm"))) if path.is_file()]
 
@@ -138,13 +138,13 @@ def _delete(one: Kept) -> None:
         if one.part == "models":
             shutil.rmtree(one.path)
         else:
-            for path in _journal_files(Path(one.path)):
+            for path in journal_files(Path(one.path)):
                 path.unlink()
     except OSError as error:
         raise UserError(f"{one.path}: cannot be deleted ({error.strerror})") from error
 
 
-def _size(size: int) -> str:
+def size_in_words(size: int) -> str:
     """A number of bytes in words."""
     amount = float(size)
     for unit in ("B", "kB", "MB"):

@@ -70,6 +70,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "finetune": "Train an adapter that makes a scorer predict responses better.",
         "plugins": "List what installed packages add.",
         "config": "Show the project's settings and where each comes from.",
+        "journal": "Check, show, compact, prune and merge journals of model replies.",
         "cache": "Show or clear the journal and downloaded models.",
         "completion": "Print a completion script for bash, zsh or fish.",
     },

@@ -116,8 +116,8 @@ class JournalFile:
                 "the process that blocks the file, then run the same command again"
             )
         return UserError(
-            f"{self.path}: the journal is damaged ({error}). Move it away; goldless journal merge OLD_FILE saves the "
-            "replies that can still be read, and goldless journal check OLD_FILE counts them"
+            f"{self.path}: the journal is damaged ({error}). Move it away, with the files beside "
+            "it; goldless journal merge FILE then saves the replies that can still be read"
         )
 
     def _set_up(self) -> None:

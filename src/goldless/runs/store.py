@@ -202,6 +202,14 @@ def noted_fingerprint(folder: Path) -> str | None:
     return None if found is None else str(found)
 
 
+def noted_spending(folder: Path) -> tuple[dict[str, Any], ...]:
+    """What the results in a run folder cost, a row per verb and model. Raises UserError if it is not a run folder."""
+    made = _made_by(folder).get("made")
+    if not isinstance(made, dict):
+        raise UserError(f"{folder} is not a run folder (it has no {MADE_BY}). Give a folder written with --out")
+    return tuple({"verb": name, **row} for name, one in made.items() for row in one.get("spending", ()))
+
+
 def metrics_in(folder: Path) -> set[str]:
     """The metrics whose leaderboards are in a run folder."""
     try:

@@ -1,0 +1,204 @@
+"""``goldless journal``: look after the file that keeps all replies."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from goldless.cli.cache import journal_files, size_in_words
+from goldless.cli.command import Command, own, verb, verbs_app
+from goldless.cli.console import NOTHING, end, say
+from goldless.cli.output import Output
+from goldless.errors import UserError
+from goldless.runs.options import Options
+
+if TYPE_CHECKING:
+    from goldless.models.journal import Journal
+
+app = verbs_app("Check, show, compact, prune and merge journals of model replies.")
+DAY_SECONDS = 24 * 3600
+
+
+@app.command(cls=Command)
+@verb("journal")
+def check(*, options: Options, output: Output) -> None:
+    """Check every reply and the file itself; nothing is changed. Exit code 1 if anything is damaged.
+
+    A damaged reply is removed, and its call made again, by the next run that needs it. If the file itself is damaged,
+    move it away and save what can be read with goldless journal merge.
+
+    Example:
+      goldless journal check
+    """
+    from goldless.models.journal_upkeep import check_journal
+    from goldless.reports.report_table import Column, ReportTable
+
+    path = _path(options)
+    found = check_journal(path)
+    columns = (
+        Column("replies", "sound replies", "count"),
+        Column("damaged", "damaged", "count"),
+        Column("unchecked", "without checksum", "count"),
+    )
+    table = ReportTable(f"Journal {path}", columns, (asdict(found),), notes=found.problems)
+    output.print_tables([table], lambda: {"journal": str(path), **asdict(found)})
+    if not found.sound:
+        end(NOTHING, f"{path} is damaged. Its sound replies can be saved: goldless journal merge")
+
+
+@app.command(cls=Command)
+@verb("journal")
+def show(
+    *,
+    run: Annotated[Path | None, own("Also show what this run folder's results cost.", flags="--run FOLDER")] = None,
+    options: Options,
+    output: Output,
+) -> None:
+    """Show the size of the journal, and calls, tokens and cost by model.
+
+    Examples:
+      goldless journal show
+      goldless journal show --run runs/first
+    """
+    from goldless.models.journal_upkeep import model_totals
+    from goldless.reports.report_table import Column, ReportTable
+    from goldless.runs.store import noted_spending
+
+    path = _path(options)
+    with _opened(path) as journal:
+        totals = model_totals(journal)
+    columns = (
+        Column("model", "model"),
+        Column("calls", "calls", "count"),
+        Column("tokens", "tokens", "count"),
+        Column("cost_usd", "USD", "usd", "unknown"),
+        Column("estimated", "estimated", "count"),
+        Column("since", "first reply"),
+        Column("until", "last reply"),
+    )
+    rows = tuple({**asdict(one), "since": _day(one.first), "until": _day(one.last)} for one in totals)
+    size = sum(file.stat().st_size for file in journal_files(path))
+    tables = [ReportTable(f"Journal {path} ({size_in_words(size)})", columns, rows)]
+    spent = () if run is None else noted_spending(run)
+    if run is not None:
+        counts = {"verb": "verb", "model": "model", "calls": "calls", "reused": "from the journal"}
+        money = {"cost_usd": "USD paid by the last process", "result_usd": "USD of the result"}
+        shown = [Column(*item) for item in counts.items()]
+        shown += [Column(name, title, "usd", "unknown") for name, title in money.items()]
+        tables.append(ReportTable(f"Run {run}", tuple(shown), spent))
+    output.print_tables(
+        tables, lambda: {"journal": str(path), "bytes": size, "models": [asdict(one) for one in totals], "run": spent}
+    )
+
+
+@app.command(cls=Command)
+@verb("journal")
+def compact(*, options: Options) -> None:
+    """Give the space of deleted replies back to the disk.
+
+    Example:
+      goldless journal compact
+    """
+    from goldless.models.journal_upkeep import compact as compact_file
+
+    path = _path(options)
+    before = sum(file.stat().st_size for file in journal_files(path))
+    with _opened(path) as journal:
+        compact_file(journal)
+    after = sum(file.stat().st_size for file in journal_files(path))
+    say(f"{path}: {size_in_words(before)} before, {size_in_words(after)} now")
+
+
+@app.command(cls=Command)
+@verb("journal")
+def forget(
+    *,
+    model: Annotated[str | None, own("Delete replies of this model, as goldless journal show names it.")] = None,
+    older_than: Annotated[
+        float | None, own("Delete replies stored more than this many days ago.", flags="--older-than DAYS", min=0)
+    ] = None,
+    dry_run: Annotated[bool, own("Only count what would be deleted.", flags="--dry-run")] = False,
+    yes: Annotated[bool, own("Delete without asking.", flags="--yes -y")] = False,
+    options: Options,
+) -> None:
+    """Delete replies by model, by age, or by both. Their calls are made, and paid for, again when they are needed.
+
+    Examples:
+      goldless journal forget --older-than 365 --dry-run
+      goldless journal forget --model openai:gpt-4o-mini --yes
+    """
+    from goldless.models.journal_upkeep import forget as forget_replies
+
+    if model is None and older_than is None:
+        raise UserError("nothing says what to forget. Give --model NAME, --older-than DAYS, or both")
+    before = None if older_than is None else time.time() - older_than * DAY_SECONDS
+    with _opened(_path(options)) as journal:
+        count, usd = forget_replies(journal, model=model, before=before, dry_run=True)
+        cost = f" that cost {usd:.2f} USD" if usd else ""
+        say(f"{count:,} replies{cost} {'would' if dry_run else 'will'} be deleted")
+        if dry_run or not count:
+            return
+        if not yes and not _confirmed():
+            say("nothing was deleted")
+            return
+        forget_replies(journal, model=model, before=before, dry_run=False)
+    say("deleted. goldless journal compact gives their space back to the disk")
+
+
+@app.command(cls=Command)
+@verb("journal")
+def merge(
+    others: Annotated[
+        list[Path], typer.Argument(metavar="JOURNAL...", help="Journals to read from; they stay as they are.")
+    ],
+    *,
+    options: Options,
+) -> None:
+    """Add the replies of other journals to this one, also of damaged ones as far as they can be read.
+
+    Examples:
+      goldless journal merge colleague.sqlite
+      goldless journal merge old.sqlite --journal project.sqlite
+    """
+    from goldless.models.journal_upkeep import merge as merge_journal
+
+    with _opened(_path(options), new=True) as journal:
+        for other in others:
+            found = merge_journal(journal, other)
+            lost = f", {found.damaged:,} damaged ones left out" if found.damaged else ""
+            say(f"{other}: {found.added:,} replies added, {found.known:,} were there already{lost}")
+
+
+def _path(options: Options) -> Path:
+    from goldless.models.cache import default_journal
+
+    return options.journal or default_journal()
+
+
+@contextmanager
+def _opened(path: Path, *, new: bool = False) -> Iterator[Journal]:
+    """The journal during the block; only merging makes a new one."""
+    from goldless.models.journal import Journal
+
+    if not new and not path.is_file():
+        raise UserError(f"{path}: no such journal. Runs that call models write it; --journal names another file")
+    with closing(Journal(path)) as journal:
+        yield journal
+
+
+def _confirmed() -> bool:
+    if not sys.stdin.isatty():
+        raise UserError("forgetting needs a confirmation. Add --yes")
+    return typer.confirm("Delete?", default=False, err=True)
+
+
+def _day(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")

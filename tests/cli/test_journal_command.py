@@ -1,0 +1,134 @@
+"""``goldless journal`` checks, shows, prunes, compacts and merges journals, damaged ones too."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from contextlib import closing
+
+import pytest
+
+from goldless.models.interface import ModelIdentity, Usage
+from goldless.models.journal import Entry, Journal
+
+OLD, NEW = ModelIdentity("http", "old"), ModelIdentity("http", "new")
+REPLY = '{"text":"kept","finish":"stop","token_logprobs":null,"choice_logprobs":null}'
+
+
+@pytest.fixture
+def path(tmp_path):
+    """A journal with 300 replies of one model, stored 40 days ago, and 2 of another."""
+    path = tmp_path / "journal.sqlite"
+    with closing(Journal(path)) as journal:
+        old = [Entry(f"a{i:03}", "chat", '{"q":"%s"}' % ("x" * 200), REPLY, Usage(10, 5), 0.01) for i in range(300)]
+        journal.record(OLD, old)
+        journal.record(
+            NEW, [Entry("b0", "score", '{"context":"h"}', '{"logprobs":[-1.0]}', Usage(3, 0), None)], {"h": "c"}
+        )
+        journal.record(NEW, [Entry("b1", "chat", "{}", REPLY, Usage(1, 1), None)])
+        with journal.transaction() as run:
+            run.execute("update calls set created_at = ? where key like 'a%'", [time.time() - 40 * 24 * 3600])
+    return path
+
+
+@pytest.fixture
+def journal(goldless, path):
+    """Runs a verb of ``goldless journal`` on the journal."""
+    return lambda *words: goldless("journal", *words, "--journal", path)
+
+
+def change(path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(statement)
+        connection.commit()
+
+
+def keys(path) -> set[str]:
+    with closing(sqlite3.connect(path)) as connection:
+        return {key for (key,) in connection.execute("select key from calls")}
+
+
+def test_show_adds_up_calls_tokens_and_cost_by_model(journal):
+    found = json.loads(journal("show", "--json").out)
+    rows = [(row["model"], row["calls"], row["tokens"], row["cost_usd"]) for row in found["models"]]
+    assert rows == [("http:old", 300, 4500, pytest.approx(3.0)), ("http:new", 2, 5, None)]
+    assert found["bytes"] > 100_000
+
+
+def test_show_tells_what_a_run_cost(journal, tmp_path):
+    row = {"model": "http:old", "calls": 2, "reused": 8, "cost_usd": 0.02, "result_usd": 0.10}
+    (tmp_path / "made_by.json").write_text(json.dumps({"made": {"score": {"spending": [row]}}}))
+    assert json.loads(journal("show", "--run", tmp_path, "--json").out)["run"] == [{"verb": "score", **row}]
+    refused = journal("show", "--run", tmp_path / "none")
+    assert (refused.code, "is not a run folder" in refused.err) == (2, True)
+
+
+def test_check_counts_damaged_replies_and_changes_nothing(journal, path):
+    assert journal("check").code == 0
+    change(path, "update calls set reply = replace(reply, 'kept', 'lost') where key in ('a000', 'b1')")
+    ended = journal("check", "--json")
+    found = json.loads(ended.out)
+    assert (ended.code, found["replies"], found["damaged"], found["problems"]) == (1, 300, 2, [])
+    assert len(keys(path)) == 302
+
+
+def test_forget_deletes_by_model_and_by_age_after_asking(journal, path):
+    assert "300 replies that cost 3.00 USD would be deleted" in journal("forget", "--older-than", 30, "--dry-run").err
+    assert journal("forget", "--older-than", 30).code == 2, "nobody can be asked here"
+    assert len(keys(path)) == 302
+    assert journal("forget", "--older-than", 30, "--model", "http:new", "--yes").code == 0
+    assert len(keys(path)) == 302, "both must be true"
+    assert journal("forget", "--older-than", 30, "--yes").code == 0
+    assert keys(path) == {"b0", "b1"}
+    assert journal("forget", "--model", "http:new", "--yes").code == 0
+    assert keys(path) == set()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("select count(*) from bodies").fetchone() == (0,)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("forget", "--yes"), "Give --model NAME, --older-than DAYS, or both"),
+        (("forget", "--model", "gpt", "--yes"), "no replies of 'gpt'. It has replies of: http:new, http:old"),
+        (("merge", "none.sqlite"), "none.sqlite: no such file"),
+    ],
+)
+def test_wrong_words_are_one_message(journal, words, said):
+    ended = journal(*words)
+    assert ended.code == 2
+    assert said in ended.err
+
+
+def test_compact_gives_space_back(journal, path):
+    journal("forget", "--model", "http:old", "--yes")
+    before = path.stat().st_size
+    assert journal("compact").code == 0
+    assert path.stat().st_size < before / 2
+
+
+def test_merge_adds_what_is_not_there_and_leaves_out_what_is_damaged(goldless, journal, path, tmp_path):
+    change(path, "update calls set reply = 'lost' where key = 'a000'")
+    other = tmp_path / "other.sqlite"
+    with closing(Journal(other)) as new:
+        new.record(NEW, [Entry("b1", "chat", "{}", REPLY, Usage(1, 1), None)])
+    ended = goldless("journal", "merge", path, "--journal", other)
+    assert "300 replies added, 1 were there already, 1 damaged ones left out" in ended.err
+    assert keys(other) == keys(path) - {"a000"}
+    assert journal("merge", path).code == 2, "it is the journal itself"
+
+
+def test_merge_saves_both_sides_of_a_damaged_page(goldless, path, tmp_path):
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("pragma wal_checkpoint(truncate)")
+    content = bytearray(path.read_bytes())
+    middle = content.index(b"a150")
+    at = middle // 4096 * 4096
+    content[at : at + 4096] = b"\xff" * 4096
+    path.write_bytes(content)
+    saved = tmp_path / "saved.sqlite"
+    assert goldless("journal", "check", "--journal", path).code == 1
+    assert goldless("journal", "merge", path, "--journal", saved).code == 0
+    assert {"a000", "b1"} <= keys(saved)
+    assert 200 < len(keys(saved)) < 302

@@ -1,0 +1,16 @@
+"""Short forms of the trials of kills, signals, processes, damaged journals and full disks."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("trial", "count"), [("kills", 2), ("signals", 2), ("processes", 1), ("damaged_journals", 20), ("full_disks", 1)]
+)
+@pytest.mark.timeout(300)
+def test_nothing_is_lost_paid_twice_or_changed(trial, count):
+    tally = importlib.import_module(trial).run(count, 0)
+    assert tally.sound, tally

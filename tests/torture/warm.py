@@ -1,0 +1,172 @@
+"""Commands as processes that can be killed: forked from one that has imported everything, so that each begins at once.
+
+As a script it is that process: for every JSON line with ``arguments``, ``environment`` and ``folder`` it forks a child
+that runs the command with its output in that folder, prints the child's id, and afterwards how it ended.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(slots=True)
+class Started:
+    """A command that was started."""
+
+    pid: int
+    folder: Path
+    ended: threading.Event = field(default_factory=threading.Event)
+    code: int | None = None
+    """Exit code; negative: the signal that ended it."""
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal if it still runs."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ends within these seconds; if not, it is killed."""
+        if self.ended.wait(seconds):
+            return True
+        self.send(signal.SIGKILL)
+        self.ended.wait(60)
+        return False
+
+    @property
+    def err(self) -> str:
+        """What it said on standard error."""
+        return (self.folder / "err").read_text(errors="replace")
+
+    @property
+    def out(self) -> str:
+        """What it printed."""
+        return (self.folder / "out").read_text(errors="replace")
+
+    @property
+    def broke(self) -> bool:
+        """Whether a user would have seen a traceback."""
+        return "Traceback (most recent call last)" in self.out + self.err
+
+
+class Warm:
+    """Starts commands."""
+
+    def __init__(self, process: subprocess.Popen[str], folder: Path) -> None:
+        self._process, self._folder = process, folder
+        self._running: dict[int, Started] = {}
+        self._new = threading.Semaphore(0)
+        self._last = 0
+        self._count = 0
+        self.listening = threading.Thread(target=self._listen, daemon=True)
+        self.listening.start()
+
+    def start(self, *arguments: object, stdout: str = "", **environment: str) -> Started:
+        """Start a command; ``stdout``: where it prints to, if not to a file of its own."""
+        assert self._process.stdin is not None
+        self._count += 1
+        folder = self._folder / f"command-{self._count}"
+        folder.mkdir()
+        asked = {"arguments": list(map(str, arguments)), "environment": environment, "folder": str(folder)}
+        self._process.stdin.write(json.dumps({**asked, "stdout": stdout}) + "\n")
+        self._process.stdin.flush()
+        self._new.acquire()
+        started = self._running[self._last]
+        started.folder = folder
+        return started
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            pid, code = json.loads(line)
+            if code is None:
+                self._running[pid] = Started(pid, self._folder)
+                self._last = pid
+                self._new.release()
+            else:
+                self._running[pid].code = code
+                self._running[pid].ended.set()
+
+
+@contextlib.contextmanager
+def warm(folder: Path) -> Iterator[Warm]:
+    """Begin; the folder takes what commands print."""
+    command = [sys.executable, __file__]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdin is not None
+    started = Warm(process, folder)
+    try:
+        yield started
+    finally:
+        process.stdin.close()
+        process.wait(60)
+        started.listening.join(60)
+        if process.stdout is not None:
+            process.stdout.close()
+
+
+def _child(arguments: Sequence[str], environment: dict[str, str], folder: str, stdout: str) -> None:
+    from goldless.cli.main import main  # noqa: PLC0415 - imported before, in the parent
+
+    for number, name in ((1, stdout or f"{folder}/out"), (2, f"{folder}/err")):
+        os.dup2(os.open(name, os.O_WRONLY | os.O_CREAT, 0o600), number)
+    Path(folder, "out").touch()
+    os.environ.update(environment)
+    sys.argv = ["goldless", *arguments]
+    main()
+
+
+def _serve() -> None:
+    import goldless.cli.review  # noqa: PLC0415
+    import goldless.cli.score  # noqa: PLC0415
+    import goldless.models.http_api.model  # noqa: PLC0415
+    import goldless.reports.html.page  # noqa: PLC0415
+    import goldless.runs.pipeline  # noqa: F401, PLC0415
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    children: set[int] = set()
+
+    def reap() -> None:
+        for pid in tuple(children):
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                children.discard(pid)
+                sys.stdout.write(f"{json.dumps([pid, os.waitstatus_to_exitcode(status)])}\n")
+                sys.stdout.flush()
+
+    os.set_blocking(0, False)
+    waiting = b""
+    while True:
+        reap()
+        try:
+            read = os.read(0, 65536)
+        except BlockingIOError:
+            time.sleep(0.005)
+            continue
+        if not read:
+            return
+        *lines, waiting = (waiting + read).split(b"\n")
+        for line in lines:
+            asked = json.loads(line)
+            pid = os.fork()
+            if pid == 0:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                _child(**asked)
+                return
+            children.add(pid)
+            sys.stdout.write(f"{json.dumps([pid, None])}\n")
+            sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    _serve()

@@ -15,7 +15,7 @@ from goldless.cli.console import err as console_err
 from goldless.cli.console import out as console_out
 from goldless.cli.main import main
 
-KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 130}
+KNOWN_CODES = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 129, 130, 143}
 """Exit codes that the documentation explains."""
 
 

@@ -32,6 +32,8 @@ INCONCLUSIVE = 7
 """A gate: neither shown nor excluded, or the judge is not certified."""
 CHANGED = 8
 """A watch: the judge or the system changed."""
+DIFFERENT = 9
+"""A replay: a printed value is not met again."""
 INTERRUPTED = 130
 
 LINE_SECONDS = 10.0

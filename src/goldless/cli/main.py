@@ -2,7 +2,7 @@
 
 Exit codes: 0 done; 1 a model misbehaves, or nothing could be scored; 2 the input or command is wrong; 3 incomplete,
 run it again; 4 no reviewer passed the exam; 5 a metric failed its crash test; 6 a gate says BLOCK; 7 a gate is
-INCONCLUSIVE; 8 a watch found a change; 129, 130 and 143 ended by SIGHUP, Ctrl-C or SIGTERM.
+INCONCLUSIVE; 8 a watch found a change; 9 a replay differs; 129, 130 and 143 ended by SIGHUP, Ctrl-C or SIGTERM.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
     },
     "Share": {
         "export": "Write scores in another tool's format: Inspect, Every Eval Ever, Hub, Markdown, DPO pairs.",
+        "replay": "Recompute a published run from its evidence, and compare.",
         "view": "Browse runs, down to the prompt and reply behind each number.",
         "gre": "Run GRE-bench: which model writes the most informative paper reviews?",
     },

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import polars as pl
 
@@ -130,6 +131,8 @@ class Evaluation(StudyResult):
     findings: tuple[Finding, ...] = ()
     """What the audit found in texts and scores."""
     settings: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the results depend on besides evidence, for a replay."""
     templates: Mapping[str, Template] = field(default_factory=dict)
     """Custom templates, by name."""
     prompts: Mapping[str, str] = field(default_factory=dict)

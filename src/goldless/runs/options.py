@@ -35,6 +35,8 @@ from goldless.runs.option_forms import (
     TWO_GROUPS,
     by_name,
     check_each,
+    declared,
+    defaults,
     metric_names,
     one_of,
     whole,
@@ -71,6 +73,11 @@ SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
 """The groups that reviewing takes."""
 
+ASKED_OF_MODELS = {
+    *("scorer", "rewriters", "rewrite_max_tokens", "synopsis_writer", "critic", "changer", "reviewers", "licences"),
+    *("issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
+}
+"""Options of other groups than models that change evidence alone, or where it goes."""
 OnTooLong = Literal["error", "skip"]
 ExamName = Literal["none", "human", "consistency", "pertinence", "self-confidence", "auto", "peers", "auto+peers"]
 TRAITS: Mapping[ExamName, tuple[str, ...]] = {
@@ -392,6 +399,14 @@ class Options:
     def some(self, *names: str) -> dict[str, Any]:
         """The options of these names, to be handed on."""
         return {name: getattr(self, name) for name in names}
+
+    def of_results(self) -> dict[str, Any]:
+        """What results depend on besides evidence, as plain data; what is as usual is left out."""
+        usual, found = defaults(Options), declared(Options)
+        names = [name for name, one in found.items() if one.group != MODELS and name not in ASKED_OF_MODELS]
+        values = {name: getattr(self, name) for name in names if getattr(self, name) != usual[name]}
+        values["metrics"] = [name if isinstance(name, str) else f"{name!r}" for name in self.metrics]
+        return {name: list(value) if isinstance(value, tuple) else value for name, value in values.items()}
 
     def chosen_metrics(self) -> list[Metric]:
         """The requested metrics, each once."""

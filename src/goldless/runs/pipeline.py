@@ -142,6 +142,7 @@ async def evaluate_study(study: Study, options: Options) -> Evaluation:
             "resamples": str(options.resamples),
             **({} if options.compare_groups is None else {"groups": " against ".join(options.compare_groups)}),
         },
+        options=plan.options.of_results(),
         stopped=scored.stopped,
         prompts=_critic_words(options) if plan.critic and not options.recorded else {},
         templates={t.name: t for t in options.chosen_templates() if t.name not in TEMPLATES} if plan.likelihood else {},

@@ -251,6 +251,7 @@ def review_result(
             "orders": options.orders,
             "readings": dict(readings or {}),
         },
+        options=options.of_results(),
     )
     return replace(review, licences=_licences(study, options, review, identities))
 

@@ -156,6 +156,8 @@ class Review(StudyResult):
     """Labelled pairs: all, decided, tied, tested on."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Settings of the reviewers: task description, individual descriptions, how verdicts were read."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """What the results depend on besides evidence, for a replay."""
     worth: PanelWorth | None = None
     """What the panel is worth; None: no panel."""
     sweep: tuple[SweepCell, ...] = ()
@@ -208,6 +210,7 @@ def review_as_json(review: Review) -> dict[str, Any]:
         **({} if review.stopped is None else {"until": stopped_as_json(review.stopped)}),
         "labels": dict(review.labels),
         "settings": dict(review.settings),
+        "options": dict(review.options),
         **({"sweep": [cell.as_json() for cell in review.sweep]} if review.sweep else {}),
         "failures": dict(sorted(review.failures.items())),
         "complete": review.complete,

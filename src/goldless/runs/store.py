@@ -243,6 +243,7 @@ def as_json(evaluation: Evaluation) -> dict[str, Any]:
         "models": {part: identity.as_dict() for part, identity in evaluation.models.items()},
         "canaries": None if evaluation.canaries is None else asdict(evaluation.canaries),
         "settings": dict(evaluation.settings),
+        "options": dict(evaluation.options),
         "prompts": dict(evaluation.prompts),
         "templates": {
             name: {field: getattr(template, field) for field in FIELDS}

@@ -1,0 +1,270 @@
+"""Replaying a run folder: its printed numbers, recomputed from its own evidence without a model or key."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from goldless.errors import GoldlessError, UserError
+from goldless.metrics.catalogue import find_metric
+from goldless.reports.report_table import Column, ReportTable
+from goldless.runs.option_forms import declared
+from goldless.runs.options import Options
+from goldless.runs.pipeline import evaluate_study, review_study
+from goldless.runs.review_results import review_as_json
+from goldless.runs.store import as_json, noted_fingerprint
+from goldless.studies import Study, read_study
+
+SCORES, REVIEW = "leaderboard.json", "review.json"
+OF_REVIEW = ("reviewers", "panel", "ranking", "rankings", "comparisons", "labels", "until", "sweep")
+"""The parts of a review that are computed from its evidence."""
+OF_A_RUN = {"signature", "notes", "usd_per_task", "usd"}
+"""Keys that say how evidence came about, not what follows from it."""
+RELATIVE_TOLERANCE = 1e-9
+"""Processors round sums differently; what is printed has far fewer digits."""
+SHOWN = 20
+Outcome = Literal["equal", "different", "not replayed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """A value that was not met again."""
+
+    place: str
+    printed: Any
+    recomputed: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A metric or the review of a run, replayed."""
+
+    name: str
+    values: int = 0
+    """Values compared."""
+    differences: tuple[Difference, ...] = ()
+    left_out: str = ""
+    """Why it was not replayed."""
+
+    @property
+    def outcome(self) -> Outcome:
+        """What came of it."""
+        if self.left_out:
+            return "not replayed"
+        return "different" if self.differences else "equal"
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A run folder, replayed."""
+
+    study: str
+    texts_as_noted: bool
+    """Whether the texts are those that the run noted the hash of."""
+    parts: tuple[Part, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Different if anything differs; equal if everything was met again."""
+        found = {part.outcome for part in self.parts}
+        if "different" in found or not self.texts_as_noted:
+            return "different"
+        return "not replayed" if "not replayed" in found or not found else "equal"
+
+    @property
+    def values(self) -> int:
+        """Values compared."""
+        return sum(part.values for part in self.parts)
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in a sentence."""
+        if not self.texts_as_noted:
+            return f"{self.study}: the texts are not those that the results were made from."
+        different = sum(len(part.differences) for part in self.parts)
+        if different:
+            return f"{self.study}: {different} of {self.values} values are not met again."
+        left = [part.name for part in self.parts if part.left_out]
+        if not left:
+            return f"{self.study}: all {self.values} values are met again, from the evidence alone."
+        met = f"{self.values} values are met again; " if self.values else ""
+        return f"{self.study}: {met}not replayed: {', '.join(left)}."
+
+    def table(self) -> ReportTable:
+        """One row a metric or review."""
+        rows = tuple(
+            {
+                "part": part.name,
+                "values": part.values,
+                "different": len(part.differences),
+                "outcome": part.outcome,
+                "why": part.left_out or None,
+            }
+            for part in self.parts
+        )
+        columns = (
+            Column("part", "replayed", "name"),
+            Column("values", "values", "count"),
+            Column("different", "different", "count"),
+            Column("outcome", "outcome"),
+            Column("why", "why", absent=""),
+        )
+        return ReportTable("Replay", columns, rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """The replay as plain data."""
+        return {
+            "study": self.study,
+            "outcome": self.outcome,
+            "texts_as_noted": self.texts_as_noted,
+            "values": self.values,
+            "parts": [
+                {
+                    "name": part.name,
+                    "outcome": part.outcome,
+                    "values": part.values,
+                    "left_out": part.left_out or None,
+                    "differences": [
+                        {"place": one.place, "printed": one.printed, "recomputed": one.recomputed}
+                        for one in part.differences
+                    ],
+                }
+                for part in self.parts
+            ],
+        }
+
+
+async def replay(folder: Path) -> Replay:
+    """Recompute the scores and the review of a run folder, and compare them with what it printed.
+
+    Calls no model, and runs no code that comes with the folder.
+    """
+    printed = {name: _read(folder / name) for name in (SCORES, REVIEW) if (folder / name).exists()}
+    if not printed:
+        raise UserError(f"{folder}: no results to replay ({SCORES} or {REVIEW}). Give a folder made with --out")
+    study = read_study(folder)
+    parts: list[Part] = []
+    if SCORES in printed:
+        parts += await _score_again(study, printed[SCORES])
+    if REVIEW in printed:
+        parts.append(await _review_again(study, printed[REVIEW]))
+    noted = noted_fingerprint(folder)
+    name = next(iter(printed.values())).get("study") or study.name
+    return Replay(str(name), noted is None or noted == study.fingerprint, tuple(parts))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({error}). Is the folder complete?") from error
+    if not isinstance(found, dict) or not isinstance(found.get("metrics", {}), dict):
+        raise UserError(f"{path}: must be a JSON object with metrics by name. Is the folder complete?")
+    return found
+
+
+async def _score_again(study: Study, printed: Mapping[str, Any]) -> list[Part]:
+    """All metrics of the run that are ours, together: the first may decide where it stopped."""
+    names = list(printed.get("metrics", {}))
+    ours = [name for name in names if _is_ours(name)]
+    found = await _evaluated(study, printed, ours)
+    if isinstance(found, str) and len(ours) > 1 and "until" not in printed:
+        alone = {name: await _evaluated(study, printed, [name]) for name in ours}
+    else:
+        alone = dict.fromkeys(ours, found)
+    parts = []
+    for name in names:
+        made = alone.get(name, "needs code of its own, and a replay runs none")
+        left_out = isinstance(made, str)
+        parts.append(Part(name, left_out=made) if left_out else _compared(name, printed["metrics"][name], made[name]))
+    return parts
+
+
+def _is_ours(metric: str) -> bool:
+    """Whether a metric comes with goldless or a plugin that is installed: no folder from elsewhere runs its code."""
+    try:
+        find_metric(metric)
+    except GoldlessError:
+        return False
+    return True
+
+
+async def _evaluated(study: Study, printed: Mapping[str, Any], metrics: Sequence[str]) -> Any:
+    """The metrics' results as plain data, or why there are none."""
+    try:
+        return as_json(await evaluate_study(study, _options(printed, metrics=tuple(metrics))))["metrics"]
+    except GoldlessError as error:
+        return str(error).splitlines()[0]
+
+
+async def _review_again(study: Study, printed: Mapping[str, Any]) -> Part:
+    name = f"review, {printed.get('scale')}"
+    try:
+        options = _options(printed, scale=str(printed.get("scale")))
+        found = review_as_json(await review_study(study, options))
+    except GoldlessError as error:
+        return Part(name, left_out=str(error).splitlines()[0])
+    then, now = ({key: one[key] for key in OF_REVIEW if key in one} for one in (printed, found))
+    return _compared(name, then, now)
+
+
+def _options(printed: Mapping[str, Any], **more: Any) -> Options:
+    """The options of the run, with recorded evidence alone."""
+    noted = printed.get("options")
+    if noted is None:
+        raise UserError("made before options were noted: run goldless score FOLDER --recorded by hand")
+    known = declared(Options)
+    if not isinstance(noted, dict) or not set(noted) <= set(known):
+        raise UserError("made by a newer goldless, with options that this one does not know")
+    given = {name: tuple(value) if isinstance(value, list) else value for name, value in noted.items()}
+    return Options(**{**given, **more, "recorded": True})
+
+
+def _compared(name: str, printed: Any, recomputed: Any) -> Part:
+    values = sum(1 for _ in _leaves(printed))
+    return Part(name, values, tuple(_differences(printed, recomputed, "")))
+
+
+def _leaves(data: Any) -> Iterator[Any]:
+    if isinstance(data, Mapping):
+        for key, value in data.items():
+            if key not in OF_A_RUN:
+                yield from _leaves(value)
+    elif isinstance(data, list | tuple):
+        for value in data:
+            yield from _leaves(value)
+    else:
+        yield data
+
+
+def _differences(printed: Any, recomputed: Any, place: str) -> Iterator[Difference]:
+    if isinstance(printed, Mapping) and isinstance(recomputed, Mapping):
+        for key in dict.fromkeys((*printed, *recomputed)):
+            if key not in OF_A_RUN:
+                yield from _differences(printed.get(key), recomputed.get(key), f"{place}.{key}".lstrip("."))
+    elif _is_list(printed) and _is_list(recomputed) and len(printed) == len(recomputed):
+        for i, (one, other) in enumerate(zip(printed, recomputed, strict=True)):
+            yield from _differences(one, other, f"{place}[{_label(one, i)}]")
+    elif not _equal(printed, recomputed):
+        yield Difference(place, printed, recomputed)
+
+
+def _is_list(data: Any) -> bool:
+    return isinstance(data, Sequence) and not isinstance(data, str)
+
+
+def _label(row: Any, index: int) -> str:
+    """An agent's or reviewer's row by its name."""
+    named = [row[key] for key in ("agent", "name") if isinstance(row, Mapping) and isinstance(row.get(key), str)]
+    return named[0] if named else str(index)
+
+
+def _equal(printed: Any, recomputed: Any) -> bool:
+    numbers = [isinstance(one, int | float) and not isinstance(one, bool) for one in (printed, recomputed)]
+    if all(numbers):
+        return math.isclose(printed, recomputed, rel_tol=RELATIVE_TOLERANCE, abs_tol=RELATIVE_TOLERANCE)
+    return bool(printed == recomputed)

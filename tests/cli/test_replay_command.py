@@ -1,0 +1,145 @@
+"""A published run is recomputed from its evidence; whoever changed a number, a text or the evidence is found out."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import shutil
+import tarfile
+import threading
+import zipfile
+from functools import partial
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+import goldless as library
+
+
+@pytest.fixture
+def run_folder(tmp_path: Path, study_file, toy_scorer) -> Path:
+    made = library.evaluate(
+        str(study_file()), metrics="gem-raw+control,rouge-l,length", scorer=toy_scorer(), resamples=200, seed=3
+    )
+    return library.save_run(made, tmp_path / "runs" / "toy")
+
+
+def edited(folder: Path, change) -> None:
+    path = folder / "leaderboard.json"
+    data = json.loads(path.read_text())
+    change(data)
+    path.write_text(json.dumps(data))
+
+
+def test_an_honest_run_is_met_again(goldless, run_folder):
+    ended = goldless("replay", run_folder, "--json")
+    found = json.loads(ended.out)
+    assert ended.code == 0
+    assert found["outcome"] == "equal"
+    assert [part["name"] for part in found["parts"]] == ["gem-raw+control", "rouge-l", "length"]
+    assert all(part["values"] > 50 for part in found["parts"])
+
+
+def test_a_score_that_was_changed_is_named(goldless, run_folder):
+    def change(data):
+        data["metrics"]["rouge-l"]["rows"][0]["score"] += 0.001
+
+    edited(run_folder, change)
+    ended = goldless("replay", run_folder)
+    assert ended.code == 9
+    leader = json.loads((run_folder / "leaderboard.json").read_text())["metrics"]["rouge-l"]["rows"][0]["agent"]
+    assert f"rouge-l: rows[{leader}].score: printed" in ended.out
+    assert "1 of" in ended.err
+
+
+def test_changed_texts_are_told(goldless, run_folder):
+    path = run_folder / "responses.parquet"
+    texts = pl.read_parquet(path)
+    texts.with_columns(pl.col("text") + " and more").write_parquet(path)
+    ended = goldless("replay", run_folder)
+    assert ended.code == 9
+    assert "the texts are not those" in ended.err
+
+
+def test_changed_evidence_is_found(goldless, run_folder):
+    (path,) = (run_folder / "logprobs").glob("*.parquet")
+    rows = pl.read_parquet(path)
+    rows.with_columns(pl.col("sum_logprob_nats") * 1.01).write_parquet(path)
+    assert goldless("replay", run_folder).code == 9
+
+
+def test_code_in_a_folder_is_never_run(goldless, run_folder, tmp_path):
+    code = tmp_path / "evil.py"
+    code.write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\ndef metric(**_): return 1.0\n")
+
+    def change(data):
+        data["metrics"][f"python:{code}:metric"] = data["metrics"].pop("length")
+
+    edited(run_folder, change)
+    ended = goldless("replay", run_folder, "--json")
+    assert ended.code == 0
+    parts = {part["name"]: part["outcome"] for part in json.loads(ended.out)["parts"]}
+    assert parts[f"python:{code}:metric"] == "not replayed"
+    assert not (tmp_path / "ran").exists()
+
+
+def test_archives_and_addresses(goldless, run_folder, tmp_path, monkeypatch):
+    site = tmp_path / "site"
+    site.mkdir()
+    with tarfile.open(site / "run.tar.gz", "w:gz") as packed:
+        packed.add(run_folder, "published/toy")
+    shutil.make_archive(str(site / "run"), "zip", run_folder)
+    assert goldless("replay", site / "run.zip").code == 0
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        ended = goldless("replay", f"{address}/run.tar.gz", "--badge", tmp_path / "badge.svg")
+        assert ended.code == 0
+        assert "values met again" in (tmp_path / "badge.svg").read_text()
+        assert goldless("replay", f"{address}/nothing.zip").code == 2
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_archive_writes_nowhere_else(goldless, tmp_path):
+    bad = tmp_path / "bad.zip"
+    with zipfile.ZipFile(bad, "w") as packed:
+        packed.writestr("../../escaped/made_by.json", "{}")
+    assert goldless("replay", bad).code == 2
+    assert not list(tmp_path.rglob("escaped"))
+    (tmp_path / "text.zip").write_text("not an archive")
+    ended = goldless("replay", tmp_path / "text.zip")
+    assert ended.code == 2
+    assert "not an archive" in ended.err
+
+
+@pytest.mark.parametrize("content", ["", "[]", '{"metrics": {}, "options": {"of the future": 1}}', '{"metrics": 7}'])
+def test_damaged_results_are_told(goldless, run_folder, content):
+    (run_folder / "leaderboard.json").write_text(content)
+    ended = goldless("replay", run_folder)
+    assert ended.code in {0, 2}
+    assert "Traceback" not in ended.err
+
+
+def test_a_recorded_review_is_met_again(goldless, recorded, tmp_path):
+    arguments = ("review", recorded / "xsum_peer_review", "--recorded", "--scale", "5-level", "--exam", "human")
+    assert goldless(*arguments, "--resamples", "200", "--out", tmp_path / "run").code == 0
+    found = json.loads(goldless("replay", tmp_path / "run", "--json").out)
+    assert found["outcome"] == "equal"
+    assert found["values"] > 500
+
+
+def test_a_run_that_stopped_early_stops_again(goldless, recorded, tmp_path):
+    arguments = ("score", recorded / "samsum_peer_prediction", "--recorded", "--metric", "tvd-mi,mi", "--until", "best")
+    assert goldless(*arguments, "--resamples", "100", "--out", tmp_path / "run").code == 0
+    assert json.loads(goldless("replay", tmp_path / "run", "--json").out)["outcome"] == "equal"

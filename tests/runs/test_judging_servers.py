@@ -23,6 +23,9 @@ ROWS = [
     for agent, word in (("ann", "zarn"), ("bob", "bluk"))
 ]
 P_YES = 0.8
+PROBES = 2
+"""Of chat and of scoring."""
+CANARIES = 12
 
 
 def listed(*tokens):
@@ -69,7 +72,7 @@ def test_a_critic_that_shows_its_probabilities_is_asked_once_per_question(judged
     assert len(server.bodies("/v1/chat/completions")) == questions + 1  # the probe
     assert len(server.bodies("/v1/completions")) == 1  # the probe: no label is scored, no canary flies
     (spent,) = result.spending
-    assert spent.calls == questions
+    assert spent.calls == questions + PROBES
 
 
 def test_labels_are_scored_where_a_reply_does_not_show_them(judged):
@@ -78,5 +81,5 @@ def test_labels_are_scored_where_a_reply_does_not_show_them(judged):
     assert set(result.verdicts["read_from"]) == {"probabilities"}
     (spent,) = result.spending
     labels = 2
-    assert spent.calls == questions * (1 + labels)
+    assert spent.calls == questions * (1 + labels) + PROBES + CANARIES
     assert len(server.bodies("/v1/chat/completions")) == questions + 1  # asked once, not twice

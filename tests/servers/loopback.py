@@ -64,6 +64,8 @@ class Behaviour:
     """Rejects ``prompt_logprobs`` below this."""
     chat_ids: Literal["tokenize", "reply", "none"] = "tokenize"
     """Where a chat template's ids are to be had."""
+    vocabulary: dict[int, str] | None = None
+    """Its tokens by id, for prompts that come as ids from another tokenizer."""
     counts_begin_mark: bool = False
     """Puts a begin-of-text token in front of an echoed prompt and counts it in ``text_offset``, as vLLM does."""
     damage: Callable[[Json], Json] = lambda reply: reply
@@ -277,13 +279,17 @@ class LoopbackServer:
             raise _RejectionError(400, "echo is not supported", "echo")
         if body["max_tokens"] < self.behaviour.least_written_tokens:
             raise _RejectionError(400, "max_tokens must be at least 1", "max_tokens")
-        tokens = tokens_of(body["prompt"], self.behaviour.tokenizing)
+        if isinstance(body["prompt"], list):
+            tokens = [(self.behaviour.vocabulary or {})[one] for one in body["prompt"]]
+        else:
+            tokens = tokens_of(body["prompt"], self.behaviour.tokenizing)
         tokens = [BEGIN, *tokens] if self.behaviour.counts_begin_mark else tokens
         values = self._bigram.logprobs(tokens)
         if body["max_tokens"]:
             tokens, values = [*tokens, " and"], [*values, -0.5]
         offsets = [sum(map(len, tokens[:index])) for index in range(len(tokens))]
-        text = body["prompt"] + (" and" if body["max_tokens"] else "")
+        prompt = body["prompt"]
+        text = (prompt if isinstance(prompt, str) else "".join(tokens)) + (" and" if body["max_tokens"] else "")
         logprobs = {"tokens": tokens, "token_logprobs": values, "text_offset": offsets}
         usage = {"prompt_tokens": len(tokens), "completion_tokens": body["max_tokens"]}
         return {"choices": [{"index": 0, "text": text, "logprobs": logprobs}], "usage": usage}

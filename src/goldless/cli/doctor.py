@@ -30,6 +30,10 @@ class Diagnosis:
     model: str
     identity: dict[str, Any]
     capabilities: dict[str, bool]
+    reasons: dict[str, str]
+    """What a server answered to the probes of what it cannot do."""
+    warning: str | None
+    """Why its scores differ from those of the same model elsewhere."""
     canaries: CanaryReport | None
     complaint: str | None
     """Why its log-probabilities cannot be used."""
@@ -69,6 +73,7 @@ def doctor(
 
 async def _examine(model: Model) -> Diagnosis:
     from goldless.models.usage import price_of
+    from goldless.runs.opening import layout_note
 
     try:
         await model.prepare()
@@ -79,6 +84,8 @@ async def _examine(model: Model) -> Diagnosis:
             model=model.identity.short,
             identity=model.identity.as_dict(),
             capabilities=asdict(able),
+            reasons=_reasons(model),
+            warning=layout_note(model),
             canaries=canaries,
             complaint=complaint,
             scored_tokens_per_second=await _scoring_speed(model) if canaries else None,
@@ -104,6 +111,17 @@ async def _recommendations(model: Model, canaries: CanaryReport | None) -> tuple
     if canaries is None or not isinstance(model, ServedModel):
         return ()
     return await model.recommendations(canaries.noise_nats)
+
+
+def _reasons(model: Model) -> dict[str, str]:
+    """The answers to probes that failed, of models that keep them; a server that scores in one way needs no other."""
+    findings = getattr(model, "findings", ())
+    scores = model.capabilities.scoring
+    return {
+        finding.ability: finding.answer
+        for finding in findings
+        if not finding.works and not (scores and finding.ability.startswith("scoring"))
+    }
 
 
 async def _canaries(model: Model) -> tuple[CanaryReport | None, str | None]:
@@ -150,6 +168,9 @@ def _table(diagnosis: Diagnosis) -> ReportTable:
 def _found(diagnosis: Diagnosis) -> Iterator[tuple[str, str]]:
     for name, able in diagnosis.capabilities.items():
         yield name.replace("_", " "), "yes" if able else "no"
+    yield from diagnosis.reasons.items()
+    if diagnosis.warning is not None:
+        yield "WARNING", diagnosis.warning
     if diagnosis.canaries is not None:
         c = diagnosis.canaries
         yield "canaries", "passed"

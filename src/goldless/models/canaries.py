@@ -84,14 +84,16 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
     ]
     if ledger is not None and not ledger.free:
         scorer = _Paid(scorer, ledger)
-    together = await _scored(scorer, requests)
-    backwards = (await _scored(scorer, requests[::-1]))[::-1]
-    alone = [(await _scored(scorer, [request]))[0] for request in requests[: len(TEXTS)]]
     size = len(TEXTS)
+    together = await _scored(scorer, requests)
+    # on a server every request is alone, so that some of them sent again say the same for less
+    some = requests if _is_local(scorer) else requests[:size]
+    backwards = (await _scored(scorer, some[::-1]))[::-1]
+    alone = [(await _scored(scorer, [request]))[0] for request in requests[:size]] if _is_local(scorer) else []
     sums = [reply.total for reply in together]
     copied = [sums[i * size + i] for i in range(size)]
     shuffled = [sums[i * size + j] for i in range(size) for j in range(size) if i != j]
-    changes = [abs(a.total - b.total) for a, b in zip(together, backwards, strict=True)]
+    changes = [abs(a.total - b.total) for a, b in zip(together, backwards, strict=False)]
     changes += [abs(a.total - b.total) for a, b in zip(together, alone, strict=False)]
     return CanaryReport(
         tokens_counted=all(map(_counted, requests, together)),
@@ -150,17 +152,21 @@ def _counted(request: ScoreRequest, reply: TokenLogprobs) -> bool:
     return len(reply.logprobs) == expected > 0 and all(math.isfinite(v) and v <= ROUNDING_NATS for v in reply.logprobs)
 
 
+def _is_local(scorer: Scorer) -> bool:
+    provider = PROVIDERS.get(scorer.identity.provider)
+    return provider is None or provider.local
+
+
 def _explain(scorer: Scorer, report: CanaryReport) -> str:
     if not report.tokens_counted:
         return (
             f"{scorer.identity.short} returned invalid log-probabilities, or not one per token of the text. Use "
             "another scorer"
         )
-    provider = PROVIDERS.get(scorer.identity.provider)
     to_do = (
         "Check that the server returns log-probabilities of the prompt and that the right model and chat template "
         "are loaded"
-        if provider is not None and not provider.local
+        if not _is_local(scorer)
         else "Its weights may be untrained or damaged, or its chat template may be wrong. Use another model"
     )
     return (

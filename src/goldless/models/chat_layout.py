@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import datetime as dt
 import functools
+import json
 import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -70,6 +71,17 @@ class FastTokenizer(TextTokenizer):
     def decode(self, ids: Sequence[int], *, skip_special_tokens: bool = True) -> str:
         """The text of token ids."""
         return str(self._tokenizer.decode(list(ids), skip_special_tokens=skip_special_tokens))
+
+
+def fast_tokenizer(backend: Tokenizer, control: frozenset[int]) -> FastTokenizer:
+    """The tokenizer, and a copy for texts, in which all control tokens are read as characters."""
+    rules = json.loads(backend.to_str())
+    # a tokenizer file may ask for texts to be cut or padded: never here
+    rules["truncation"] = rules["padding"] = None
+    plain = type(backend).from_str(json.dumps(rules))
+    for token in rules["added_tokens"]:
+        token["special"] = token["special"] or token["id"] in control
+    return FastTokenizer(plain, for_texts=type(backend).from_str(json.dumps(rules)))
 
 
 @dataclass(frozen=True, slots=True)

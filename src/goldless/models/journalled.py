@@ -290,7 +290,7 @@ def _writing(identity: ModelIdentity) -> ModelIdentity:
     if "dialect" not in identity.settings:
         return identity
     kept = {name: value for name, value in identity.settings.items() if name not in {"dialect", "layout"}}
-    return dataclasses.replace(identity, settings=kept)
+    return dataclasses.replace(identity, tokenizer="", settings=kept)
 
 
 def _checked(request: ScoreRequest, reply: ScoreReply) -> ScoreReply:

@@ -18,6 +18,7 @@ from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
 from goldless.models.catalogue import check_scorer, is_local, open_model
 from goldless.models.interface import (
+    AnyModel,
     CacheCounts,
     ChatReply,
     ChatRequest,
@@ -306,6 +307,17 @@ def refuse_without_chat(model: OpenModel, purpose: str) -> None:
     """Raise if a model cannot write text."""
     if not model.model.capabilities.chat:
         raise CapabilityError(f"{model.identity.short} does not write text, so it cannot {purpose}")
+
+
+def layout_note(model: AnyModel) -> str | None:
+    """A warning about a chat model on a server that is scored without its chat template."""
+    if model.identity.settings.get("layout") != "plain" or not model.capabilities.chat or is_local(model.identity):
+        return None
+    return (
+        f"{model.identity.short} is scored WITHOUT its chat template, because its server shows no tokenizer that "
+        "applies it: scores differ from those of the same model elsewhere. Add the model's tokenizer, as in "
+        "http://HOST:PORT/v1#MODEL?tokenizer=NAME_OR_PATH"
+    )
 
 
 TRAINED_ON = "trained_on"

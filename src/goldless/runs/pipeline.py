@@ -37,6 +37,7 @@ from goldless.runs.evaluation import Evaluation
 from goldless.runs.opening import (
     OpenModel,
     Spending,
+    layout_note,
     open_journal,
     open_models,
     refuse_without_chat,
@@ -340,7 +341,7 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
         open_models(plan.parts(), options, journal) as models,
     ):
         _check_parts(plan, models)
-        _warn_of_training(plan, models)
+        _warn_of_scorer(plan, models)
         scorer = models.get("scorer")
         canaries = await check_scorer(scorer.model, journal, scorer.ledger) if scorer and plan.likelihood else None
         stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
@@ -410,11 +411,13 @@ def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
             refuse_without_chat(model, "write synopses")
 
 
-def _warn_of_training(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
-    """Warn if a scorer was trained with another template, or on tasks that it is to score."""
+def _warn_of_scorer(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
+    """Warn if a scorer was trained with another template, or on tasks that it is to score, or lacks its template."""
     if plan.likelihood:
         for note in training_notes(models["scorer"].model, plan.options.chosen_templates(), plan.study):
             warnings.warn(note, stacklevel=2)
+        if unlike := layout_note(models["scorer"].model):
+            warnings.warn(unlike, stacklevel=2)
 
 
 async def _critic_stage(

@@ -54,18 +54,6 @@ async def test_a_stalled_call_beside_good_ones_ends_in_time(serve, connect):
     assert [reply.kind for reply in replies if isinstance(reply, CallFailure)] == ["timeout"]
 
 
-async def test_the_time_of_a_call_begins_again_with_replies_to_calls_around_it():
-    turns = Turns(0.3)
-
-    async def call(seconds):
-        with turns.turn():
-            await anyio.sleep(seconds)
-
-    async with anyio.create_task_group() as tasks:
-        for seconds in (0.7, 0.5, 0.25):  # in no order
-            tasks.start_soon(call, seconds)
-
-
 async def test_a_stalled_call_ends_however_many_others_are_served():
     turns = Turns(0.1)
 

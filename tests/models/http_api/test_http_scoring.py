@@ -27,10 +27,14 @@ CONTEXT_TOKENS = 6 + 18 + 6
 
 
 def expected(before: str, target: str) -> list[float]:
-    """Log p of each target token after the token before the target: add-one bigram over 4096 words."""
+    """Log p of each target token after the token before the target: add-one bigram over 4096 words.
+
+    In a chat layout the end of the turn follows.
+    """
     words = re.findall(r"\w+|\s+|[^\w\s]", CORPUS)
     pairs, singles = Counter(pairwise(words)), Counter(words[:-1])
     tokens = [before, *re.findall(r"\w+|\s+|[^\w\s]", target)]
+    tokens += ["<end>"] * (before == "<assistant>")
     return [math.log((pairs[a, b] + 1) / (singles[a] + 4096)) for a, b in pairwise(tokens)]
 
 
@@ -65,7 +69,7 @@ async def test_each_dialect_returns_the_values_of_exactly_the_target(serve, conn
     assert reply.usage.input_tokens > len(reply.logprobs)
     assert model.identity.settings["dialect"] == dialect
     assert model.identity.settings["layout"] == layout
-    assert model.positions == "target"
+    assert model.positions == ("target+end" if layout == "chat" else "target")
 
 
 async def test_ids_of_context_and_target_are_joined_and_sent_as_they_are(serve, connect):
@@ -219,13 +223,19 @@ async def test_a_server_that_finds_the_text_too_long_is_understood(serve, connec
 
 
 async def test_an_empty_target_has_no_values_and_costs_no_call(serve, connect):
-    server = serve(speaks={"vllm"})
+    server = serve(speaks={"vllm"}, chat_ids="none")
     model = connect(server)
     request = await model.encode(MESSAGES, "")
     asked = len(server.asked)
     [reply] = await scored(model, request)
     assert reply == TokenLogprobs(())
     assert len(server.asked) == asked
+
+
+async def test_an_empty_reply_is_the_end_of_the_turn_alone(serve, connect):
+    model = connect(serve(speaks={"vllm"}))
+    [reply] = await scored(model, await model.encode(MESSAGES, ""))
+    assert reply.logprobs == pytest.approx(expected("<assistant>", ""), abs=1e-12)
 
 
 @pytest.mark.parametrize(

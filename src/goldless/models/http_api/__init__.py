@@ -18,7 +18,8 @@ probing.py      the models a server lists, and its scoring dialect
 dialects.py     the scoring dialects: SGLang's, vLLM's, completions with echo
 server_report.py  prefix hits and recommended settings
 sending.py      the order of scoring requests
-tokenizing.py   the server's own tokenizer
+tokenizing.py   the server's own tokenizer, or one on this machine
+tokenizer_files.py  … from a file, a folder or the hub
 calls.py        attempts, retries, and patience with a server that is down
 pacing.py       the number of calls in flight
 turns.py        time limits that count from when the server could serve a call

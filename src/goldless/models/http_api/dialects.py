@@ -11,11 +11,19 @@ joined by blank lines and ending in a blank line.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.reading import check_logprobs, usage_of
-from goldless.models.http_api.tokenizing import Layout, ServerTokenizer, first_choice, plain_layout
+from goldless.models.http_api.tokenizing import (
+    IdsTokenizer,
+    Layout,
+    LocalTokenizer,
+    ServerTokenizer,
+    first_choice,
+    plain_layout,
+)
 from goldless.models.interface import Message, ScoreRequest, TokenLogprobs
 from goldless.models.usage import most_score_usage
 
@@ -46,6 +54,10 @@ class Dialect(Protocol):
     @property
     def layout(self) -> Layout:
         """How messages become a context."""
+
+    @property
+    def ends_turns(self) -> bool:
+        """Whether the end-of-turn token is scored with the target; known once something was encoded."""
 
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request in this dialect's form. Raises AttemptError."""
@@ -86,23 +98,32 @@ class _IdsDialect:
     most_at_once: int | None = None
     fingerprint = ""
 
-    def __init__(self, model: str, *, ask_chat_for_ids: bool = False) -> None:
+    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None, *, ask_chat_for_ids: bool = False) -> None:
+        """``tokenizer``: the server's own if not given."""
         self._model = model
-        self._tokenizer = ServerTokenizer(model, ask_chat_for_ids=ask_chat_for_ids)
+        self._tokenizer = tokenizer or ServerTokenizer(model, ask_chat_for_ids=ask_chat_for_ids)
 
     @property
     def layout(self) -> Layout:
         """How messages become a context."""
         return self._tokenizer.layout
 
+    @property
+    def ends_turns(self) -> bool:
+        """Whether the end-of-turn token is scored with the target."""
+        return self._tokenizer.end is not None
+
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request as ids."""
         return await self._tokenizer.encode(calls, messages, target)
 
     async def pieces(self, calls: Calls, request: ScoreRequest) -> tuple[str, ...] | None:
-        """The target's tokens as text, as ``/detokenize`` spells them."""
+        """The target's tokens as text; the end of the turn has none."""
         _, target = _sides(request, tuple)
-        return await self._tokenizer.pieces(calls, target)
+        if target[-1:] != (self._tokenizer.end,):
+            return await self._tokenizer.pieces(calls, target)
+        pieces = await self._tokenizer.pieces(calls, target[:-1])
+        return None if pieces is None else (*pieces, "")
 
 
 class SglangDialect(_IdsDialect):
@@ -117,8 +138,8 @@ class SglangDialect(_IdsDialect):
     shares_contexts = True
     most_at_once: int | None = 100  # its policy lpm turns itself off when more than 128 calls wait
 
-    def __init__(self, model: str) -> None:
-        super().__init__(model, ask_chat_for_ids=True)
+    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None) -> None:
+        super().__init__(model, tokenizer, ask_chat_for_ids=True)
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
         """The target's log-probabilities; the ids in the reply must be those sent, from the start index on."""
@@ -147,9 +168,9 @@ class VllmDialect(_IdsDialect):
 
     name = "vllm"
 
-    def __init__(self, model: str, *, alternatives: int = 0) -> None:
+    def __init__(self, model: str, tokenizer: IdsTokenizer | None = None, *, alternatives: int = 0) -> None:
         """``alternatives``: further tokens to return per position; 0 is the least work, old versions require 1."""
-        super().__init__(model)
+        super().__init__(model, tokenizer)
         self._alternatives = alternatives
 
     async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
@@ -201,6 +222,50 @@ def _value_at(entry: Any, token: int) -> Any:
         raise bad_reply(f"sent token {token}, but the reply does not have it at its position") from None
 
 
+class EchoIdsDialect(_IdsDialect):
+    """``/v1/completions`` with ``echo`` over token ids that were made here, for a gateway that hides the tokenizer.
+
+    The tokens of the reply must spell what was sent: ids of another tokenizer would mean other words.
+    """
+
+    name = "completions-echo"
+
+    def __init__(self, model: str, tokenizer: LocalTokenizer, *, written_tokens: int = 0) -> None:
+        """``written_tokens``: tokens to let the model write; 0 is right, some servers require 1."""
+        super().__init__(model, tokenizer)
+        self._local = tokenizer
+        self._written_tokens = written_tokens
+
+    async def score(self, calls: Calls, request: ScoreRequest) -> TokenLogprobs:
+        """The target's log-probabilities."""
+        context, target = _sides(request, tuple)
+        question = {
+            "model": self._model,
+            "prompt": context + target,
+            "echo": True,
+            "logprobs": 1,
+            "max_tokens": self._written_tokens,
+            "temperature": SCORING_TEMPERATURE,
+        }
+        answer = await calls.post("/v1/completions", question, most_score_usage(request))
+        self.fingerprint = stable_fingerprint(answer.data)
+        tokens, values, _ = _columns(first_choice(answer.data).get("logprobs"))
+        sent = len(context) + len(target)
+        if not sent <= len(tokens) <= sent + self._written_tokens:
+            raise bad_reply(f"the server returned {len(tokens)} tokens for {sent} ids")
+        words = target[:-1] if target[-1:] == (self._local.end,) else target
+        first = len(context)
+        spelled, meant = "".join(tokens[first : first + len(words)]), self._local.spells(words)
+        odd = "\ufffd" in spelled + meant or any(token.startswith(("bytes:", "token_id:")) for token in tokens)
+        if not odd and spelled.strip() != meant.strip():
+            raise bad_reply(
+                f"the server reads the ids as {spelled[:60]!r}, not as {meant[:60]!r}: the tokenizer that was given is "
+                "not the model's"
+            )
+        logprobs = _checked_logprobs(values[first:sent], len(target))
+        return TokenLogprobs(logprobs, usage_of(answer.data.get("usage")), answer.retries)
+
+
 # --- by text -----------------------------------------------------------------------------------------------------
 
 
@@ -218,6 +283,7 @@ class EchoDialect:
     most_at_once: int | None = None
     fingerprint = ""
     layout: Layout = "plain"
+    ends_turns = False
 
     def __init__(self, model: str, *, written_tokens: int = 0) -> None:
         """``written_tokens``: tokens to let the model write; 0 is right, some servers require 1."""
@@ -293,9 +359,16 @@ def _leading_mark(tokens: list[str], offsets: list[int], context: str) -> int:
     return len(mark) if counted and not context.startswith(mark) else 0
 
 
-WORDINGS: Mapping[str, Sequence[Callable[[str], Dialect]]] = {
+def _echo(model: str, tokenizer: LocalTokenizer | None, *, written_tokens: int = 0) -> Dialect:
+    """Echo by ids if they can be made here, otherwise by text."""
+    if tokenizer is None:
+        return EchoDialect(model, written_tokens=written_tokens)
+    return EchoIdsDialect(model, tokenizer, written_tokens=written_tokens)
+
+
+WORDINGS: Mapping[str, Sequence[Callable[[str, LocalTokenizer | None], Dialect]]] = {
     SglangDialect.name: (SglangDialect,),
-    VllmDialect.name: (VllmDialect, lambda model: VllmDialect(model, alternatives=1)),
-    EchoDialect.name: (EchoDialect, lambda model: EchoDialect(model, written_tokens=1)),
+    VllmDialect.name: (VllmDialect, partial(VllmDialect, alternatives=1)),
+    EchoDialect.name: (_echo, partial(_echo, written_tokens=1)),
 }
 """Each dialect in its variants, the one for the newest servers first."""

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 import anyio
+import anyio.to_thread
 
 from goldless.errors import (
     CallError,
@@ -35,7 +36,7 @@ from goldless.models.http_api.probing import (
 from goldless.models.http_api.reading import reading
 from goldless.models.http_api.sending import send_by_context
 from goldless.models.http_api.server_report import read_cache_counts, recommend
-from goldless.models.http_api.tokenizing import ServerTokenizer
+from goldless.models.http_api.tokenizing import LocalTokenizer, ServerTokenizer
 from goldless.models.http_api.turns import Turns
 from goldless.models.interface import (
     CacheCounts,
@@ -80,6 +81,8 @@ class HttpOptions(TypedDict, total=False):
     """Maximum concurrent calls when adapting to the server's replies."""
     retry: RetryPolicy | None
     timeouts: Timeouts | None
+    tokenizer: str
+    """A tokenizer on this machine, for a server that shows none; empty: the server's own."""
 
 
 class HttpModel:
@@ -89,9 +92,6 @@ class HttpModel:
     trying each dialect on a few words. ``capabilities`` then says what was found; what was not probed
     counts as absent until ``probe``, ``encode`` or ``score`` has checked. ``identity`` is complete after ``prepare``.
     """
-
-    positions = "target"
-    """The end-of-turn token is not summed."""
 
     def __init__(
         self,
@@ -117,6 +117,8 @@ class HttpModel:
         self._settings = dict(settings or {})
         self._use = options.get("use", "both")
         self._dialects = options.get("dialects", tuple(WORDINGS))
+        self._tokenizer_given = options.get("tokenizer", "")
+        self._tokenizer: LocalTokenizer | None = None
         self._format = chat_format or OpenAiFormat()
         timeouts = options.get("timeouts") or Timeouts()
         self._client = Client(base_url, key or ApiKey(), timeouts=timeouts, headers=self._format.headers)
@@ -160,12 +162,18 @@ class HttpModel:
         settings |= {name: value for name, value in self._wording.settings().items() if name not in usual}
         if self._dialect is not None:
             settings |= {"dialect": self._dialect.name, "layout": self._dialect.layout}
-        return ModelIdentity(self._provider, self._name, self._revision(), settings=settings)
+        tokenizer = self._tokenizer.digest if self._tokenizer else ""
+        return ModelIdentity(self._provider, self._name, self._revision(), tokenizer, settings)
 
     def _revision(self) -> str:
         """A hash of what the server says beyond the name: its weights, version and configuration."""
         said = ("" if self._weights == self._name else self._weights or "", self._fingerprint)
         return content_hash(*said)[:REVISION_DIGITS] if any(said) else ""
+
+    @property
+    def positions(self) -> str:
+        """Which positions are summed: with the end-of-turn token where the server or the tokenizer shows it."""
+        return "target+end" if self._dialect is not None and self._dialect.ends_turns else "target"
 
     @property
     def context_length(self) -> int | None:
@@ -189,6 +197,8 @@ class HttpModel:
             await self._probe_chat()
         if self._use != "chat":
             await self._probe_scoring()
+        if self._dialect is not None and self._dialect.layout == "plain":
+            await self._probe_chat()  # whether a chat template is left out
         self._require_known_model()
 
     async def probe(self) -> tuple[Finding, ...]:
@@ -400,7 +410,13 @@ class HttpModel:
         async with self._lock:
             if self._scoring_probed:
                 return
-            self._dialect, weights, findings = await find_dialect(self._hasty_calls, self._name, self._dialects)
+            if self._tokenizer_given and self._tokenizer is None:
+                from goldless.models.http_api.tokenizer_files import open_tokenizer  # noqa: PLC0415 - seldom needed
+
+                self._tokenizer = await anyio.to_thread.run_sync(open_tokenizer, self._tokenizer_given)
+            self._dialect, weights, findings = await find_dialect(
+                self._hasty_calls, self._name, self._dialects, self._tokenizer
+            )
             if self._dialect is not None:
                 self._weights = self._weights if weights is None else weights
                 self._fingerprint = self._fingerprint or self._dialect.fingerprint

@@ -16,16 +16,15 @@ from goldless.errors import BudgetError, ModelSpecError, PrerequisiteError
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.dialects import WORDINGS, SglangDialect
 from goldless.models.http_api.reading import reading
-from goldless.models.interface import Message
+from goldless.models.http_api.tokenizing import ASKED, REPLIED
 from goldless.models.usage import most_score_usage
 
 if TYPE_CHECKING:
     from goldless.models.http_api.calls import Calls
     from goldless.models.http_api.dialects import Dialect
     from goldless.models.http_api.formats import ChatFormat
+    from goldless.models.http_api.tokenizing import LocalTokenizer
 
-_MESSAGES = (Message("user", "Which words follow?"),)
-_TARGET = "One two three four."
 _LENGTH_FIELDS = ("max_model_len", "context_length", "context_window")
 """vLLM and SGLang; OpenRouter and Together; Groq."""
 
@@ -121,7 +120,7 @@ class Finding:
 
 
 async def find_dialect(
-    calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS)
+    calls: Calls, model: str, names: Sequence[str] = tuple(WORDINGS), tokenizer: LocalTokenizer | None = None
 ) -> tuple[Dialect | None, str | None, tuple[Finding, ...]]:
     """The first of the named dialects that works, the weights if it is an SGLang, and the findings of all probes."""
     findings: list[Finding] = []
@@ -135,7 +134,7 @@ async def find_dialect(
         if name == SglangDialect.name and weights is None:
             continue
         for wording in WORDINGS[name]:
-            dialect = wording(model)
+            dialect = wording(model, tokenizer)
             finding, same_for_all = await _try(calls, dialect)
             findings.append(finding)
             if finding.works:
@@ -150,7 +149,7 @@ async def _try(calls: Calls, dialect: Dialect) -> tuple[Finding, bool]:
     ability = f"scoring as {dialect.name}"
     try:
         with reading():
-            request = await dialect.encode(calls, _MESSAGES, _TARGET)
+            request = await dialect.encode(calls, ASKED, REPLIED)
     except AttemptError as failure:
         require_affordable(failure)
         return Finding(ability, works=False, answer=failure.message), True

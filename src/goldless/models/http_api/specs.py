@@ -8,6 +8,7 @@ concurrency=CALLS   calls at once, instead of adapting to the server
 timeout=SECONDS     the longest that one call may take once the server could serve it
 retries=TIMES       how often a failed call is sent again
 patience=SECONDS    how long to wait for a server that is down, such as one that restarts
+tokenizer=NAME      a tokenizer on this machine, for a server or gateway that shows none: embedded, a path, a hub name
 key=VARIABLE        the environment variable with the key, so that each server can have its own
 
 Other parameters after the name of a model at an address, such as Azure's api-version, are passed on to the server.
@@ -44,7 +45,7 @@ MOST_THINKING = 1_000_000
 MOST_CALLS = 10_000
 LONGEST_SECONDS = 86_400
 MOST_RETRIES = 1000
-OPTIONS = ("effort", "thinking", "concurrency", "timeout", "retries", "patience", "key")
+OPTIONS = ("effort", "thinking", "concurrency", "timeout", "retries", "patience", "tokenizer", "key")
 
 
 def service_model(service: str, spec: str, **options: Unpack[HttpOptions]) -> HttpModel:
@@ -134,6 +135,7 @@ class Specification:
     timeout_seconds: float | None = None
     retries: int | None = None
     patience_seconds: float | None = None
+    tokenizer: str = ""
     key_variable: str = ""
     passed_on: Mapping[str, str] = field(default_factory=dict)
     """Parameters for the server."""
@@ -169,6 +171,7 @@ class Specification:
             seconds,
             None if retries is None else int(retries),
             _number(given, "patience", "a number of seconds such as 120", 0, LONGEST_SECONDS, whole=False),
+            given.get("tokenizer", ""),
             _variable(given),
             other,
         )
@@ -191,6 +194,7 @@ class Specification:
         if self.patience_seconds is not None:
             policy = replace(policy, patience_seconds=self.patience_seconds)
         found["retry"] = policy
+        found["tokenizer"] = self.tokenizer or options.get("tokenizer", "")
         return found
 
 

@@ -1,24 +1,72 @@
-"""The server's own tokenizer, called over HTTP, with its replies kept for later requests."""
+"""Tokenizers for servers: the server's own, called over HTTP with its replies kept, or one on this machine."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import anyio
 
 from goldless.models.http_api.client import AttemptError, bad_reply, part_of
 from goldless.models.http_api.reading import usage_of
 from goldless.models.interface import ChatRequest, Message, ScoreRequest
-from goldless.models.tokens import KeptIds, pieces_of_prefixes
+from goldless.models.tokens import KeptIds, pieces_of_prefixes, token_texts
 from goldless.models.usage import most_chat_usage
 
 if TYPE_CHECKING:
+    from goldless.models.chat_layout import ChatLayout
     from goldless.models.http_api.calls import Calls
 
 Layout = Literal["chat", "plain"]
 """How messages become a context."""
+ASKED = (Message("user", "Which words follow?"),)
+REPLIED = "One two three four."
+"""A short conversation to try a server with."""
+
+
+class IdsTokenizer(Protocol):
+    """Token ids of contexts and targets."""
+
+    end: int | None
+    """The token that closes the assistant's turn, known once something was encoded; None: no such token."""
+
+    @property
+    def layout(self) -> Layout:
+        """How messages become a context."""
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
+        """The request as ids: context and target tokenised separately, with a token boundary between them."""
+
+    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
+        """The text of each token, which concatenate to the whole text; None if that is not known."""
+
+
+class LocalTokenizer:
+    """A tokenizer on this machine, for a server that shows none."""
+
+    def __init__(self, layout: ChatLayout, digest: str) -> None:
+        """``digest``: a hash of the tokenizer and its chat template."""
+        self._layout = layout
+        self.digest = digest
+        self.end = layout.end_of_turn()
+
+    @property
+    def layout(self) -> Layout:
+        """How messages become a context."""
+        return "plain" if self._layout.template is None else "chat"
+
+    async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:  # noqa: ARG002 see IdsTokenizer
+        """The request as ids; nothing is sent."""
+        return ScoreRequest(self._layout.context(messages), self._layout.target(target))
+
+    async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:  # noqa: ARG002 see IdsTokenizer
+        """The text of each token."""
+        return token_texts(self._layout.tokenizer, ids)
+
+    def spells(self, ids: Sequence[int]) -> str:
+        """The text of the ids."""
+        return self._layout.tokenizer.decode(ids, skip_special_tokens=False)
 
 
 class _PendingText:
@@ -42,6 +90,9 @@ class ServerTokenizer:
         self._model = model
         self._ways = [self.chat_ids, *([self._chat_by_reply] if ask_chat_for_ids else []), self._plain]
         self._found = False
+        self.end: int | None = None
+        self._end_known = False
+        self._learning = anyio.Lock()
         self._ids = KeptIds()
         self._under_way: dict[tuple[Message, ...] | str, _PendingText] = {}
 
@@ -53,7 +104,27 @@ class ServerTokenizer:
     async def encode(self, calls: Calls, messages: Sequence[Message], target: str) -> ScoreRequest:
         """The request as ids: context and target tokenised separately, with a token boundary between them."""
         context_ids = await self._kept(calls, tuple(messages))
-        return ScoreRequest(context_ids, await self._kept(calls, target) if target else ())
+        await self._learn_end(calls)
+        target_ids = await self._kept(calls, target) if target else ()
+        return ScoreRequest(context_ids, target_ids if self.end is None else (*target_ids, self.end))
+
+    async def _learn_end(self, calls: Calls) -> None:
+        """Find the token after the assistant's words in a conversation that goes on; needs a chat template."""
+        async with self._learning:
+            if self._end_known or self.layout == "plain":
+                return
+            before = await self._kept(calls, ASKED)
+            begin = (*before, *await self._kept(calls, REPLIED))
+            try:
+                whole = await self._kept(calls, (*ASKED, Message("assistant", REPLIED), *ASKED))
+            except AttemptError as failure:
+                if not failure.is_answer:
+                    raise
+                whole = ()
+            # a template that begins a reply in another way than it quotes one shows nothing
+            if whole[: len(begin)] == begin and len(whole) > len(begin):
+                self.end = whole[len(begin)]
+            self._end_known = True
 
     async def pieces(self, calls: Calls, ids: tuple[int, ...]) -> tuple[str, ...] | None:
         """The text of each token, which concatenate to the whole text; None if the server has no ``/detokenize``."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
 from tokenizers import Tokenizer
 
 from goldless.errors import CapabilityError
-from goldless.models.chat_layout import ChatLayout, FastTokenizer
+from goldless.models.chat_layout import ChatLayout, fast_tokenizer
 from goldless.models.interface import content_hash
 from goldless.models.tokens import TextTokenizer
 
@@ -51,7 +50,9 @@ def chat_layout(tokenizer: Any) -> ChatLayout:
     backend = getattr(tokenizer, "backend_tokenizer", None)
     begin = tokenizer.bos_token_id
     return ChatLayout(
-        tokenizer=_fast(backend, control) if isinstance(backend, Tokenizer) else SlowTokenizer(tokenizer, control),
+        tokenizer=fast_tokenizer(backend, control)
+        if isinstance(backend, Tokenizer)
+        else SlowTokenizer(tokenizer, control),
         template=template,
         begin=tokenizer.bos_token or "",
         end=tokenizer.eos_token or "",
@@ -77,13 +78,3 @@ def _control(tokenizer: Any, template: str) -> frozenset[int]:
         for i, token in tokenizer.added_tokens_decoder.items()
         if token.special or (token.content in template and not token.content.isspace())
     )
-
-
-def _fast(backend: Tokenizer, control: frozenset[int]) -> FastTokenizer:
-    rules = json.loads(backend.to_str())
-    # a tokenizer file may ask for texts to be cut or padded: never here
-    rules["truncation"] = rules["padding"] = None
-    plain = Tokenizer.from_str(json.dumps(rules))
-    for token in rules["added_tokens"]:
-        token["special"] = token["special"] or token["id"] in control
-    return FastTokenizer(plain, for_texts=Tokenizer.from_str(json.dumps(rules)))

@@ -85,7 +85,7 @@ def litellm(vllm: Server, logs: Path) -> Iterator[Server]:
 LLAMA_SERVER = """
 import sys, time, xllamacpp
 given = xllamacpp.CommonParams()
-given.model.path, given.hostname, given.port, given.n_ctx = sys.argv[1], "127.0.0.1", int(sys.argv[2]), 4096
+given.model.path, given.port, given.n_ctx = sys.argv[1], int(sys.argv[2]), 4096  # on this machine only, by default
 server = xllamacpp.Server(given)
 while True:
     time.sleep(60)

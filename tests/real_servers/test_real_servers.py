@@ -46,6 +46,7 @@ def of_embedded(score, embedded_sums) -> pl.DataFrame:
 
 
 def largest_difference(one: pl.DataFrame, other: pl.DataFrame) -> float:
+    """The largest difference of a sum; the tokens must be the same."""
     assert one.select(*KEYS, "tokens").equals(other.select(*KEYS, "tokens"))
     assert one["sum_logprob_nats"].null_count() == 0
     return (one["sum_logprob_nats"] - other["sum_logprob_nats"]).abs().max()

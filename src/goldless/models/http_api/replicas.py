@@ -72,7 +72,7 @@ class Replicas:
         self._known: _Known | None = None
         self._joined = anyio.Event()
         self._left: list[HttpModel] = []
-        """Models of servers that left, still to be closed."""
+        """Models of servers that left; closed at the end, since a call may still be ending there."""
         self._watching: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -105,7 +105,8 @@ class Replicas:
             self._watching.cancel()
             await asyncio.wait([self._watching])
         self._left += [replica.model for replica in self.up.values()]
-        await self._close_left()
+        for model in self._left:
+            await model.aclose()
 
     # --- placing -----------------------------------------------------------------------------------------------
 
@@ -166,7 +167,6 @@ class Replicas:
     async def _watch(self) -> None:
         while True:
             await anyio.sleep(CHECK_SECONDS)
-            await self._close_left()
             self._read_again()
             async with anyio.create_task_group() as tasks:
                 for address in self._listed:
@@ -182,10 +182,6 @@ class Replicas:
             self._leave(address, str(error))
         except Exception as error:  # noqa: BLE001 - whatever one server does, the others go on
             self._leave(address, f"{type(error).__name__} while connecting")
-
-    async def _close_left(self) -> None:
-        while self._left:
-            await self._left.pop().aclose()
 
     def _read_again(self) -> None:
         try:

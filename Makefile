@@ -11,7 +11,7 @@ PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
 QUICK = not (embedded or browser or command or transformers or recorded or slow)
 
-.PHONY: demo check test torture properties coverage test-servers lint format docs browser install install-dev address clean
+.PHONY: demo check test test-fleet torture properties coverage test-servers lint format docs browser install install-dev address clean
 
 demo: install
 	$(VENV)/bin/goldless demo --out runs/demo
@@ -25,6 +25,10 @@ test: install-dev browser lint
 # Every night: faults, kills, damage and hostile texts by the thousand, in about 20 minutes on two cores.
 torture: install-dev
 	$(VENV)/bin/python tests/torture/torture.py
+
+# The promises of a fleet, with more tasks, more losses and the embedded model; a few minutes.
+test-fleet: install-dev
+	GOLDLESS_TEST_FLEET=large $(VENV)/bin/python -m pytest tests/fleet
 
 # Every night: each property is tried on a thousand examples.
 properties: install-dev browser

@@ -64,6 +64,7 @@ class Arguments(TypedDict, total=False):
     budget_usd: float | None
     price_usd_per_million: tuple[float, float] | None
     batch: bool
+    on: str | None
     journal: Path | str | None
     progress: Callable[[Progress], None] | None
 
@@ -387,7 +388,7 @@ def compare(
     return compare_runs(runs, agents=named[0], metrics=named[1], seed=seed, resamples=resamples, level=level)
 
 
-GATING = ("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "journal")
+GATING = ("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal")
 """Options of a gate."""
 
 
@@ -402,6 +403,7 @@ class Gating(TypedDict, total=False):
     level: float
     budget_usd: float | None
     price_usd_per_million: tuple[float, float] | None
+    on: str | None
     journal: Path | str | None
     progress: Callable[[Progress], None] | None
 

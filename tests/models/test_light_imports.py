@@ -9,7 +9,7 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-HEAVY = {"aiohttp", "genai_prices", "gguf", "onnx", "onnxruntime", "tokenizers", "torch", "transformers"}
+HEAVY = {"aiohttp", "genai_prices", "gguf", "onnx", "onnxruntime", "ray", "tokenizers", "torch", "transformers"}
 NAMED = "from goldless.models.catalogue import forms, is_server, open_model; forms(); is_server('openai:m')"
 
 

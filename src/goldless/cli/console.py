@@ -169,6 +169,8 @@ class ProgressBars:
         rate = f"{progress.done / seconds:.1f}/s" if seconds > 0.5 and progress.done else ""
         if rate and progress.tokens:
             rate += f" {progress.tokens / seconds:,.0f} tok/s"
+        if progress.workers is not None:
+            rate = f"{progress.workers} worker{'s' * (progress.workers != 1)} {rate}".rstrip()
         cost = "price unknown" if progress.cost_usd is None else f"{progress.cost_usd:.4f} USD" * bool(progress.tokens)
         return rate, cost
 

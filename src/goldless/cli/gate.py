@@ -23,7 +23,7 @@ CODES = {"SHIP": 0, "BLOCK": BLOCKED, "INCONCLUSIVE": INCONCLUSIVE}
 
 
 @verb(
-    *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "journal"),
+    *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal"),
     first=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
         "reviewers": "With --aa: the run's reviewers, NAME=MODEL, as in the review.",

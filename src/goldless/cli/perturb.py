@@ -31,7 +31,7 @@ WRITER = "Chat model that writes texts, such as openai:MODEL"
 
 
 @verb(
-    *("seed", "budget_usd", "price", "journal"),
+    *("seed", "budget_usd", "price", "on", "journal"),
     first=("folder", "perturbation", "strategy", "agents", "writer"),
     helps={"seed": "Seed for shuffles and tags."},
 )

@@ -71,7 +71,7 @@ async def _ask_critic(
             for prompt in dict.fromkeys(question.way for question in asked):
                 stage = CriticStage(critic.judge, find_critic_prompt(prompt), verdicts)
                 own = [_critic_question(question) for question in asked if question.way == prompt]
-                rows = await stage.judge(own, texts, at_once=1 if critic.local else CALLS_AT_ONCE)
+                rows = await stage.judge(own, texts, at_once=critic.at_once(CALLS_AT_ONCE))
                 judged.keep(number, verdicts_frame(rows))
                 options.progress(critic.progress("asking again", len(own), len(asked)))
         return _spent(opened)
@@ -135,7 +135,7 @@ async def _review_again(
 ) -> pl.DataFrame:
     collector = ReviewCollector(run.study, options, opened)
     stage = collector.stage(name, find_judge(options.scale))
-    flight = 1 if opened[name].local else CALLS_AT_ONCE
+    flight = opened[name].at_once(CALLS_AT_ONCE)
     return judgements_frame(await stage.review(own, collector.texts, collector.prompts, at_once=flight))
 
 

@@ -43,6 +43,8 @@ class Asking:
     price: Price | None = None
     """Price of a model whose price is unknown."""
     journal: Path | None = None
+    on: str | None = None
+    """Where models of this machine are computed, such as ``ray``; None: here."""
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 
@@ -208,7 +210,7 @@ async def _written(
             found[name, task] = GeneratedReview(name, evidence, settings, asked)
             request.asking.progress(_progress(len(found), total, models))
 
-        await side_by_side(one, study.tasks, 1 if models[name].local else CALLS_AT_ONCE)
+        await side_by_side(one, study.tasks, models[name].at_once(CALLS_AT_ONCE))
 
     await side_by_side(one_model, list(lengths), max(1, len(lengths)))
     return {name: [found[name, task] for task in study.tasks] for name in lengths}

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -61,6 +61,17 @@ class LocalModel(ABC):
         self._closing = threading.Event()
         self._loading = anyio.Lock()
         self._contexts = KeptIds()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What another process is sent: everything it knows, but no engine, so that it can encode and must load."""
+        known = None if self._loaded is None else replace(self._loaded, engine=None)
+        own = ("_closing", "_loading", "_contexts")
+        return {**{name: value for name, value in vars(self).items() if name not in own}, "_loaded": known}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """The model in another process."""
+        LocalModel.__init__(self)
+        vars(self).update(state)
 
     @abstractmethod
     def _load(self) -> LoadedModel:

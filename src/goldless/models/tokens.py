@@ -39,6 +39,10 @@ class KeptIds:
         self._size = 0
         self._lock = threading.Lock()
 
+    def __reduce__(self) -> tuple[type[KeptIds], tuple[int]]:
+        """In another process it begins empty."""
+        return KeptIds, (self._most,)
+
     def get(self, key: Hashable) -> tuple[int, ...] | None:
         """The ids, or None if they are not in the cache."""
         return self._kept.get(key)

@@ -190,7 +190,7 @@ class Collector:
             finished += 1
             self.report("writing synopses", finished, len(wanted), writer)
 
-        await side_by_side(one, wanted, 1 if writer.local else CALLS_AT_ONCE)
+        await side_by_side(one, wanted, writer.at_once(CALLS_AT_ONCE))
         return synopses_frame([done[task.task, name] for task, name in wanted])
 
     async def rewrite(self, rewriter: OpenModel, template: Template, known: Preprocessor | None) -> Preprocessor:
@@ -208,7 +208,7 @@ class Collector:
             done[response] = await stage.rewrite(response)
             self.report("rewriting", len(done), len(wanted), rewriter)
 
-        await side_by_side(one, wanted, 1 if rewriter.local else CALLS_AT_ONCE)
+        await side_by_side(one, wanted, rewriter.at_once(CALLS_AT_ONCE))
         made = rewrites_frame([done[response] for response in wanted])
         return Preprocessor(template.name, made if known is None else pl.concat([known.table, made]))
 
@@ -302,7 +302,7 @@ class Collector:
         together = scorer.scorer.capabilities.together
         groups = list(task_groups(counts, QUESTIONS_TOGETHER if together else 1))
         # a batch takes its calls before the next one looks which are left: numbers must not depend on who is faster
-        turn = anyio.Lock() if together else None
+        turn = anyio.Lock() if scorer.local else None
         found: list[pl.DataFrame] = [empty(SCORED)] * len(groups)
         taken = done = 0
 
@@ -316,8 +316,8 @@ class Collector:
             found[number] = rows.drop(TOKENS)
             self.report("scoring", done, sum(counts), scorer)
 
-        in_flight = BATCHES_TOGETHER if together else 1
-        await side_by_side(some, range(len(groups)), in_flight if scorer.local else TASKS_AT_ONCE)
+        in_flight = scorer.at_once(TASKS_AT_ONCE, here=BATCHES_TOGETHER if together else 1)
+        await side_by_side(some, range(len(groups)), in_flight)
         evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
         if taken:
             self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
@@ -344,16 +344,20 @@ class Collector:
         texts: dict[tuple[str, str], str | CallFailure] = {
             (r.task, r.agent): r.text for _, responses in self.study for r in responses
         }
-        flight = 1 if critic.local else CALLS_AT_ONCE
-        found = [empty(VERDICTS)]
+        batches = list(critic_batches(asked, local=critic.local))
+        found = [empty(VERDICTS)] * len(batches)
         done = 0
-        for place, batch in enumerate(critic_batches(asked, local=critic.local)):
-            rows = verdicts_frame(await stage.judge(batch, texts, at_once=flight))
+
+        async def some(place: int) -> None:
+            nonlocal done
+            rows = verdicts_frame(await stage.judge(batches[place], texts, at_once=critic.at_once(CALLS_AT_ONCE)))
             self.parts.append("verdicts", place, rows)
-            found.append(rows)
+            found[place] = rows
             done += len(rows)
             self.report("judging", done, len(asked), critic)
-        verdicts = pl.concat(found)
+
+        await side_by_side(some, range(len(batches)), critic.at_once(1))
+        verdicts = pl.concat([empty(VERDICTS), *found])
         if self.options.on_too_long == "error":
             _refuse_too_long(verdicts)
         return verdicts

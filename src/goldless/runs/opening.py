@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from goldless.errors import CallError, CapabilityError, GoldlessError, PrerequisiteError, WaitingError
+from goldless.fleet.crew import Crew
+from goldless.fleet.model import FleetModel, belongs_on_fleet
+from goldless.fleet.place import Place, parse_place
 from goldless.models.batched import BatchedChat, batching, raise_if_waiting
 from goldless.models.cache import default_journal
 from goldless.models.canaries import check_scorer as check_canaries
@@ -126,7 +129,7 @@ class OpenModel:
 
     @property
     def local(self) -> bool:
-        """Whether it computes on this machine, one request at a time."""
+        """Whether it computes on this machine, or on a fleet of such, one request at a time in each process."""
         return is_local(self.identity)
 
     @property
@@ -169,10 +172,17 @@ class OpenModel:
         reused, paid = self._before
         self.scorer.reused, self.chat.reused = reused - (self._paid - paid), Reused()
 
+    def at_once(self, calls: int, *, here: int = 1) -> int:
+        """Requests under way: ``calls`` at a server, ``here`` on this machine, some for each worker of a fleet."""
+        if isinstance(self.model, FleetModel):
+            return self.model.crew.at_once
+        return here if self.local else calls
+
     def progress(self, stage: str, done: int, total: int) -> Progress:
         """Progress of a stage that calls it, with the cost of its calls so far."""
         usage, spent = self.ledger.usage, self.spending.cost_usd
-        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent)
+        workers = self.model.crew.size if isinstance(self.model, FleetModel) else None
+        return Progress(stage, done, total, usage.input_tokens + usage.output_tokens, spent, workers)
 
 
 async def _cache_counts(model: Any) -> Mapping[str, CacheCounts]:
@@ -200,7 +210,8 @@ async def open_models(
     """
     budget = None if options.budget_usd is None else Budget(options.budget_usd)
     unique = _unique(parts)
-    models = [_open(played, options) for played in unique]
+    crew = None if options.on is None else _crew(parse_place(options.on), options, journal)
+    models = [_open(played, options, crew) for played in unique]
     ledgers = [_early_ledger(model, options, budget) for model in models]
     opened: dict[str, OpenModel] = {}
     by_batch = [options.batch and {part.use for part in played} != {"scoring"} for played in unique]
@@ -208,6 +219,8 @@ async def open_models(
         if batch:
             batching(model)
     async with AsyncExitStack() as stack:
+        if crew is not None:
+            stack.push_async_callback(crew.aclose)
         for played, model, batch, known in zip(unique, models, by_batch, ledgers, strict=True):
             if isinstance(played[0].given, str):
                 stack.push_async_callback(model.aclose)
@@ -268,13 +281,18 @@ def _unique(parts: Sequence[Part]) -> list[list[Part]]:
     return groups
 
 
-def _open(played: Sequence[Part], options: Options) -> Any:
+def _crew(place: Place, options: Options, journal: Journal) -> Crew:
+    return Crew(place, place.folder or journal.path.absolute().parent / "fleet", options.say)
+
+
+def _open(played: Sequence[Part], options: Options, crew: Crew | None) -> Any:
     given, uses = played[0].given, {part.use for part in played}
-    if not isinstance(given, str):
-        return given
-    if "scoring" in uses:
+    if isinstance(given, str) and "scoring" in uses:
         check_scorer(given)
-    return open_model(given, use=uses.pop() if len(uses) == 1 else "both", say=options.say)
+    use = uses.pop() if len(uses) == 1 else "both"
+    if crew is not None and belongs_on_fleet(given):
+        return FleetModel(crew, given, use)
+    return open_model(given, use=use, say=options.say) if isinstance(given, str) else given
 
 
 def _early_ledger(model: Any, options: Options, budget: Budget | None) -> Ledger | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
 from goldless.errors import UserError, nearest
+from goldless.fleet.place import FORMS, is_place, parse_place
 
 T = TypeVar("T")
 M = TypeVar("M")
@@ -174,6 +175,11 @@ def metric_names(given: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def _place(written: str) -> str:
+    parse_place(written)
+    return written
+
+
 TEXT = Form(str)
 FLAG = Form(bool)
 FILE = Form(Path, accept=Path)
@@ -195,6 +201,7 @@ MODEL = Form(
     must_be="a model specification or a model object",
     allows=lambda given: isinstance(given, str) or hasattr(given, "prepare"),
 )
+PLACE = Form(str, parse=_place, must_be=FORMS, allows=is_place)
 LEVEL = Form(
     float,
     must_be="a number between 0 and 1",

@@ -27,6 +27,7 @@ from goldless.runs.option_forms import (
     NAMES,
     NUMBER,
     ONE_LIST,
+    PLACE,
     POSITIVE,
     PRICE,
     REVIEWER_NAMES,
@@ -109,6 +110,8 @@ class Progress:
     total: int
     tokens: int
     cost_usd: float | None
+    workers: int | None = None
+    """Of the fleet; None: there is none."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -383,6 +386,13 @@ class Options:
         MODELS,
         "--batch",
         "Send calls of chat models as batches, at half the price; run the same command again to collect the replies.",
+    )
+    on: str | None = PLACE.option(
+        None,
+        MODELS,
+        "--on PLACE",
+        "Compute models of this machine on many: ray, ray?workers=4&gpus=1 or ray://HOST:PORT. Models on servers are "
+        "called from here as usual.",
     )
     journal: Path | None = FILE.option(
         None, MODELS, "--journal FILE", "Journal of model replies (default: one for all runs; see goldless cache show)."

@@ -12,6 +12,7 @@ from typing import Any
 
 import polars as pl
 
+from goldless.concurrency import side_by_side
 from goldless.errors import CapabilityError, UserError, nearest
 from goldless.evidence import EXAMS, JUDGEMENTS, empty, judgements_frame
 from goldless.judging.asking import reads_by_scoring
@@ -220,7 +221,7 @@ class ReviewCollector:
         relevant = options.relevant or most
         if self.changer is not None:
             changing = ChangingStage(self.changer.chat, self.changer.chat, options.task_description or None)
-            flight = 1 if self.changer.local else CALLS_AT_ONCE
+            flight = self.changer.at_once(CALLS_AT_ONCE)
             items = await changing.items(
                 self.prompts,
                 self.texts,
@@ -276,13 +277,25 @@ class ReviewCollector:
         for name in reviewers:
             asked = self._questions(name)
             stage = self.stage(name, self.options.chosen_scale)
-            done = 0
-            for batch in _batches(asked, QUESTIONS_AT_ONCE if self.models[name].local else CALLS_AT_ONCE * 8):
-                rows = await stage.review(batch, self.texts, self.prompts, at_once=self._flight(name))
-                found.append(judgements_frame(rows))
-                done += len(rows)
-                self._report(f"reviewing by {name}", done, len(asked), name)
+            found.append(await self._review(stage, name, asked))
         return pl.concat(found)
+
+    async def _review(self, stage: Stage, name: str, asked: Sequence[ReviewQuestion]) -> pl.DataFrame:
+        """The judgements of one reviewer."""
+        model = self.models[name]
+        batches = list(_batches(asked, QUESTIONS_AT_ONCE if model.local else CALLS_AT_ONCE * 8))
+        found = [empty(JUDGEMENTS)] * len(batches)
+        done = 0
+
+        async def some(place: int) -> None:
+            nonlocal done
+            rows = await stage.review(batches[place], self.texts, self.prompts, at_once=self._flight(name))
+            found[place] = judgements_frame(rows)
+            done += len(rows)
+            self._report(f"reviewing by {name}", done, len(asked), name)
+
+        await side_by_side(some, range(len(batches)), model.at_once(1))
+        return pl.concat([empty(JUDGEMENTS), *found])
 
     def _questions(self, name: str) -> list[ReviewQuestion]:
         pairing = self.options.pairing
@@ -318,7 +331,7 @@ class ReviewCollector:
         return scale if scale.pairwise else find_scale(PAIRWISE)
 
     def _flight(self, name: str) -> int:
-        return 1 if self.models[name].local else CALLS_AT_ONCE
+        return self.models[name].at_once(CALLS_AT_ONCE)
 
     def _report(self, stage: str, done: int, total: int, name: str) -> None:
         self.options.progress(self.models[name].progress(stage, done, total))

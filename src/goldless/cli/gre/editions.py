@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PAPERS = "Papers"
 ASKED = "Generation"
-COSTS = ("budget_usd", "price", "journal")
+CALLING = ("budget_usd", "price", "on", "journal")
 
 EditionFolder = Annotated[
     Path, typer.Argument(metavar="EDITION", help="Folder of an edition, made by goldless gre collect.")
@@ -41,9 +41,7 @@ def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
     """How models are called: budget, price, journal and progress."""
     from goldless.gre_bench.stages import Asking
 
-    return Asking(
-        budget_usd=options.budget_usd, price=options.price, journal=options.journal, progress=progress, say=say
-    )
+    return Asking(**options.some(*CALLING), progress=progress, say=say)
 
 
 def _given(**settings: Any) -> dict[str, Any]:
@@ -154,7 +152,7 @@ def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
 # --- reviewing -----------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
+@verb(*CALLING, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
 def review(
     edition: EditionFolder,
     *,
@@ -245,7 +243,7 @@ def _tell_generated(generated: Generated) -> None:
 # --- scoring -------------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS, first=("metric", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
+@verb(*CALLING, first=("metric", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
 def score(
     edition: EditionFolder,
     *,
@@ -313,7 +311,7 @@ def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None
 # --- all of it -----------------------------------------------------------------------------------------------------
 
 
-@verb(*COSTS, first=COSTS)
+@verb(*CALLING, first=CALLING)
 def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     """Collect, review and score as configured in edition.toml; finished stages are skipped.
 

@@ -258,7 +258,7 @@ class OpenWriter:
     @property
     def at_once(self) -> int:
         """Number of concurrent requests."""
-        return 1 if self.model is None or self.model.local else CALLS_AT_ONCE
+        return 1 if self.model is None else self.model.at_once(CALLS_AT_ONCE)
 
     @property
     def spending(self) -> tuple[Spending, ...]:

@@ -142,7 +142,10 @@ class Engine(LocalEngine):
 
 
 def available_cores() -> int:
-    """Cores this process may use."""
+    """Cores this process may use; OMP_NUM_THREADS limits them, as Ray and batch systems set it for their workers."""
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    if limit.isdigit() and int(limit) > 0:
+        return int(limit)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -1,0 +1,92 @@
+"""A model of a fleet: every stage uses it like one model on this machine, and its workers compute."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from goldless.errors import CapabilityError
+from goldless.fleet.crew import Crew
+from goldless.models.catalogue import find_provider, is_local, open_model
+from goldless.models.interface import (
+    ChatReply,
+    ChatRequest,
+    Deliver,
+    JoiningScorer,
+    MeasuringModel,
+    Message,
+    ScoreRequest,
+    TrainedScorer,
+    WrappedScorer,
+)
+from goldless.models.local_model import LocalModel
+from goldless.models.provider import Use
+from goldless.records import CallFailure
+
+
+def belongs_on_fleet(given: Any) -> bool:
+    """Whether a model computes where it is opened; a server is called from here, whoever computes for it."""
+    if isinstance(given, str):
+        provider = find_provider(given)
+        return provider is not None and provider.local
+    if isinstance(given, LocalModel):
+        return True
+    try:
+        return is_local(given.identity)
+    except CapabilityError:
+        return False
+
+
+class FleetModel(WrappedScorer):
+    """A model of which every worker has a copy. Requests are encoded here; each call is one work item."""
+
+    def __init__(self, crew: Crew, given: Any, use: Use) -> None:
+        """``given``: a specification, or a model, which is sent to the workers without its engine."""
+        super().__init__(open_model(given, use=use) if isinstance(given, str) else given)
+        self.crew = crew
+        self._number = crew.add(given, use)
+
+    async def prepare(self) -> None:
+        """Start the workers, unless another model of the run did."""
+        await self.crew.start()
+        loaded = self.crew.loaded[self._number]
+        if loaded.error is not None:
+            raise loaded.error
+        if loaded.front is None:
+            await self._model.prepare()
+        else:
+            self._model = loaded.front
+
+    async def aclose(self) -> None:
+        """Nothing to do: the workers are dismissed with the crew."""
+
+    async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
+        """Score all requests on one worker and deliver them together."""
+        answer = await self.crew.answer(self._number, self.identity, requests)
+        deliver(dict(enumerate(answer.replies)))  # type: ignore[arg-type] # scores, since scores were asked for
+        for item in answer.items:
+            self.crew.items.parts.remove(item)
+
+    async def chat(self, request: ChatRequest) -> ChatReply | CallFailure:
+        """The reply of one worker."""
+        answer = await self.crew.answer(self._number, self.identity, [request])
+        for item in answer.items:
+            self.crew.items.parts.remove_later(item)
+        return answer.replies[0]  # type: ignore[return-value] # a chat was asked for
+
+    @property
+    def context_length(self) -> int | None:
+        """Maximum tokens of a request, if the model knows."""
+        return getattr(self._model, "context_length", None)
+
+    async def count_tokens(self, messages: Sequence[Message]) -> int | None:
+        """Tokens of the messages, if the model can count them."""
+        return await self._model.count_tokens(messages) if isinstance(self._model, MeasuringModel) else None
+
+    def merges_at_join(self, target: str) -> bool:
+        """Whether the tokenizer would merge a context's end with this target's beginning."""
+        return isinstance(self._model, JoiningScorer) and self._model.merges_at_join(target)
+
+    def training_record(self) -> Mapping[str, Any]:
+        """The record of its training; empty if there is none."""
+        return self._model.training_record() if isinstance(self._model, TrainedScorer) else {}

@@ -19,9 +19,9 @@ from goldless.evidence import Schema
 from goldless.files import write_whole
 from goldless.models.interface import ChatReply, ChatRequest, ModelIdentity, ScoreRequest, TokenLogprobs, Usage
 from goldless.models.interface import content_hash as hash_of
-from goldless.models.journal import as_json, model_hash
+from goldless.models.journal import model_hash
 from goldless.models.journalled import context_hash, request_data
-from goldless.models.stored_reply import chat_as_json, read_chat
+from goldless.models.stored_reply import as_json, chat_as_json, read_chat
 from goldless.records import CallFailure
 
 Request = ScoreRequest | ChatRequest

@@ -54,6 +54,21 @@ LEFT_ALONE = """
 """
 
 
+ENDLESS = """
+    import sys, threading, time
+    from goldless.cli.signals import Signals
+    with Signals() as signals:
+        threading.Thread(target=time.sleep, args=(60,)).start()
+        print("ready", flush=True)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+    print("ending", flush=True)
+    sys.exit(signals.code)
+"""
+
+
 def started(script: str) -> subprocess.Popen[str]:
     """A process that runs the script and has said that it is ready."""
     command = [sys.executable, "-c", textwrap.dedent(script)]
@@ -92,3 +107,12 @@ def test_an_ignored_signal_stays_ignored_and_afterwards_all_is_as_before():
     process = started(LEFT_ALONE)
     assert process.communicate(timeout=60) == ("", "")
     assert process.returncode == 0
+
+
+def test_neither_a_thread_that_does_not_end_nor_a_late_second_signal_spoils_the_ending():
+    process = started(ENDLESS)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "ending\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=50) == ("", "")
+    assert process.returncode == 143

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 KEPT = "finished work is kept, and the same command resumes from there"
 NAMES = ("SIGINT", "SIGTERM", "SIGHUP")
 SIGNALS = tuple(signal.Signals[name] for name in NAMES if hasattr(signal, name))
+ENDING_SECONDS = 1.0
 SHOW_CURSOR = "\x1b[?25h"
 Result = TypeVar("Result")
 _last_words: list[Callable[[], None]] = []
@@ -94,13 +95,17 @@ class Signals:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Leave everything as it was."""
+        """Leave everything as it was; after a signal, further ones are ignored: the process is about to end."""
         if self._pipe is not None:
             _watching.remove(self)
-            signal.set_wakeup_fd(self._wakeup_before)
             for one, before in self._before.items():
-                signal.signal(one, before)
+                signal.signal(one, before if self.first is None else signal.SIG_IGN)
+            signal.set_wakeup_fd(self._wakeup_before)
             os.close(self._pipe[1])
+        if self.first is not None:  # a thread that does not end must not keep the process
+            limit = threading.Timer(ENDING_SECONDS, os._exit, (self.code,))
+            limit.daemon = True
+            limit.start()
 
     def _stop(self, number: int, _: FrameType | None) -> None:
         if self.first is not None:

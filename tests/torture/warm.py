@@ -79,7 +79,8 @@ class Warm:
         asked = {"arguments": list(map(str, arguments)), "environment": environment, "folder": str(folder)}
         self._process.stdin.write(json.dumps({**asked, "stdout": stdout}) + "\n")
         self._process.stdin.flush()
-        self._new.acquire()
+        if not self._new.acquire(timeout=300):
+            raise RuntimeError("no process can be started")
         started = self._running[self._last]
         started.folder = folder
         return started

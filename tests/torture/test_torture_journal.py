@@ -8,7 +8,7 @@ import pytest
 
 
 @pytest.mark.parametrize(
-    ("trial", "count"), [("kills", 2), ("signals", 2), ("processes", 1), ("damaged_journals", 20), ("full_disks", 1)]
+    ("trial", "count"), [("kills", 2), ("signals", 2), ("processes", 1), ("damaged_journals", 10), ("full_disks", 1)]
 )
 @pytest.mark.timeout(300)
 def test_nothing_is_lost_paid_twice_or_changed(trial, count):

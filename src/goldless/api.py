@@ -84,6 +84,7 @@ class Scoring(Arguments, total=False):
     own_samples: bool
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None
+    in_process: bool
     critic: Model
     critic_prompt: str
     shuffles: int | None

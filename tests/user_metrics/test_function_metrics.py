@@ -33,7 +33,7 @@ def function(tmp_path: Path):
     def make(text: str, *, name: str = "f", timeout_seconds: float | None = None):
         path = tmp_path / "mine.py"
         path.write_text(text, encoding="utf-8")
-        return find_user_metric(f"python:{path}:{name}", timeout_seconds=timeout_seconds)
+        return find_user_metric(f"python:{path}:{name}", timeout_seconds=timeout_seconds, in_process=True)
 
     return make
 

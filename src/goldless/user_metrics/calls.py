@@ -142,7 +142,7 @@ class _Batch:
                 return
             try:
                 self.found[number] = Outcome(finished(call()))
-            except (Exception, SystemExit) as error:  # noqa: BLE001 - sys.exit in a metric must not end the program
+            except BaseException as error:  # noqa: BLE001 - nothing that a metric raises ends the program
                 self.found[number] = Outcome(error=error)
 
     async def _run_side_by_side(self) -> None:

@@ -68,8 +68,8 @@ def run_child(
     """Run the command on the lines; stops early if ``stop`` is set or the output exceeds ``most_output`` bytes."""
     if sys.platform == "win32":
         raise PrerequisiteError(
-            "a metric that is another program needs process groups, which Windows does not have. Use WSL, or a "
-            "python: metric"
+            "a metric in another process needs process groups, which Windows does not have. Use WSL, or a python: "
+            "metric with --in-process"
         )
     with watchdog() as watching:
         child = subprocess.Popen(  # noqa: S603 - the user's own command, without a shell

@@ -50,6 +50,8 @@ class CommandMetric:
 
     unit = "score"
     """The unit is unknown."""
+    what = "the command"
+    """What messages call it."""
 
     def __init__(self, source: SourceObject, name: str, timeout_seconds: float | None) -> None:
         """Keep the words until there are responses."""
@@ -64,7 +66,9 @@ class CommandMetric:
         """The score of each item, in order; raises if the output is not one score per response."""
         if not items:
             return []
-        finished = await self._run(items)
+        return self._scores(await self._run(items), items)
+
+    def _scores(self, finished: Finished, items: Sequence[TextItem]) -> list[ItemScore]:
         read = read_score_lines(finished.output, len(items))
         if finished.ending != "exited" or finished.status != 0 or read.problems:
             raise MetricError(self._message(finished, read, len(items)))
@@ -100,17 +104,17 @@ class CommandMetric:
 
     def _message(self, finished: Finished, read: ScoreLines, count: int) -> str:
         endings = {
-            "exited": f"the command exited with status {finished.status}",
-            "timed out": f"the command was killed at its time limit of {self._timeout_seconds:g} s",
+            "exited": f"{self.what} exited with status {finished.status}",
+            "timed out": f"{self.what} was killed at its time limit of {self._timeout_seconds:g} s",
             "too much output": (
-                f"the command was killed after {len(finished.output):,} bytes of output; the limit is "
+                f"{self.what} was killed after {len(finished.output):,} bytes of output; the limit is "
                 f"{most_output(count):,} for {count} response{'s' * (count != 1)}"
             ),
-            "stopped": "the command was stopped",
+            "stopped": f"{self.what} was stopped",
         }
         ended = endings[finished.ending]
         if finished.ending == "exited" and finished.status < 0:
-            ended = f"the command was ended by signal {-finished.status}"
+            ended = f"{self.what} was ended by signal {-finished.status}"
         lines = [f"{self.name}: {ended}; {read.n_good} of {count} scores are valid"]
         lines += [f"  {problem}" for problem in read.problems[:SHOWN_PROBLEMS]]
         if len(read.problems) > SHOWN_PROBLEMS:

@@ -90,6 +90,11 @@ def function_metric(source: SourceObject, name: str, timeout_seconds: float | No
     )
 
 
+def is_function(metric: ItemMetric) -> bool:
+    """Whether it is made of a function, and not an object that is a metric itself."""
+    return isinstance(metric, BatchMetric | CallMetric)
+
+
 def _with_parameters(function: Callable[..., Any], name: str) -> _Function:
     """The function with its keyword and positional parameter names."""
     try:

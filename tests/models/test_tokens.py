@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +23,14 @@ def byte_level(merges: list[tuple[str, str]] = ()) -> FastTokenizer:
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     return FastTokenizer(tokenizer)
+
+
+def test_a_tokenizer_can_be_sent_to_another_process():
+    own = byte_level([("a", "b")])
+    own.text_ids("abc")
+    sent = pickle.loads(pickle.dumps(own))
+    assert sent.text_ids("abcab") == own.text_ids("abcab")
+    assert sent.control == own.control
 
 
 def byte_fallback(*, strips: bool) -> FastTokenizer:

@@ -47,6 +47,10 @@ class FastTokenizer(TextTokenizer):
         added = self._for_texts.get_added_tokens_decoder()
         super().__init__(frozenset(i for i, token in added.items() if token.special))
 
+    def __reduce__(self) -> tuple[Callable[..., FastTokenizer], tuple[Tokenizer, Tokenizer]]:
+        """In another process it has a lock of its own, and has read nothing yet."""
+        return _fast_tokenizer, (self._tokenizer, self._for_texts)
+
     def _read_text(self, text: str) -> tuple[int, ...]:
         with self._reading:
             self._for_texts.encode_special_tokens = True
@@ -82,6 +86,10 @@ def fast_tokenizer(backend: Tokenizer, control: frozenset[int]) -> FastTokenizer
     for token in rules["added_tokens"]:
         token["special"] = token["special"] or token["id"] in control
     return FastTokenizer(plain, for_texts=type(backend).from_str(json.dumps(rules)))
+
+
+def _fast_tokenizer(tokenizer: Tokenizer, for_texts: Tokenizer) -> FastTokenizer:
+    return FastTokenizer(tokenizer, for_texts=for_texts)
 
 
 @dataclass(frozen=True, slots=True)

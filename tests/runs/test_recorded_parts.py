@@ -136,7 +136,7 @@ def test_one_scorer_and_template_of_a_table_in_parts(tmp_path, in_parts):
     [
         ("sum_logprob_nats", 3.0, "must not be above 0"),
         ("target", "stranger", "agents that are not in the study: stranger"),
-        ("task", None, "rows without a task"),
+        ("task", None, "task must be a name"),
     ],
 )
 def test_a_bad_row_of_a_table_in_parts_is_an_error(tmp_path, in_parts, column, value, message):

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 import goldless
-from goldless.errors import MetricError, UserError
+from goldless.errors import MetricError, StudyError, UserError
 from goldless.evidence import LOGPROBS
 from goldless.models.scripted import ScriptedModel
 from goldless.records import CallFailure
@@ -178,14 +178,14 @@ def test_evidence_that_is_there_twice_is_refused(folder):
         (pl.lit("x").alias("mean_token_logprob_nats"), "must be a number, got 'x'"),
         (pl.lit([-1.0], pl.List(pl.Float64)).alias("mean_token_logprob_nats"), "must be a number, got "),
         (pl.lit(1.0).alias("mean_token_logprob_nats"), "must not be above 0"),
-        (pl.lit(None, pl.String).alias("task"), "the table logprobs has rows without a task"),
-        (pl.lit(None, pl.String).alias("target"), "the table logprobs has rows without a target"),
+        (pl.lit(None, pl.String).alias("task"), "task must be a name, got an empty cell"),
+        (pl.lit(None, pl.String).alias("target"), "target must be a name, got an empty cell"),
         (pl.lit(-5).alias("tokens"), "must be a whole number of at least 1, got -5"),
     ],
 )
 def test_log_probabilities_that_cannot_be_are_refused(folder, change, message):
     pl.read_parquet(folder / "logprobs.parquet").with_columns(change).write_parquet(folder / "logprobs.parquet")
-    with pytest.raises(MetricError, match=message):
+    with pytest.raises((MetricError, StudyError), match=message):
         goldless.evaluate(folder, metrics="mi", recorded=True)
 
 
@@ -335,13 +335,13 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
             "verdicts",
             {"task": "t1", "first": None, "second": "bob", "second_task": "t2", "value": 0.5},
             "tvd-mi",
-            "the table verdicts has rows without a first",
+            "first must be a name",
         ),
         (
             "judge_mine",
             {"task": "t1", "first": None, "second": "bob", "first_wins": 1},
             "judge[mine]",
-            "the table judge_mine has rows without a first",
+            "first must be a name",
         ),
         (
             "judge_mine",
@@ -354,7 +354,7 @@ def test_tokens_that_a_study_carries_are_kept_where_the_rest_is_asked_for(run, s
 def test_verdicts_and_wins_that_cannot_be_are_refused_with_their_row(tokens, table, row, metric, message):
     path = tokens()
     (path / f"{table}.jsonl").write_text(json.dumps(row) + "\n")
-    with pytest.raises(MetricError, match=message):
+    with pytest.raises((MetricError, StudyError), match=message):
         goldless.evaluate(path, metrics=metric, recorded=True)
 
 

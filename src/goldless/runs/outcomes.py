@@ -231,7 +231,8 @@ def _leaderboard(
     table = standings(
         values[:, ranked],
         agents,
-        by_peer=None if by_peer is None else by_peer[:, ranked],
+        # the largest table: not copied for nothing
+        by_peer=by_peer if by_peer is None or len(ranked) == len(study.agents) else by_peer[:, ranked],
         until=until,
         missing=missing,
         **options.some("peers_of_pair", "compare", "baseline", "seed", "resamples", "level"),

@@ -36,7 +36,7 @@ from goldless.runs.estimate import Plan, plan_study
 from goldless.runs.evaluation import Evaluation
 from goldless.runs.explaining import ExplainOptions, explain_pair
 from goldless.runs.option_forms import from_arguments, several
-from goldless.runs.options import DETECTION, REVIEWING, SCORING, STOPPING, Options, Progress
+from goldless.runs.options import CALLING, DETECTION, REVIEWING, SCORING, STOPPING, Options, Progress
 from goldless.runs.pipeline import evaluate_study, review_study
 from goldless.runs.review_results import Review
 from goldless.runs.store import save_review, save_run
@@ -66,6 +66,9 @@ class Arguments(TypedDict, total=False):
     batch: bool
     on: str | None
     journal: Path | str | None
+    timeout_seconds: float | None
+    max_retries: int | None
+    max_in_flight: int | None
     progress: Callable[[Progress], None] | None
 
 
@@ -389,7 +392,19 @@ def compare(
     return compare_runs(runs, agents=named[0], metrics=named[1], seed=seed, resamples=resamples, level=level)
 
 
-GATING = ("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal")
+GATING = (
+    "reviewers",
+    "critic",
+    "seed",
+    "resamples",
+    "level",
+    "verdicts",
+    "budget_usd",
+    "price",
+    "on",
+    "journal",
+    *CALLING,
+)
 """Options of a gate."""
 
 
@@ -406,6 +421,9 @@ class Gating(TypedDict, total=False):
     price_usd_per_million: tuple[float, float] | None
     on: str | None
     journal: Path | str | None
+    timeout_seconds: float | None
+    max_retries: int | None
+    max_in_flight: int | None
     progress: Callable[[Progress], None] | None
 
 

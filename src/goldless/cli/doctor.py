@@ -14,6 +14,7 @@ from goldless.cli.console import NOTHING, end, say
 from goldless.cli.output import Output
 from goldless.cli.signals import run_async
 from goldless.errors import CanaryError
+from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.models.canaries import CanaryReport
@@ -47,12 +48,13 @@ class Diagnosis:
     """How the server should be started."""
 
 
-@verb()
+@verb(*CALLING)
 def doctor(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A model; goldless models list shows the forms.")
     ] = "embedded",
     *,
+    options: Options,
     output: Output,
 ) -> None:
     """Test what a model can do (chat, choice, log-probabilities, scoring), how exactly, how fast, at what price.
@@ -64,8 +66,12 @@ def doctor(
       goldless doctor http://127.0.0.1:8000/v1#llama
     """
     from goldless.models.catalogue import open_model
+    from goldless.models.interface import LimitedModel
 
-    diagnosis = run_async(_examine, open_model(model, say=say))
+    opened = open_model(model, say=say)
+    if isinstance(opened, LimitedModel):
+        opened.limit_calls(*options.some(*CALLING).values())
+    diagnosis = run_async(_examine, opened)
     output.print_tables([_table(diagnosis)], lambda: asdict(diagnosis))
     if diagnosis.complaint is not None:
         end(NOTHING, f"error: {diagnosis.complaint}")

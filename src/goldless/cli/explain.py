@@ -16,7 +16,7 @@ from goldless.cli.output import Output
 from goldless.cli.signals import run_async
 from goldless.reports.formats import printable, simple_table
 from goldless.reports.report_table import Cell, Column, ReportTable
-from goldless.runs.options import Options
+from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.metrics.information_map import InformationMap, PeerSentence
@@ -35,7 +35,7 @@ BAR = 8
 """Characters of the longest bar."""
 
 
-@verb("scorer", "journal", first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
+@verb("scorer", "journal", *CALLING, first=("task", "agent", "peer", "scorer", "template", "synopsis", "text"))
 def explain(
     study: StudyArgument,
     *,
@@ -70,7 +70,7 @@ def explain(
         template=template,
         synopsis=synopsis,
         text=text,
-        journal=options.journal,
+        **options.some("journal", *CALLING),
         say=say,
     )
     found = run_async(explain_pair, as_study(study), asked)

@@ -13,7 +13,7 @@ from goldless.cli.compare import RunsArgument
 from goldless.cli.console import BLOCKED, INCONCLUSIVE, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.signals import run_async
-from goldless.runs.options import Options
+from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.comparison.gating import Gate
@@ -23,7 +23,19 @@ CODES = {"SHIP": 0, "BLOCK": BLOCKED, "INCONCLUSIVE": INCONCLUSIVE}
 
 
 @verb(
-    *("reviewers", "critic", "seed", "resamples", "level", "verdicts", "budget_usd", "price", "on", "journal"),
+    *(
+        "reviewers",
+        "critic",
+        "seed",
+        "resamples",
+        "level",
+        "verdicts",
+        "budget_usd",
+        "price",
+        "on",
+        "journal",
+        *CALLING,
+    ),
     first=("baseline", "candidate", "metric", "margin", "alpha"),
     helps={
         "reviewers": "With --aa: the run's reviewers, NAME=MODEL, as in the review.",

@@ -13,7 +13,7 @@ from goldless.cli.console import ProgressBars, incomplete, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.signals import run_async
 from goldless.runs.option_forms import split
-from goldless.runs.options import Options
+from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.meta_evaluation.perturbations.perturbation import Perturbation
@@ -31,7 +31,7 @@ WRITER = "Chat model that writes texts, such as openai:MODEL"
 
 
 @verb(
-    *("seed", "budget_usd", "price", "on", "journal"),
+    *("seed", "budget_usd", "price", "on", "journal", *CALLING),
     first=("folder", "perturbation", "strategy", "agents", "writer"),
     helps={"seed": "Seed for shuffles and tags."},
 )

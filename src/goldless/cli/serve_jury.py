@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,7 +12,7 @@ from goldless.cli.command import own, verb
 from goldless.cli.console import say
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
-from goldless.runs.options import Options
+from goldless.runs.options import CALLING, Options
 
 if TYPE_CHECKING:
     from goldless.judging.licences import Licence
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 @verb(
     "task_description",
-    "journal",
+    *("journal", *CALLING),
     first=("host", "port", "task_description", "journal"),
     helps={"task_description": "Task description as in the exam."},
 )
@@ -107,7 +108,10 @@ async def _serve(held: dict[Path, str], place: dict[str, Any], options: Options)
     claimed = [(licence.identity, licence) for licence in found.values()]
     refuse(claimed, scale=scale.name, prompt_hash=wording, task_kind=kind)  # before any model is reached
     parts = [Part(str(path), spec, "both") for path, spec in held.items()]
-    async with open_journal(options.journal) as journal, open_models(parts, Options(say=say), journal) as models:
+    async with (
+        open_journal(options.journal) as journal,
+        open_models(parts, replace(options, say=say), journal) as models,
+    ):
         pairs = [(models[str(path)].identity, licence) for path, licence in found.items()]
         refuse(pairs, scale=scale.name, prompt_hash=wording, task_kind=kind)
         jurors = []

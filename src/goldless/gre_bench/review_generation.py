@@ -45,6 +45,9 @@ class Asking:
     journal: Path | None = None
     on: str | None = None
     """Where models of this machine are computed, such as ``ray``; None: here."""
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    max_in_flight: int | None = None
     progress: Callable[[Progress], None] = field(default=lambda _: None)
     say: Callable[[str], None] = field(default=lambda _: None)
 

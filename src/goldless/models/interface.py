@@ -294,6 +294,14 @@ class ThinkingModel(Protocol):
         """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
 
 
+@runtime_checkable
+class LimitedModel(Protocol):
+    """A model on a server, whose calls can be limited. Optional for models."""
+
+    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
+        """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
+
+
 class NotSentError(UserError):
     """A batch that certainly was not accepted by its provider."""
 

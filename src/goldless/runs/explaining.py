@@ -16,7 +16,7 @@ from goldless.models.interface import Message, Scorer, ScoreReply, ScoreRequest,
 from goldless.models.journalled import JournalledScorer
 from goldless.records import CallFailure
 from goldless.runs.opening import SCORERS, OpenModel, Part, open_journal, open_models, training_notes
-from goldless.runs.options import Options
+from goldless.runs.options import CALLING, Options
 from goldless.sentences import Sentence, split_sentences
 from goldless.signature import Signature
 from goldless.studies import Study
@@ -44,6 +44,9 @@ class ExplainOptions:
     text: TextKind = "responses"
     """``rewrites``: use the study's rewrites instead of the responses."""
     journal: Path | None = None
+    timeout_seconds: float | None = None
+    max_retries: int | None = None
+    max_in_flight: int | None = None
     say: Callable[[str], None] = field(default=lambda _: None)
 
 
@@ -66,9 +69,10 @@ async def explain_pair(study: Study, options: ExplainOptions) -> InformationMap:
     """
     pair = _read_pair(study, options)
     part = Part("scorer", options.scorer, "scoring")
+    calling = Options(say=options.say, **{name: getattr(options, name) for name in CALLING})
     async with (
         open_journal(options.journal) as journal,
-        open_models([part], Options(say=options.say), journal) as models,
+        open_models([part], calling, journal) as models,
     ):
         scorer = _scoring(models["scorer"])
         task = study.task(options.task), study.responses(options.task)

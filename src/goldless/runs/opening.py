@@ -26,6 +26,7 @@ from goldless.models.interface import (
     ChatReply,
     ChatRequest,
     Deliver,
+    LimitedModel,
     ModelIdentity,
     Scorer,
     ScoreRequest,
@@ -292,7 +293,12 @@ def _open(played: Sequence[Part], options: Options, crew: Crew | None) -> Any:
     use = uses.pop() if len(uses) == 1 else "both"
     if crew is not None and belongs_on_fleet(given):
         return FleetModel(crew, given, use)
-    return open_model(given, use=use, say=options.say) if isinstance(given, str) else given
+    if not isinstance(given, str):
+        return given
+    model = open_model(given, use=use, say=options.say)
+    if isinstance(model, LimitedModel):
+        model.limit_calls(options.timeout_seconds, options.max_retries, options.max_in_flight)
+    return model
 
 
 def _early_ledger(model: Any, options: Options, budget: Budget | None) -> Ledger | None:

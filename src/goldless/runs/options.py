@@ -69,6 +69,8 @@ STATISTICS = "Statistics"
 STOPPING = "Stopping early"
 DETECTION = "Tasks needed"
 MODELS = "Models and money"
+CALLING = ("timeout_seconds", "max_retries", "max_in_flight")
+"""How servers are called, for verbs that take no other option of MODELS."""
 SCORING = (METRICS, CRITIC, GROUPS, STATISTICS, MODELS)
 """The groups that evaluating takes."""
 REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
@@ -402,6 +404,23 @@ class Options:
     )
     journal: Path | None = FILE.option(
         None, MODELS, "--journal FILE", "Journal of model replies (default: one for all runs; see goldless cache show)."
+    )
+    timeout_seconds: float | None = POSITIVE.option(
+        None, MODELS, "--timeout SECONDS", "Longest that a call to a server may take.", default_text="600"
+    )
+    max_retries: int | None = whole(0).option(
+        None,
+        MODELS,
+        "--max-retries N",
+        "How often a failed call is sent again; one that a busy server refuses, four times as often.",
+        default_text="5",
+    )
+    max_in_flight: int | None = whole(1).option(
+        None,
+        MODELS,
+        "--max-in-flight N",
+        "Most calls to a server at once.",
+        default_text="as many as make it faster, up to 1024",
     )
     pairing: Mapping[tuple[str, str], Sequence[str]] | None = None
     """The peers of each response that is scored, by task and agent; None: as ``peers`` says."""

@@ -19,7 +19,7 @@ from goldless.cli.score import tell_evaluation
 from goldless.cli.signals import run_async
 from goldless.errors import UserError
 from goldless.runs.option_forms import metric_names, split
-from goldless.runs.options import Options, Progress
+from goldless.runs.options import CALLING, Options, Progress
 
 if TYPE_CHECKING:
     from goldless.gre_bench.edition import Edition
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PAPERS = "Papers"
 ASKED = "Generation"
-CALLING = ("budget_usd", "price", "on", "journal")
+COSTS = ("budget_usd", "price", "on", "journal", *CALLING)
 
 EditionFolder = Annotated[
     Path, typer.Argument(metavar="EDITION", help="Folder of an edition, made by goldless gre collect.")
@@ -41,7 +41,7 @@ def _asking(options: Options, progress: Callable[[Progress], None]) -> Asking:
     """How models are called: budget, price, journal and progress."""
     from goldless.gre_bench.stages import Asking
 
-    return Asking(**options.some(*CALLING), progress=progress, say=say)
+    return Asking(**options.some(*COSTS), progress=progress, say=say)
 
 
 def _given(**settings: Any) -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _tell_collected(edition: Edition, left_out: Iterable[LeftOut]) -> None:
 # --- reviewing -----------------------------------------------------------------------------------------------------
 
 
-@verb(*CALLING, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
+@verb(*COSTS, first=("models", "agents", "max_tokens", "truncate", "budget_usd"))
 def review(
     edition: EditionFolder,
     *,
@@ -243,7 +243,7 @@ def _tell_generated(generated: Generated) -> None:
 # --- scoring -------------------------------------------------------------------------------------------------------
 
 
-@verb(*CALLING, first=("metric", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
+@verb(*COSTS, first=("metric", "scorer", "rewriter", "synopsis_writer", "budget_usd"))
 def score(
     edition: EditionFolder,
     *,
@@ -311,7 +311,7 @@ def _tell_scores(edition: Edition, scores: EditionScores, run: str | None = None
 # --- all of it -----------------------------------------------------------------------------------------------------
 
 
-@verb(*CALLING, first=CALLING)
+@verb(*COSTS, first=COSTS)
 def run(edition: EditionFolder, *, options: Options, output: Output) -> None:
     """Collect, review and score as configured in edition.toml; finished stages are skipped.
 

@@ -20,6 +20,7 @@ server_report.py  prefix hits and recommended settings
 sending.py      the order of scoring requests
 tokenizing.py   the server's own tokenizer, or one on this machine
 tokenizer_files.py  … from a file, a folder or the hub
+reading.py      what is believed of a reply
 calls.py        attempts, retries, and patience with a server that is down
 pacing.py       the number of calls in flight
 turns.py        time limits that count from when the server could serve a call

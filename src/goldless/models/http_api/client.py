@@ -71,7 +71,7 @@ class Client:
         self.key = key
         self._headers = dict(headers or {})
         self._root = self.base_url.removesuffix("/v1")
-        self._timeouts = timeouts
+        self.timeouts = timeouts
         self._proxy = proxy_for(URL(self.base_url))
         self._session: aiohttp.ClientSession | None = None
         self._addresses: dict[str, URL] = {}
@@ -123,7 +123,7 @@ class Client:
         session = self._session or self._open()
         url = self.address(route)
         own = {"Content-Type": content_type} if content_type else self.key.signed(method, url, body or b"")
-        waits = self._timeouts
+        waits = self.timeouts
         total = waits.total_seconds if limited else None
         timeout = aiohttp.ClientTimeout(total=total, sock_connect=waits.connect_seconds)
         try:

@@ -82,7 +82,9 @@ class FleetModel:
     def __init__(self, addresses: FleetAddresses, model: str, *, say: Say, **options: Unpack[HttpOptions]) -> None:
         """``model``: the model's name and options. Nothing is sent yet."""
         self._addresses = addresses
-        self._policy = Specification.read(model, passes_on=True).calling(options).get("retry") or RetryPolicy()
+        calling = Specification.read(model, passes_on=True).calling(options)
+        self._policy, self._own_retries = calling.get("retry") or RetryPolicy(), calling.get("own_retries", False)
+        self._limits: tuple[float | None, int | None, int | None] = (None, None, None)
         # a server that is lost is not waited for: its work moves on
         attempts = min(ATTEMPTS_AT_ONE, self._policy.attempts)
         options["retry"] = replace(self._policy, attempts=attempts, lost_connections=False, patience_seconds=0.0)
@@ -94,9 +96,18 @@ class FleetModel:
 
     def _open(self, rest: str, options: HttpOptions, address: str) -> HttpModel:
         model = http_model(f"{address}{rest}", **options)
+        model.limit_calls(*self._limits)
         if self._purse is not None:
             model.charge_to(self._purse)
         return model
+
+    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
+        """Set limits of each server before anything is sent; what the specification says has precedence."""
+        retries = None if self._own_retries else max_retries
+        if retries is not None:
+            self._policy = replace(self._policy, attempts=retries + 1)
+            retries = min(ATTEMPTS_AT_ONE - 1, retries)
+        self._limits = (timeout_seconds, retries, max_in_flight)
 
     def charge_to(self, purse: Ledger) -> None:
         """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""

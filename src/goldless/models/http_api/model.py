@@ -80,6 +80,8 @@ class HttpOptions(TypedDict, total=False):
     max_concurrency: int
     """Maximum concurrent calls when adapting to the server's replies."""
     retry: RetryPolicy | None
+    own_retries: bool
+    """Whether the specification says how often a call is sent again."""
     timeouts: Timeouts | None
     tokenizer: str
     """A tokenizer on this machine, for a server that shows none; empty: the server's own."""
@@ -120,15 +122,9 @@ class HttpModel:
         self._tokenizer_given = options.get("tokenizer", "")
         self._tokenizer: LocalTokenizer | None = None
         self._format = chat_format or OpenAiFormat()
-        timeouts = options.get("timeouts") or Timeouts()
-        self._client = Client(base_url, key or ApiKey(), timeouts=timeouts, headers=self._format.headers)
-        fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
-        self._adapts = fixed is None
-        self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
-        policy = options.get("retry") or RetryPolicy()
-        turns = Turns(timeouts.total_seconds)
-        self._calls = Calls(self._client, self._limiter, policy, turns)
-        self._hasty_calls = Calls(self._client, self._limiter, policy.hasty(), turns)
+        self._client = Client(base_url, key or ApiKey(), timeouts=Timeouts(), headers=self._format.headers)
+        self._options = options
+        self._set_limits(options)
         self._lock = anyio.Lock()
         self._wording = wording or self._format.wording
         self._listing: Listing | None = None
@@ -185,6 +181,27 @@ class HttpModel:
     def thinking_tokens(self) -> int:
         """Tokens that a call may be charged for beyond its ``max_tokens``; known after ``prepare``."""
         return self._wording.thinking_tokens
+
+    def _set_limits(self, options: HttpOptions) -> None:
+        timeouts, policy = options.get("timeouts") or Timeouts(), options.get("retry") or RetryPolicy()
+        fixed, most = options.get("concurrency"), options.get("max_concurrency", DEFAULT_MAXIMUM)
+        self._adapts = fixed is None
+        self._client.timeouts = timeouts
+        self._limiter = Limiter(Pace(start=fixed or DEFAULT_START, maximum=fixed or most))
+        turns = Turns(timeouts.total_seconds)
+        self._calls = Calls(self._client, self._limiter, policy, turns)
+        self._hasty_calls = Calls(self._client, self._limiter, policy.hasty(), turns)
+
+    def limit_calls(self, timeout_seconds: float | None, max_retries: int | None, max_in_flight: int | None) -> None:
+        """Set limits before anything is sent; None, or a limit in the model's specification: it stays as it is."""
+        given = self._options.copy()
+        if timeout_seconds is not None and given.get("timeouts") is None:
+            given["timeouts"] = Timeouts(min(Timeouts().connect_seconds, timeout_seconds), timeout_seconds)
+        if max_retries is not None and not given.get("own_retries"):
+            given["retry"] = replace(given.get("retry") or RetryPolicy(), attempts=max_retries + 1)
+        if max_in_flight is not None:
+            given["max_concurrency"] = max_in_flight
+        self._set_limits(given)
 
     def charge_to(self, purse: Ledger) -> None:
         """Let the ledger pay for probes, and for attempts that fail before another one succeeds."""

@@ -191,6 +191,7 @@ class Specification:
         policy = options.get("retry") or RetryPolicy()
         if self.retries is not None:
             policy = replace(policy, attempts=self.retries + 1)
+            found["own_retries"] = True
         if self.patience_seconds is not None:
             policy = replace(policy, patience_seconds=self.patience_seconds)
         found["retry"] = policy

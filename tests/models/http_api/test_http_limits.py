@@ -1,0 +1,184 @@
+"""What a server may take of time, attempts, places and memory is limited, and what it may say is checked."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import anyio
+import orjson
+import pytest
+from aiohttp import web
+from loopback import LoopbackServer, chat_reply
+
+from goldless.models.catalogue import open_model
+from goldless.models.http_api import client
+from goldless.models.http_api.calls import RetryPolicy
+from goldless.models.http_api.client import ApiKey, Timeouts
+from goldless.models.interface import ChatReply, ChatRequest, LimitedModel, Message
+from goldless.models.journal import Journal
+from goldless.models.journalled import JournalledChat
+from goldless.models.usage import Ledger
+from goldless.runs.opening import Part, open_models
+from goldless.runs.options import Options
+
+pytestmark = pytest.mark.anyio
+
+ASK = ChatRequest((Message("user", "Hello?"),))
+CHOOSE = ChatRequest((Message("user", "Which?"),), choices=("one", "two"), logprobs=True)
+ONCE = RetryPolicy(attempts=1, patience_seconds=0.0)
+
+
+class Raw(LoopbackServer):
+    """Answers each call with this body and these headers, slowly if wanted."""
+
+    body = b"{}"
+    headers: Mapping[str, str] = MappingProxyType({})
+    seconds_between_bytes = 0.0
+
+    async def _answer_or_misbehave(self, request: web.Request, body: object) -> web.StreamResponse:
+        if body is None:
+            return await super()._answer_or_misbehave(request, body)
+        response = web.StreamResponse(headers={"Content-Type": "application/json", **self.headers})
+        await response.prepare(request)
+        step = 1 if self.seconds_between_bytes else 1 << 16
+        for begin in range(0, len(self.body), step):
+            await response.write(self.body[begin : begin + step])
+            await anyio.sleep(self.seconds_between_bytes)
+        return response
+
+
+@pytest.fixture
+def raw():
+    with Raw() as server:
+        yield server
+
+
+# --- size and time -----------------------------------------------------------------------------------------------
+
+
+async def test_a_reply_longer_than_allowed_is_a_bad_reply_that_may_be_charged_for(raw, connect, monkeypatch):
+    monkeypatch.setattr(client.Client.transfer, "__kwdefaults__", {"limited": True, "most_bytes": 1000})
+    monkeypatch.setattr(client.Client.send, "__kwdefaults__", {"limited": True, "most_bytes": 1000})
+    raw.body = orjson.dumps(chat_reply("x" * 2000))
+    failure = await connect(raw).chat(ASK)
+    assert (failure.kind, failure.attempts, failure.charged) == ("bad_reply", 1, (0, 0))
+    assert "more than 1,000 bytes" in failure.message
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [("gzip", gzip.compress), ("deflate", zlib.compress)])
+async def test_a_packed_reply_is_limited_after_unpacking(raw, connect, encoding, pack):
+    """Some 70 kB that unpack to 70 MB are given up at 64 MB."""
+    raw.headers = {"Content-Encoding": encoding}
+    raw.body = pack(b" " * 70_000_000)
+    assert len(raw.body) < 100_000
+    failure = await connect(raw, timeouts=Timeouts(total_seconds=60)).chat(ASK)
+    assert failure.kind == "bad_reply"
+    assert "more than 67,108,864 bytes" in failure.message
+
+
+async def test_a_packed_reply_of_usual_size_is_read(raw, connect):
+    raw.headers = {"Content-Encoding": "gzip"}
+    raw.body = gzip.compress(orjson.dumps(chat_reply("packed")))
+    assert (await connect(raw).chat(ASK)).text == "packed"
+
+
+async def test_a_reply_that_trickles_ends_by_the_time_limit_although_bytes_arrive(raw, connect):
+    raw.body, raw.seconds_between_bytes = orjson.dumps(chat_reply("slow")), 0.05
+    with anyio.fail_after(10):
+        failure = await connect(raw, timeouts=Timeouts(total_seconds=0.4), retry=ONCE).chat(ASK)
+    assert (failure.kind, failure.charged) == ("timeout", (0, 0))
+
+
+# --- the options of a run ------------------------------------------------------------------------------------------
+
+
+async def opened(spec: str, tmp_path, **given: object):
+    journal = Journal(tmp_path / "journal.sqlite")
+    async with open_models([Part("reviewer", spec, "chat")], Options(**given), journal) as models:
+        model = models["reviewer"].model
+        found = model._calls._policy.attempts - 1, model._client.timeouts.total_seconds, model._limiter.pace.maximum
+    journal.close()
+    return found
+
+
+async def test_the_options_of_a_run_limit_time_retries_and_calls_at_once(serve, tmp_path):
+    url = f"{serve().url}#toy"
+    assert await opened(url, tmp_path) == (5, 600.0, 1024)
+    assert await opened(url, tmp_path, timeout_seconds=7.5, max_retries=2, max_in_flight=3) == (2, 7.5, 3)
+    assert await opened(url, tmp_path, max_retries=0) == (0, 600.0, 1024)
+
+
+async def test_what_the_specification_of_a_model_says_has_precedence(serve, tmp_path):
+    url = f"{serve().url}#toy?timeout=9&retries=1&concurrency=2"
+    assert await opened(url, tmp_path, timeout_seconds=7.5, max_retries=4, max_in_flight=30) == (1, 9.0, 2)
+
+
+async def test_no_more_calls_are_in_flight_than_allowed(serve):
+    server = serve(delay_seconds=0.02)
+    model = open_model(f"{server.url}#toy", use="chat")
+    assert isinstance(model, LimitedModel)
+    model.limit_calls(None, None, 3)
+    async with anyio.create_task_group() as tasks:
+        for _ in range(30):
+            tasks.start_soon(model.chat, ASK)
+    await model.aclose()
+    assert server.most_seen_at_once == 3
+
+
+# --- log-probabilities that cannot be ------------------------------------------------------------------------------
+
+
+def chosen(*listed: float) -> dict:
+    """A reply that writes "one", with these log-probabilities of "one", "two" and so on."""
+    rows = [{"token": token, "logprob": value} for token, value in zip(("one", "two", "x"), listed, strict=False)]
+    return chat_reply("one", logprobs=[{**rows[0], "top_logprobs": rows}])
+
+
+@pytest.mark.parametrize("listed", [(2.0, -5.0), (0.0, 0.0), (5.0, 5.0), (-0.1, 0.5), (700.0, -1.0), (1000.0, -1.0)])
+async def test_probabilities_that_cannot_be_are_a_bad_reply_and_never_a_verdict(serve, connect, listed):
+    """The values that a trial of faults found to become verdicts."""
+    failure = await connect(serve(chat=lambda _: chosen(*listed))).chat(CHOOSE)
+    assert failure.kind == "bad_reply"
+
+
+@pytest.mark.parametrize("value", [1e308, 0.0011, 2])
+async def test_a_written_tokens_impossible_log_probability_is_a_bad_reply(serve, connect, value):
+    reply = chat_reply("one", logprobs=[{"token": "one", "logprob": value}])
+    failure = await connect(serve(chat=lambda _: reply)).chat(ChatRequest(ASK.messages, logprobs=True))
+    assert failure.kind == "bad_reply"
+
+
+async def test_rounding_and_the_least_value_of_openai_are_allowed(serve, connect):
+    reply = await connect(serve(chat=lambda _: chosen(0.0009, -9.0, -9999.0))).chat(CHOOSE)
+    assert isinstance(reply, ChatReply)
+    assert math.exp(reply.choice_logprobs["one"]) == pytest.approx(1.0, abs=1e-3)
+
+
+# --- a key in a successful reply -----------------------------------------------------------------------------------
+
+SECRET = "sk-very-secret-0123456789"
+
+
+@pytest.mark.parametrize("escaped", [False, True])
+async def test_a_key_that_a_model_writes_is_not_in_the_journal(raw, connect, tmp_path, monkeypatch, escaped):
+    monkeypatch.setenv("GOLDLESS_HTTP_API_KEY", SECRET)
+    tokens = [{"token": part, "logprob": -0.5} for part in ("Key: ", SECRET[:9], SECRET[9:])]
+    said = orjson.dumps(chat_reply(f"Key: {SECRET}", logprobs=tokens))
+    raw.body = said.replace(SECRET.encode(), SECRET.replace("-", "\\u002d").encode()) if escaped else said
+    journal = Journal(tmp_path / "journal.sqlite")
+    reply = await JournalledChat(connect(raw), journal, Ledger("toy", None)).chat(
+        ChatRequest(ASK.messages, logprobs=True)
+    )
+    journal.close()
+    assert (reply.text, reply.token_logprobs) == ("Key: [redacted]", None)
+    kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
+    assert b"Key: [redacted]" in kept
+    assert SECRET[9:].encode() not in kept
+
+
+async def test_a_placeholder_for_a_key_is_a_word_like_any_other():
+    assert ApiKey("EMPTY").withhold("the list is EMPTY") == "the list is EMPTY"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from goldless.cli.command import RUN_FOLDER, StudyArgument, verb
-from goldless.cli.console import NOBODY_PASSED, end, incomplete, say
+from goldless.cli.console import NOBODY_PASSED, NOTHING, end, incomplete, say
 from goldless.cli.output import Output, tell_spending
 from goldless.cli.score import print_stopped
 from goldless.runs.options import REVIEWING, Options
@@ -39,6 +39,8 @@ def print_review(review: Review, output: Output, level: float) -> None:
     from goldless.reports.documents.tables import review_markdown, review_tables
     from goldless.runs.review_results import review_as_json
 
+    if not review.complete:
+        say(f"INCOMPLETE: {review.open} calls are left", style="yellow")
     data = review_as_json(review)
     output.print_tables(review_tables(data, level=level), lambda: data, markdown=lambda: review_markdown(data))
     if review.stopped is not None and output.shown_as == "rich":
@@ -46,7 +48,7 @@ def print_review(review: Review, output: Output, level: float) -> None:
 
 
 def tell_review(review: Review, output: Output) -> None:
-    """Report the rest on standard error; exit with 3 where it is incomplete, with 4 where no reviewer passed."""
+    """Report the rest on standard error; exit with 3 if incomplete, 4 if no reviewer passed, 1 without a verdict."""
     tell_spending(review.spending)
     for note in review.notes:
         say(note, style="yellow")
@@ -58,3 +60,5 @@ def tell_review(review: Review, output: Output) -> None:
         incomplete(f"{review.open} left")
     if review.nobody is not None:
         end(NOBODY_PASSED, review.nobody)
+    if len(review.judgements) and review.judgements["value"].null_count() == len(review.judgements):
+        end(NOTHING, "no verdict could be read")

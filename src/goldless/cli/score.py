@@ -52,6 +52,8 @@ def print_leaderboards(evaluation: Evaluation, output: Output) -> None:
     from goldless.reports.leaderboard import Leaderboard
     from goldless.runs.store import as_json
 
+    if not evaluation.complete:
+        say(f"INCOMPLETE: this covers {evaluation.asked - evaluation.open} of {evaluation.asked} calls", style="yellow")
     boards: list[Leaderboard | RaterTable] = [outcome.leaderboard for outcome in evaluation.outcomes.values()]
     if evaluation.raters is not None:
         boards.append(evaluation.raters.table)

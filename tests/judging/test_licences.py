@@ -224,7 +224,7 @@ def test_a_write_that_fails_leaves_the_old_licence_whole(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("goldless.files.Path.replace", broken)
-    with pytest.raises(UserError, match=r"cannot be written .No space left on device"):
+    with pytest.raises(UserError, match=r"cannot write .No space left on device"):
         write_licence(licence_of(weight=0.1), tmp_path)
     assert read_licence(path).weight == 0.935
     assert [file.name for file in tmp_path.iterdir()] == [path.name]

@@ -189,6 +189,8 @@ class Question(Generic[Found]):
     request: VerdictRequest[Found]
     task: str = ""
     """The task that it is about."""
+    begins_with: str = ""
+    """The material that comes first, which other questions may share."""
 
 
 async def find_verdicts(
@@ -206,12 +208,27 @@ async def find_verdicts(
         with about(questions[i].task):
             found[i] = await ask(model, messages, questions[i].request, again=not scores)
 
-    await side_by_side(one, list(questions), at_once)
+    await side_by_side(one, _beginnings_first(questions, at_once), at_once)
     if scores and isinstance(model, ScoringJudge):
         unclear = {i: questions[i] for i, reply in found.items() if reply.without_probabilities}
         scored = await _scored(model, unclear, at_once) if unclear else {}
         found |= {i: reply for i, reply in scored.items() if reply.failure is None or found[i].verdict is None}
     return found
+
+
+def _beginnings_first(questions: Mapping[int, Question[Found]], at_once: int) -> list[int]:
+    """The questions by what they begin with, one of each beginning before its others.
+
+    So a server that keeps prefixes has computed a beginning when the others come, and still has it.
+    """
+    by_beginning: dict[tuple[str, str], list[int]] = {}
+    for i, question in questions.items():
+        by_beginning.setdefault((question.task, question.begins_with or str(i)), []).append(i)
+    groups, order = list(by_beginning.values()), []
+    for start in range(0, len(groups), max(1, at_once)):
+        some = groups[start : start + at_once]
+        order += [same[0] for same in some] + [i for same in some for i in same[1:]]
+    return order
 
 
 # --- verdicts as probabilities of the labels -----------------------------------------------------------------------

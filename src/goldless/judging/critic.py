@@ -242,6 +242,7 @@ class CriticStage:
             partial(_mean, prompt),
             request,
             task,
+            first,
         )
 
     def _evidence(self, question: CriticQuestion, reply: VerdictReply[Verdict]) -> VerdictEvidence:

@@ -9,10 +9,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 import hashlib
+import multiprocessing
 import random
 import tempfile
 from collections import Counter
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,11 @@ from tally import Tally
 from toy_language import Reading
 
 ODD_SHARE = 0.3
+STORM_SHARE = 0.5
+STORM = "429"
+"""A server that is busy says so of any request, and later not: such runs must be complete at once."""
+AT_ONCE = 6
+"""Trials at once, each in its own process: most of their time is waiting."""
 LIMITS = ("--timeout", "1", "--max-retries", "2")
 """Stalls end soon here; a fault that lasts is given up soon."""
 Answer = Callable[[web.Request, Json], Any]
@@ -241,7 +248,9 @@ class FaultyServer(LoopbackServer):
         super().__init__(Behaviour(speaks=set(command.speaks), chat=_verdict))
         self._bigram = Reading()
         self._path, self._marker, self._seed = command.path, marker, seed
+        self._chance = random.Random(seed)
         self.odd: Answer | None = None
+        self.storm = False
         self.well: Counter[str] = Counter()
         self.odd_replies = 0
 
@@ -249,12 +258,18 @@ class FaultyServer(LoopbackServer):
         if request.path != self._path or not self._is_work(body):
             return await super()._answer_or_misbehave(request, body)
         asked = hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        if self.odd is not None and random.Random(f"{self._seed} {asked}").random() < ODD_SHARE:
+        if self.odd is not None and self._is_odd(asked):
             self.odd_replies += 1
             made = self.odd(request, self._reply(request.path, body))
             return await made if hasattr(made, "__await__") else made
         self.well[asked] += 1
         return await super()._answer_or_misbehave(request, body)
+
+    def _is_odd(self, asked: str) -> bool:
+        """Half of all requests in a storm; otherwise the same requests however often they come."""
+        if self.storm:
+            return self._chance.random() < STORM_SHARE
+        return random.Random(f"{self._seed} {asked}").random() < ODD_SHARE
 
     def _is_work(self, body: Any) -> bool:
         """Whether the study is asked about, and not what the server can do."""
@@ -285,7 +300,7 @@ class Trial:
         out = self.folder / name
         places = {"study": self.folder / "study.jsonl", "url": self.server.url}
         arguments = [argument.format(**places) for argument in self.command.arguments]
-        ran = goldless(*arguments, *LIMITS, "--out", out)
+        ran = goldless(*arguments, *(() if self.server.storm else LIMITS), "--out", out)
         return ran, self._said(out / self.command.table)
 
     def _said(self, table: Path) -> dict[tuple[str, ...], float]:
@@ -298,13 +313,26 @@ class Trial:
 
 def run(count: int, seed: int) -> Tally:
     """Try so many pairs of command and fault, all kinds in turn, and add up what went wrong."""
-    tally = Tally("server faults")
     every = [(command, kind) for command, tried in COMMANDS.items() for kind in tried.kinds]
     random.Random(seed).shuffle(every)
-    for number in range(count):
-        command, kind = every[number % len(every)]
-        with tempfile.TemporaryDirectory() as folder:
-            _try(COMMANDS[command], kind, seed + number, Path(folder), tally)
+    jobs = [(*every[number % len(every)], seed + number) for number in range(count)]
+    total = Tally("server faults")
+    with ProcessPoolExecutor(min(count, AT_ONCE), multiprocessing.get_context("spawn")) as pool:
+        for found in pool.map(_one, jobs):
+            total.tried += found.tried
+            total.lost += found.lost
+            total.paid_twice += found.paid_twice
+            total.tracebacks += found.tracebacks
+            total.silent_changes += found.silent_changes
+            total.notes += found.notes
+    return total
+
+
+def _one(job: tuple[str, str, int]) -> Tally:
+    command, kind, seed = job
+    tally = Tally(kind)
+    with tempfile.TemporaryDirectory() as folder:
+        _try(COMMANDS[command], kind, seed, Path(folder), tally)
     return tally
 
 
@@ -321,6 +349,7 @@ def _try(command: Command, kind: str, seed: int, folder: Path, tally: Tally) -> 
         with home(folder / "control"):
             _, right = trial.run("right", None)
         server.well.clear()
+        server.storm = kind.startswith(STORM)
         with home(folder / "home"):
             runs = [trial.run("first", command.kinds[kind]), trial.run("second", None)]
     where = f"{command.arguments[0]}, {kind}, seed {seed}"
@@ -334,7 +363,8 @@ def _try(command: Command, kind: str, seed: int, folder: Path, tally: Tally) -> 
         wrong = [key for key, value in said.items() if not _met(value, right.get(key), kind)]
         tally.silent_changes += len(wrong)
         tally.notes += [f"{where}: {key} is {said[key]}, not {right.get(key)}" for key in wrong]
-    lost = [key for key in runs[0][1] if key not in runs[1][1]]
+    first, second = (said for _, said in runs)
+    lost = [key for key in (right if server.storm else first) if key not in (first if server.storm else second)]
     tally.lost += len(lost)
     again = sum(times - 1 for times in server.well.values())
     tally.paid_twice += again

@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import random
+import re
 
 import pandas as pd
 import polars as pl
@@ -327,10 +328,32 @@ def paid(toy_scorer):
     return lambda: Paid(logprobs=toy_scorer()._logprobs)
 
 
-def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, paid):
+@pytest.fixture
+def checked(paid, three_agents):
+    """Like ``paid``, once its canaries are in the journal, from a study of one other task."""
+    other = {"t0": {agent: f"{text} other" for agent, text in three_agents["t1"].items()}}
+    goldless.evaluate(pl.DataFrame(rows(other)), metrics="gem-raw", scorer=paid(), resamples=200)
+    return paid
+
+
+def test_a_budget_that_does_not_allow_the_canaries_is_an_error_that_says_what_they_could_cost(study_file, paid):
+    """12 calls, one dollar a byte and one for what is written: 9 texts given 4 times over, and 3 of them again."""
+    model = paid()
+    at_a_price = {"metrics": "gem-raw", "scorer": model, "price_usd_per_million": (1e6, 1e6)}
+    with pytest.raises(goldless.BudgetError, match="the 12 short calls that check openai:of-nobody") as caught:
+        goldless.evaluate(study_file(), budget_usd=1500, **at_a_price)
+    assert model.calls == []
+    (said,) = re.findall(r"up to (\d+)\.00 USD", str(caught.value))
+    with pytest.raises(goldless.BudgetError):
+        goldless.evaluate(study_file(), budget_usd=int(said) - 1, **at_a_price)
+    assert model.calls == []
+    assert goldless.evaluate(study_file(), budget_usd=int(said), **at_a_price).spending[0].cost_usd <= int(said)
+
+
+def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, checked):
     """Each call may take as many dollars as it has bytes (about 500) and takes one a word (about 70)."""
     result = goldless.evaluate(
-        study_file(), metrics="gem-raw", scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
+        study_file(), metrics="gem-raw", scorer=checked(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
     )
     (spent,) = result.spending
     assert 0 < spent.cost_usd <= 1500
@@ -339,10 +362,10 @@ def test_a_budget_is_not_exceeded_and_what_it_did_not_reach_is_open(study_file, 
     assert result.failures["budget"] == result.open > 0
 
 
-def test_run_after_run_a_small_budget_gets_there(study_file, paid):
+def test_run_after_run_a_small_budget_gets_there(study_file, checked):
     results = [
         goldless.evaluate(
-            study_file(), metrics="gem-raw", scorer=paid(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
+            study_file(), metrics="gem-raw", scorer=checked(), budget_usd=1500, price_usd_per_million=(1e6, 1e6)
         )
         for _ in range(12)
     ]
@@ -527,7 +550,7 @@ def test_results_cannot_be_changed(study_file, toy_scorer):
     board = result.leaderboard()
     outcome = result.outcomes["gem-raw"]
     frozen = (result, "source"), (board, "rows"), (board.rows[0], "score"), (result.evidence, "logprobs")
-    for thing, name in (*frozen, (outcome, "pairs"), (outcome, "responses")):
+    for thing, name in (*frozen, (outcome, "pair_table"), (outcome, "responses")):
         with pytest.raises(dataclasses.FrozenInstanceError):
             setattr(thing, name, None)
     assert isinstance(board.rows, tuple)

@@ -269,7 +269,11 @@ def vote_record(verdict: JuryVerdict) -> Json:
 
 def votes_data(votes: tuple[Vote, ...]) -> list[Json]:
     """The votes as plain data."""
-    return [asdict(vote) for vote in votes]
+    data = [asdict(vote) for vote in votes]
+    for vote in data:
+        if vote["failure"] is not None:
+            del vote["failure"]["charged"]  # for the ledger only
+    return data
 
 
 def _head(kind: str) -> Json:

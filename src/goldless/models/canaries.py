@@ -20,7 +20,7 @@ from goldless.models.interface import (
     WrappedScorer,
 )
 from goldless.models.journal import Journal
-from goldless.models.usage import Ledger, most_score_usage
+from goldless.models.usage import Aside, Ledger, most_score_usage
 from goldless.records import CallFailure
 
 TEXTS = (
@@ -82,14 +82,15 @@ async def _fly(scorer: Scorer, ledger: Ledger | None) -> CanaryReport:
         for given in TEXTS
         for target in TEXTS
     ]
+    size = len(TEXTS)
+    # on a server every request is alone, so that some of them sent again say the same for less
+    again, singly = (requests, requests[:size]) if _is_local(scorer) else (requests[:size], [])
     if ledger is not None and not ledger.free:
         scorer = _Paid(scorer, ledger)
-    size = len(TEXTS)
+        scorer.check_budget([*requests, *again, *singly])
     together = await _scored(scorer, requests)
-    # on a server every request is alone, so that some of them sent again say the same for less
-    some = requests if _is_local(scorer) else requests[:size]
-    backwards = (await _scored(scorer, some[::-1]))[::-1]
-    alone = [(await _scored(scorer, [request]))[0] for request in requests[:size]] if _is_local(scorer) else []
+    backwards = (await _scored(scorer, again[::-1]))[::-1]
+    alone = [(await _scored(scorer, [request]))[0] for request in singly]
     sums = [reply.total for reply in together]
     copied = [sums[i * size + i] for i in range(size)]
     shuffled = [sums[i * size + j] for i in range(size) for j in range(size) if i != j]
@@ -110,17 +111,29 @@ class _Paid(WrappedScorer):
         super().__init__(scorer)
         self._ledger = ledger
 
+    def check_budget(self, requests: Sequence[ScoreRequest]) -> None:
+        """Raise BudgetError if the budget does not allow all requests: a part of them would be paid for in vain."""
+        for one in self._set_aside(requests):
+            self._ledger.book_unkept(one, None)
+
+    def _set_aside(self, requests: Sequence[ScoreRequest]) -> list[Aside]:
+        most = [most_score_usage(request) for request in requests]
+        aside = [one for usage in most if (one := self._ledger.set_aside(usage)) is not None]
+        if len(aside) == len(most):
+            return aside
+        for one in aside:
+            self._ledger.book_unkept(one, None)
+        # up to the next cent, so that this much is enough for them
+        usd = math.ceil(100 * sum(map(self._ledger.most_usd, most))) / 100
+        raise BudgetError(
+            f"the {len(most)} short calls that check {self.identity.short} before its first use could cost up to "
+            f"{usd:.2f} USD, which is more than is left of the budget. Raise --budget, or use a free scorer such as "
+            "embedded"
+        )
+
     async def score(self, requests: Sequence[ScoreRequest], deliver: Deliver) -> None:
         """Score the requests. Raises BudgetError before anything is sent if the budget does not allow them all."""
-        aside = [self._ledger.set_aside(most_score_usage(request)) for request in requests]
-        paid = [one for one in aside if one is not None]
-        if len(paid) < len(aside):
-            for one in paid:
-                self._ledger.book_unkept(one, None)
-            raise BudgetError(
-                f"the budget does not allow the {len(aside)} short calls that check {self.identity.short}. Raise "
-                "--budget, or use a free scorer such as embedded"
-            )
+        paid = self._set_aside(requests)
 
         def book(replies: Mapping[int, ScoreReply]) -> None:
             for index, reply in replies.items():

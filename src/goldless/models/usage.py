@@ -201,11 +201,14 @@ class Ledger:
 
     def set_aside(self, shown: Usage) -> Aside | None:
         """Reserve the maximum cost of a call; None if the budget does not allow it."""
-        most = shown + self._hidden
-        cost = 0.0 if self.price is None else self.price.cost(most)
+        cost = self.most_usd(shown)
         if self._budget is not None and not self._budget.commit(cost):
             return None
-        return Aside(shown, most, cost)
+        return Aside(shown, shown + self._hidden, cost)
+
+    def most_usd(self, shown: Usage) -> float:
+        """The maximum cost of a call, with what the server is known to add; 0 if the price is unknown."""
+        return 0.0 if self.price is None else self.price.cost(shown + self._hidden)
 
     def reserve(self, usd: float) -> None:
         """Reserve what calls of an earlier run may still cost."""

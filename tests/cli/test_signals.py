@@ -6,30 +6,42 @@ import signal
 import subprocess
 import sys
 import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
 KEPT = "finished work is kept, and the same command resumes from there"
+SECONDS = 20
+"""How long a process may take to react; none that waits for a signal ends by itself before."""
+AS_IN_A_TERMINAL = """
+    import signal
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # tests in the background hand down that it is ignored,
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # and those under nohup, that this is
+"""
 STUBBORN = """
     import time
     from goldless.cli.signals import Signals, before_ending
     with Signals():
         before_ending(lambda: print("last word", flush=True))
-        print("ready", flush=True)
+        said = "ready"
         while True:
             try:
-                time.sleep(60)
-                print("awake", flush=True)
+                print(said, flush=True)
+                for _ in range(400):  # a signal just before a long sleep would not be seen
+                    time.sleep(0.05)
+                said = "awake"
             except KeyboardInterrupt:
-                print("ignored", flush=True)
+                said = "ignored"
 """
 ORDERLY = """
     import anyio, sys
     from goldless.cli.signals import Signals, run_async
 
     async def work():
-        print("ready", flush=True)
         try:
+            print("ready", flush=True)
             await anyio.sleep(60)
         finally:
             print("cleaned up", flush=True)
@@ -42,26 +54,26 @@ ORDERLY = """
     sys.exit(signals.code)
 """
 LEFT_ALONE = """
-    import signal
+    import os
     from goldless.cli.signals import Signals
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    signal.signal(signal.{ignored}, signal.SIG_IGN)
     before = [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     with Signals():
-        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        os.kill(os.getpid(), signal.{ignored})
+        assert signal.getsignal(signal.{ignored}) is signal.SIG_IGN
         assert signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
     assert before == [signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)]
     print("ready", flush=True)
 """
-
-
 ENDLESS = """
     import sys, threading, time
     from goldless.cli.signals import Signals
     with Signals() as signals:
-        threading.Thread(target=time.sleep, args=(60,)).start()
-        print("ready", flush=True)
+        threading.Thread(target=threading.Event().wait).start()
         try:
-            time.sleep(60)
+            print("ready", flush=True)
+            for _ in range(400):  # a signal just before a long sleep would not be seen
+                time.sleep(0.05)
         except KeyboardInterrupt:
             pass
     print("ending", flush=True)
@@ -69,20 +81,24 @@ ENDLESS = """
 """
 
 
-def started(script: str) -> subprocess.Popen[str]:
-    """A process that runs the script and has said that it is ready."""
-    command = [sys.executable, "-c", textwrap.dedent(script)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    assert process.stdout.readline() == "ready\n"
-    return process
+@contextmanager
+def started(script: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that runs the script and has said that it is ready; it does not outlive the test."""
+    command = [sys.executable, "-c", textwrap.dedent(AS_IN_A_TERMINAL) + textwrap.dedent(script)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout.readline() == "ready\n"
+            yield process
+        finally:
+            process.kill()
 
 
 def test_a_second_ctrl_c_ends_a_process_that_does_not_react_to_the_first():
-    process = started(STUBBORN)
-    process.send_signal(signal.SIGINT)
-    assert process.stdout.readline() == "ignored\n"
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    with started(STUBBORN) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.stdout.readline() == "ignored\n"
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS)
     assert process.returncode == 130
     assert "last word" in out
     assert err == f"interrupted; {KEPT}\n"
@@ -97,22 +113,31 @@ def test_a_second_ctrl_c_ends_a_process_that_does_not_react_to_the_first():
     ],
 )
 def test_one_signal_lets_tasks_clean_up_and_has_its_own_exit_code(number, code, said):
-    process = started(ORDERLY)
-    process.send_signal(number)
-    out, err = process.communicate(timeout=60)
+    with started(ORDERLY) as process:
+        process.send_signal(number)
+        out, err = process.communicate(timeout=SECONDS)
     assert (process.returncode, out, err) == (code, "cleaned up\n", said)
 
 
-def test_an_ignored_signal_stays_ignored_and_afterwards_all_is_as_before():
-    process = started(LEFT_ALONE)
-    assert process.communicate(timeout=60) == ("", "")
+def test_a_signal_that_does_not_wake_the_main_thread_wakes_its_tasks():
+    block = "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])"
+    with started(ORDERLY.replace("try:", f"{block}\n        try:", 1)) as process:
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=SECONDS)
+    assert (process.returncode, out, err) == (130, "cleaned up\n", f"interrupted; {KEPT}\n")
+
+
+@pytest.mark.parametrize("ignored", ["SIGINT", "SIGHUP"])
+def test_an_ignored_signal_stays_ignored_and_afterwards_all_is_as_before(ignored):
+    with started(LEFT_ALONE.format(ignored=ignored)) as process:
+        assert process.communicate(timeout=SECONDS) == ("", "")
     assert process.returncode == 0
 
 
 def test_neither_a_thread_that_does_not_end_nor_a_late_second_signal_spoils_the_ending():
-    process = started(ENDLESS)
-    process.send_signal(signal.SIGTERM)
-    assert process.stdout.readline() == "ending\n"
-    process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=50) == ("", "")
+    with started(ENDLESS) as process:
+        process.send_signal(signal.SIGTERM)
+        assert process.stdout.readline() == "ending\n"
+        process.send_signal(signal.SIGINT)
+        assert process.communicate(timeout=SECONDS) == ("", "")
     assert process.returncode == 143

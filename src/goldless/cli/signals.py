@@ -88,7 +88,8 @@ class Signals:
         os.set_blocking(self._pipe[1], False)
         self._wakeup_before = signal.set_wakeup_fd(self._pipe[1], warn_on_full_buffer=False)
         for one, before in self._before.items():
-            if before in {signal.SIG_DFL, signal.default_int_handler}:  # nohup ignores SIGHUP, for a reason
+            # what is ignored stays so: nohup does that to SIGHUP, and a script to SIGINT of what it starts with "&"
+            if before in {signal.SIG_DFL, signal.default_int_handler}:
                 signal.signal(one, self._stop)
         threading.Thread(target=self._watch, args=(self._pipe[0],), name="signals", daemon=True).start()
         _watching.append(self)
@@ -121,7 +122,14 @@ class Signals:
             came += number[0] in SIGNALS
             if came > 1:
                 self._end(signal.Signals(number[0]))
+            self._wake()
         os.close(pipe)
+
+    def _wake(self) -> None:
+        """Wake the event loop: a signal does not, if it comes just before the loop sleeps or to another thread."""
+        if (task := self.task) is not None:
+            with suppress(RuntimeError):  # the loop has just been closed
+                task.get_loop().call_soon_threadsafe(bool)
 
     def _end(self, number: signal.Signals) -> None:
         for last_word in tuple(_last_words):

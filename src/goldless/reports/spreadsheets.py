@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import polars as pl
+if TYPE_CHECKING:
+    import polars as pl
 
 _FORMULA = "^'*[=+\\-@\t\r\n\uff1d\uff0b\uff0d\uff20]"
 _NUMBER = r"^[+-]?[0-9]*\.?[0-9]+(?:[eE][+-]?[0-9]+)?$"
@@ -39,6 +41,8 @@ def unguarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _with_texts(frame: pl.DataFrame, change: Callable[[str], object]) -> pl.DataFrame:
     """The table with all texts changed; most tables have none that is."""
+    import polars as pl  # noqa: PLC0415 - the helps of verbs load this module, and must be light
+
     found = [column for column in frame.iter_columns() if column.dtype == pl.String]
     touched = [column.name for column in found if column.str.contains(_FORMULA).any()]
     return frame.with_columns(pl.col(name).map_elements(change, pl.String) for name in touched)

@@ -65,6 +65,7 @@ def test_doctor_tells_a_chat_model_from_a_scorer(goldless, script_file):
         "scoring": False,
         "chat": True,
         "choice": True,
+        "one_call_choice": False,
         "token_logprobs": False,
         "together": False,
     }

@@ -10,7 +10,7 @@ from pathlib import Path
 import environments
 import polars as pl
 import pytest
-from processes import MODEL, Server, free_port
+from running import MODEL, Server, free_port
 
 from goldless.studies.reading import sample_study
 
@@ -21,9 +21,11 @@ WEIGHTS_SECONDS = 1200
 
 
 def pytest_collection_modifyitems(items):
-    for item in items:
-        item.add_marker(pytest.mark.embedded)
-        item.add_marker(pytest.mark.timeout(3000))
+    here = Path(__file__).parent
+    for item in items:  # all that pytest found, not only those of this folder
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.embedded)
+            item.add_marker(pytest.mark.timeout(3000))
 
 
 @pytest.fixture(scope="session")

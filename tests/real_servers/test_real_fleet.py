@@ -9,7 +9,7 @@ import time
 
 import polars as pl
 import pytest
-from processes import MODEL
+from running import MODEL
 
 from goldless.models.http_api import model_at
 

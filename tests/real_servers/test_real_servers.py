@@ -11,7 +11,7 @@ import urllib.request
 
 import polars as pl
 import pytest
-from processes import MODEL
+from running import MODEL
 
 NOISE_NATS = 2e-3
 """Largest difference allowed for a sum of some ten to a hundred tokens in float32; 1.9e-4 was measured before."""

@@ -364,7 +364,8 @@ def _try(command: Command, kind: str, seed: int, folder: Path, tally: Tally) -> 
         tally.silent_changes += len(wrong)
         tally.notes += [f"{where}: {key} is {said[key]}, not {right.get(key)}" for key in wrong]
     first, second = (said for _, said in runs)
-    lost = [key for key in (right if server.storm else first) if key not in (first if server.storm else second)]
+    complete = server.storm and "1e308" not in kind  # nobody waits that long
+    lost = [key for key in (right if complete else first) if key not in (first if complete else second)]
     tally.lost += len(lost)
     again = sum(times - 1 for times in server.well.values())
     tally.paid_twice += again

@@ -133,7 +133,7 @@ def tell_spending(rows: Iterable[Spending]) -> None:
         tokens = row.usage.input_tokens + row.usage.output_tokens
         guessed = f", estimated for {row.estimated} of them" if row.estimated else ""
         before = f" (the result cost {row.result_usd:.4f} USD in all)" if row.reused and row.result_usd else ""
-        made = f"{row.calls} calls now ({tokens:,} tokens, {cost}{guessed})"
+        made = f"{row.calls} call{'s' * (row.calls != 1)} now ({tokens:,} tokens, {cost}{guessed})"
         say(f"{row.model}: {made}, {row.reused} from the journal{before}")
 
 

@@ -224,10 +224,10 @@ async def _ask(
     """All replies."""
     replies: dict[int, ScoreReply] = {}
     await scorer.score(requests, replies.update)
-    usage = scorer.ledger.usage
+    usage, calls = scorer.ledger.usage, scorer.ledger.calls
     options.say(
-        f"{scorer.identity.short}: {scorer.ledger.calls} calls now ({usage.input_tokens + usage.output_tokens:,} "
-        f"tokens), {scorer.reused.calls} from the journal"
+        f"{scorer.identity.short}: {calls} call{'s' * (calls != 1)} now "
+        f"({usage.input_tokens + usage.output_tokens:,} tokens), {scorer.reused.calls} from the journal"
     )
     good = []
     for i in range(len(requests)):

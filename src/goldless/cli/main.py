@@ -188,7 +188,7 @@ def _first(group: BaseExceptionGroup) -> BaseException:
 def _end(error: BaseException, signals: Signals) -> int:
     """Report the error; the exit code."""
     if isinstance(error, KeyboardInterrupt | typer.Abort):
-        say(signals.message())
+        signals.tell(say)
         return signals.code
     if isinstance(error, UsageError):
         if message := usage_message(error, VERBS):

@@ -75,10 +75,10 @@ class Signals:
         """The exit code after a signal."""
         return 128 + (self.first or signal.SIGINT)
 
-    def message(self) -> str:
-        """What to say after a signal."""
+    def tell(self, say: Callable[[str], None]) -> None:
+        """Say what is kept after a signal; a second signal in the middle of it says it again."""
+        say(_said(self.first or signal.SIGINT))
         self._told = True
-        return _said(self.first or signal.SIGINT)
 
     def __enter__(self) -> Self:
         """Begin to watch."""

@@ -50,7 +50,7 @@ ORDERLY = """
         try:
             run_async(work)
         except KeyboardInterrupt:
-            print(signals.message(), file=sys.stderr)
+            signals.tell(lambda said: print(said, file=sys.stderr))
     sys.exit(signals.code)
 """
 LEFT_ALONE = """

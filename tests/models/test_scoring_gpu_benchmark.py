@@ -76,4 +76,5 @@ def test_the_whole_is_measured_beside_the_kernel_on_the_same_requests(benchmark,
     # three agents: six pairs and three marginals a task
     assert "3 tasks x 3 agents, gem-s[prompt]: 27 requests" in printed
     whole, kernel, ratio = (float(printed.splitlines()[-1].split("|")[place]) for place in (2, 4, 6))
-    assert ratio == pytest.approx(kernel / whole, abs=0.01)
+    # seconds are printed with two decimals, the ratio with three
+    assert (kernel - 0.005) / (whole + 0.005) - 0.0005 <= ratio <= (kernel + 0.005) / (whole - 0.005) + 0.0005

@@ -65,8 +65,9 @@ class Output:
             tell: Callable[[Progress], None] = stack.enter_context(ProgressBars())
             if self.folder is not None:
                 check_writable(self.folder, source, replaces_evidence=replaces_evidence)
-                tell = progress = stack.enter_context(ProgressFile(self.folder, work.__name__, tell))
-                stack.callback(before_ending(progress.interrupt))
+                progress = ProgressFile(self.folder, work.__name__, tell)
+                stack.callback(before_ending(progress.interrupt))  # until the end is recorded
+                tell = stack.enter_context(progress)
             return run_async(functools.partial(work, source, replace(options, progress=tell, say=say), **more))
 
     def keep(

@@ -105,8 +105,20 @@ def write_collected(draw: Draw, folder: Path) -> Path:
 
 def section_titles(study: Study) -> list[str]:
     """Titles of the sections of human reviews, in order of appearance; whole texts have none."""
-    titles = (section["title"] for row in table_rows(study, REVIEWS) for section in row.get("sections") or ())
+    titles = (section["title"] for row in table_rows(study, REVIEWS) for section in _sections(row))
     return [title for title in dict.fromkeys(titles) if title]
+
+
+def _sections(row: Row) -> Sequence[Row]:
+    found = row.get("sections") or []
+    if not isinstance(found, list) or not all(
+        isinstance(one, dict) and isinstance(one.get("title"), str) for one in found
+    ):
+        raise UserError(
+            f"{REVIEWS}: the sections of a review must be a list of objects with title and text, got {found!r:.80}. "
+            "Collect the papers again"
+        )
+    return found
 
 
 def fields_beside_reviews(study: Study) -> list[str]:

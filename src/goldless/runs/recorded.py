@@ -118,7 +118,8 @@ def _logprobs(table: RecordedTable, *, values: bool, schema: Schema = LOGPROBS) 
 def _as_logprobs(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The columns of the schema; values missing without a cause count as not recorded."""
     lacking = pl.col("sum_logprob_nats").is_null() & pl.col("mean_token_logprob_nats").is_null()
-    return _with_failures(rows, lacking).with_columns(pl.col("tokens").cast(pl.Int64)).drop("highest", strict=False)
+    counts = pl.col("tokens").cast(pl.Int64, strict=False)  # a number of tokens that cannot be is not known
+    return _with_failures(rows, lacking).with_columns(counts).drop("highest", strict=False)
 
 
 def _check_logprobs(table: RecordedTable, rows: pl.DataFrame) -> None:

@@ -329,6 +329,7 @@ class ProgressFile:
         self._then = then
         self._last: Progress | None = None
         self._written_at = 0.0
+        self._ended = False
 
     def __enter__(self) -> Self:
         """Record the start."""
@@ -341,8 +342,9 @@ class ProgressFile:
         self._write("done" if kind is None else "interrupted" if interrupted else "failed")
 
     def interrupt(self) -> None:
-        """Record that it ends now, where there is no time to leave the block."""
+        """Record that it ends now, where there is no time to leave the block; the last that is recorded."""
         self._write("interrupted")
+        self._ended = True
 
     def __call__(self, progress: Progress) -> None:
         """Record the progress of a stage, and pass it on."""
@@ -352,6 +354,8 @@ class ProgressFile:
         self._then(progress)
 
     def _write(self, state: State) -> None:
+        if self._ended:
+            return
         self._written_at = time.monotonic()
         stage = {} if self._last is None else asdict(self._last)
         now = {"state": state, "verb": self._verb, **stage, "updated_at": time.time()}

@@ -32,7 +32,7 @@ def page_of(make: Callable[..., Made], library: Library, links: object, run: str
         raise
     except Exception as error:
         found = damaged_files(library.run(run))
-        if not found and not isinstance(error, pl.exceptions.PolarsError | UNREADABLE):
+        if not found and not isinstance(error, (pl.exceptions.PolarsError, *UNREADABLE)):
             raise
         listed = "; ".join(found[:SHOWN]) or str(error).splitlines()[0]
         more = f" and {len(found) - SHOWN} more" * (len(found) > SHOWN)

@@ -1,0 +1,52 @@
+"""Values that nobody writes on purpose, found by mutating files: a message or a missing value, never a traceback."""
+
+from __future__ import annotations
+
+import json
+from types import SimpleNamespace
+
+import polars as pl
+import pytest
+
+from goldless.errors import UserError
+from goldless.gre_bench.edition_study import section_titles
+from goldless.studies import read_study
+from goldless.viewer.damage import page_of
+
+
+def test_a_number_of_tokens_that_cannot_be_is_not_known(tmp_path, goldless):
+    texts = [{"task": "t", "agent": agent, "text": f"said {agent}"} for agent in ("ann", "bob")]
+    asked = [("ann", None), ("bob", None), ("ann", "bob"), ("bob", "ann")]
+    rows = [
+        {"scorer": "toy", "template": "general", "task": "t", "target": target, "given": given, "tokens": 1.2e21}
+        | {"sum_logprob_nats": -3.0 - (given is None)}
+        for target, given in asked
+    ]
+    for name, table in (("responses", texts), ("logprobs", rows)):
+        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in table))
+    ended = goldless("score", tmp_path, "--recorded", "--metric", "gem-raw")
+    assert ended.code == 0, ended.err
+    assert "1.00" in ended.out
+
+
+@pytest.mark.parametrize("sections", ["1e+308", [1], [{"text": "no title"}], {"title": "x"}])
+def test_sections_of_another_type_are_told(tmp_path, sections):
+    (tmp_path / "responses.jsonl").write_text('{"task": "t", "agent": "human", "text": "fine"}\n')
+    (tmp_path / "reviews.jsonl").write_text(json.dumps({"task": "t", "sections": sections}) + "\n")
+    with pytest.raises(UserError, match="must be a list of objects with title and text"):
+        section_titles(read_study(tmp_path))
+
+
+def test_what_is_no_damage_is_not_called_one(monkeypatch):
+    def make(*_):
+        raise ZeroDivisionError
+
+    def read(*_):
+        raise pl.exceptions.ComputeError("bad page")
+
+    monkeypatch.setattr("goldless.viewer.damage.damaged_files", lambda _: [])
+    library = SimpleNamespace(run=lambda name: name)
+    with pytest.raises(ZeroDivisionError):
+        page_of(make, library, None, "run")
+    with pytest.raises(UserError, match="bad page"):
+        page_of(read, library, None, "run")

@@ -33,6 +33,7 @@ PANELS: Mapping[str, Mapping[str, str]] = {
         "study": "Check a study, or show what is in it.",
         "import": "Make a study of another tool's results or of any table.",
         "metrics": "List the metrics.",
+        "studio": "Work in your browser: paste two texts, drop a file, press Run, look at the results.",
         "explain": "Show which sentences make two responses informative about each other.",
     },
     "Score": {

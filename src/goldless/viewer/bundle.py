@@ -15,7 +15,7 @@ from goldless.viewer.library import Library
 from goldless.viewer.links import BundleLinks, folder_names, page_file
 from goldless.viewer.pair_pages import pair_page
 from goldless.viewer.run_pages import failures_page, run_list, run_page, tasks_page
-from goldless.viewer.server import STATIC, static_file
+from goldless.viewer.server import static_file, static_names
 from goldless.viewer.task_pages import response_page, task_page
 
 DEFAULT_TASKS = 50
@@ -61,7 +61,7 @@ def write_bundle(
     )
     site = _Site(folder, library, links)
     site.write("index.html", run_list(library, links))
-    for name in STATIC:
+    for name in static_names():
         target = folder / "static" / name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(static_file(name))

@@ -22,6 +22,15 @@ class Links:
         """The list of runs."""
         return "/"
 
+    def navigation(self) -> tuple[tuple[str, str], ...]:
+        """Addresses and titles of the pages that every page links to."""
+        compare = self.compare()
+        return ((self.home(), "Runs"), *([] if compare is None else [(compare, "Compare")]))
+
+    def watch(self, run: str) -> str | None:  # noqa: ARG002
+        """Where a run is watched, stopped and continued."""
+        return None
+
     def static(self, name: str) -> str:
         """A style sheet or script."""
         return f"/static/{name}"

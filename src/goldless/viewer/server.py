@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from contextlib import asynccontextmanager
 from importlib import resources
 
 from aiohttp import web
+from aiohttp.typedefs import Middleware
 
 from goldless.errors import UserError, kind_and_place
 from goldless.http_serving import host_name, listening_application, serve_until_told
@@ -24,7 +25,10 @@ from goldless.viewer.task_pages import response_page, task_page
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST = "127.0.0.1"
-STATIC = {"viewer.css": "text/css", "viewer.js": "text/javascript", "icon.svg": "image/svg+xml"}
+Route = tuple[str, str, Handler]
+"""Method, path and handler."""
+STATIC_TYPES = {"css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+READING = ("GET", "HEAD")
 LOGGER = logging.getLogger("goldless.viewer")
 ENDING_SECONDS = 2.0
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1"})
@@ -63,16 +67,27 @@ async def listening(library: Library, *, port: int = 0) -> AsyncIterator[str]:
         yield f"{url}/"
 
 
-def application(library: Library) -> web.Application:
-    """The routes."""
-    server = _Server(library)
-    app = web.Application(middlewares=[_answer])
+def application(
+    library: Library,
+    *,
+    links: Links | None = None,
+    routes: Iterable[Route] = (),
+    methods: Collection[str] = READING,
+    middlewares: Sequence[Middleware] = (),
+) -> web.Application:
+    """The viewer's routes, and those of an application that it is part of.
+
+    ``methods``: all that may be used. ``middlewares``: further checks, made before a page is.
+    """
+    links = links or Links()
+    server = _Server(library, links)
+    app = web.Application(middlewares=[_answering(links, methods), *middlewares])
     run, task = "/runs/{run}", "/runs/{run}/tasks/{number:[0-9]{1,9}}"
     for path, handler in (
         ("/", server.page(run_list)),
         ("/progress", server.page(progress_list)),
         ("/compare", server.page(compare_page, query=True)),
-        ("/static/{name}", server.static),
+        ("/static/{name}", static_files("goldless.viewer")),
         (run, server.page(run_page)),
         (f"{run}/progress", server.progress),
         (f"{run}/report", server.report),
@@ -83,15 +98,17 @@ def application(library: Library) -> web.Application:
         (task + "/pairs/{agent:[0-9]{1,9}}/{peer:[0-9]{1,9}}", server.pair),
     ):
         app.router.add_get(path, handler)
+    for method, path, handler in routes:
+        app.router.add_route(method, path, handler)
     return app
 
 
 class _Server:
     """Handles requests; pages are made in threads, so that a slow one does not block the others."""
 
-    def __init__(self, library: Library) -> None:
+    def __init__(self, library: Library, links: Links) -> None:
         self._library = library
-        self._links = Links()
+        self._links = links
 
     def page(self, make: Callable[..., str], *, query: bool = False) -> Handler:
         """A handler that returns a page made from the run and numbers in the address and from its query."""
@@ -104,7 +121,7 @@ class _Server:
             given = [request.query] if query else []
             made = functools.partial(page_of, make) if run else make
             text = await asyncio.to_thread(made, self._library, self._links, *run, *where, *given)
-            return _html(text)
+            return html(text)
 
         return handler
 
@@ -125,16 +142,29 @@ class _Server:
         response.headers["Content-Security-Policy"] = REPORT_POLICY
         return response
 
-    async def static(self, request: web.Request) -> web.Response:
+
+def static_files(package: str) -> Handler:
+    """A handler that returns the style sheets, scripts and images of a package by name."""
+    names = static_names(package)
+
+    async def handler(request: web.Request) -> web.Response:
         name = request.match_info["name"]
-        if name not in STATIC:
+        if name not in names:
             raise PageNotFoundError(f"no file {name!r} here")
-        return web.Response(body=static_file(name), content_type=STATIC[name], charset="utf-8")
+        kind = STATIC_TYPES[name.rpartition(".")[2]]
+        return web.Response(body=static_file(name, package), content_type=kind, charset="utf-8")
+
+    return handler
 
 
-def static_file(name: str) -> bytes:
-    """A style sheet, script or image of the viewer."""
-    return (resources.files("goldless.viewer") / "static" / name).read_bytes()
+def static_names(package: str = "goldless.viewer") -> list[str]:
+    """The names of a package's style sheets, scripts and images."""
+    return sorted(file.name for file in (resources.files(package) / "static").iterdir())
+
+
+def static_file(name: str, package: str = "goldless.viewer") -> bytes:
+    """A style sheet, script or image."""
+    return (resources.files(package) / "static" / name).read_bytes()
 
 
 def _report(run: RunFolder) -> bytes:
@@ -144,7 +174,8 @@ def _report(run: RunFolder) -> bytes:
     return path.read_bytes()
 
 
-def _html(text: str, status: int = 200) -> web.Response:
+def html(text: str, status: int = 200) -> web.Response:
+    """A page as a response."""
     return web.Response(text=text, status=status, content_type="text/html", charset="utf-8")
 
 
@@ -160,10 +191,10 @@ class RefusedError(Exception):
         super().__init__(message)
 
 
-def check_request(request: web.Request) -> None:
+def check_request(request: web.Request, methods: Collection[str] = READING) -> None:
     """Reject requests that write, use another host name, or come from another site's page."""
-    if request.method not in {"GET", "HEAD"}:
-        raise RefusedError(405, "The viewer is read-only: use GET or HEAD.")
+    if request.method not in methods:
+        raise RefusedError(405, f"The method must be one of {', '.join(methods)}.")
     if host_name(request.host) not in LOCAL_NAMES:
         # a web page whose name was made to point to this machine must not read runs through the user's browser
         raise RefusedError(403, "The viewer can only be called as 127.0.0.1 or localhost.")
@@ -177,30 +208,33 @@ def from_own_page(request: web.Request) -> bool:
     return request.headers.get("Sec-Fetch-Site", "none") in {"same-origin", "none"}
 
 
-@web.middleware
-async def _answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+def _answering(links: Links, methods: Collection[str]) -> Middleware:
     """Check the request, turn errors into a page, and set the browser's permissions for the response."""
-    try:
-        check_request(request)
-        response = await handler(request)
-    except RefusedError as error:
-        response = _problem(error.status, str(error))
-    except web.HTTPException as error:
-        response = _problem(error.status, "Page not found.")
-    except PageNotFoundError as error:
-        response = _problem(404, str(error))
-    except UserError as error:
-        response = _problem(422 if isinstance(error, DamagedRunError) else 400, str(error))
-    except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
-        LOGGER.error("failed to make a page: %s", kind_and_place(error))  # noqa: TRY400
-        response = _problem(500, f"An error occurred while making this page ({kind_and_place(error)}).")
-    for name, value in HEADERS.items():
-        response.headers.setdefault(name, value)
-    return response
 
+    def problem(status: int, message: str) -> web.Response:
+        response = html(render("problem.html", links, status=status, message=message), status)
+        if status == 405:
+            response.headers["Allow"] = ", ".join(methods)
+        return response
 
-def _problem(status: int, message: str) -> web.Response:
-    response = _html(render("problem.html", Links(), status=status, message=message), status)
-    if status == 405:
-        response.headers["Allow"] = "GET, HEAD"
-    return response
+    @web.middleware
+    async def answer(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            check_request(request, methods)
+            response = await handler(request)
+        except RefusedError as error:
+            response = problem(error.status, str(error))
+        except web.HTTPException as error:
+            response = problem(error.status, "Page not found.")
+        except PageNotFoundError as error:
+            response = problem(404, str(error))
+        except UserError as error:
+            response = problem(422 if isinstance(error, DamagedRunError) else 400, str(error))
+        except Exception as error:  # noqa: BLE001 - whatever it is, a page says so, and no text of a run is logged
+            LOGGER.error("failed to make a page: %s", kind_and_place(error))  # noqa: TRY400
+            response = problem(500, f"An error occurred while making this page ({kind_and_place(error)}).")
+        for name, value in HEADERS.items():
+            response.headers.setdefault(name, value)
+        return response
+
+    return answer

@@ -51,9 +51,9 @@ def test_values_of_other_tokens_make_no_map():
 
 
 def test_shades_follow_the_nats():
-    assert [surprise_shade(-x) for x in (0.0, 0.1, 0.7, 3.0, 8.0, 99.0)] == ["s0", "s1", "s2", "s4", "s6", "s6"]
-    assert [gain_shade(x) for x in (-9.0, -1.0, 0.0, 0.25, 2.0, 4.0)] == ["g0", "g2", "g3", "g4", "g5", "g6"]
-    assert [token.shade for token in strip([-9.0, 0.0], ["a", "b"])] == ["s6", "s0"]
+    assert [surprise_shade(-x) for x in (0.0, 2.9, 3.0, 5.0, 8.0, 99.0)] == ["s0", "s0", "s1", "s2", "s3", "s3"]
+    assert [gain_shade(x) for x in (-9.0, -1.5, -0.9, 0.9, 2.0, 4.0)] == ["g0", "g2", "g3", "g3", "g5", "g6"]
+    assert [token.shade for token in strip([-9.0, 0.0], ["a", "b"])] == ["s3", "s0"]
 
 
 @pytest.mark.embedded

@@ -19,10 +19,10 @@ from goldless.sentences import split_sentences
 from goldless.studies import read_study
 from goldless.templates import TEMPLATES
 
-SURPRISE_LIMITS = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Nats of surprise, -log p, at which the shade changes: 0 very little to 6 very much."""
-GAIN_LIMITS = (-4.0, -1.0, -0.25, 0.25, 1.0, 4.0)
-"""Nats gained at which the shade changes: 0 misleading to 6 very informative, 3 near zero."""
+SURPRISE_LIMITS = (3.0, 5.0, 8.0)
+"""Nats of surprise, -log p, at which the shade changes: 0 is no colour, for p above 5 %."""
+GAIN_LIMITS = (-4.0, -2.0, -1.0, 1.0, 2.0, 4.0)
+"""Nats gained at which the shade changes: 0 misleading to 6 very informative, 3 no colour."""
 
 SENTENCE_LIMITS = (-20.0, -5.0, -1.0, 1.0, 5.0, 20.0)
 """The same for a whole sentence."""
@@ -38,7 +38,7 @@ class StripToken:
     """None: the token texts are unknown here."""
     nats: float
     shade: str
-    """A CSS class: ``s0`` to ``s6``, ``g0`` to ``g6``."""
+    """A CSS class: ``s0`` to ``s3``, ``g0`` to ``g6``."""
 
 
 def surprise_shade(logprob_nats: float) -> str:
@@ -70,8 +70,10 @@ class MapSentence:
     nats: float | None
     """None: not computed."""
     shade: str
-    helps: str = ""
-    """The peer sentence it helps most."""
+    helps: int | None = None
+    """The number of the peer sentence that loses most without it; None: none does, or unknown."""
+    gives_nats: tuple[float, ...] = ()
+    """What each peer sentence loses without it; empty: not computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +129,8 @@ def stored_map(
     )
 
 
-def _sentence(number: int, text: str, nats: float | None, helps: str = "") -> MapSentence:
-    return MapSentence(number, text, nats, "" if nats is None else gain_shade(nats, SENTENCE_LIMITS), helps)
+def _sentence(number: int, text: str, nats: float) -> MapSentence:
+    return MapSentence(number, text, nats, gain_shade(nats, SENTENCE_LIMITS))
 
 
 # --- with the embedded model -----------------------------------------------------------------------------------------
@@ -172,20 +174,18 @@ class MapMaker:
 
 def whole_map(found: InformationMap) -> PairMap:
     """An information map as the viewer shows it."""
-    helps = []
-    for number in range(len(found.candidate_sentences)):
+    candidates = []
+    for number, (sentence, gives) in enumerate(zip(found.candidate_sentences, found.matrix_nats, strict=True)):
         best = found.helps_most(number)
-        helps.append("" if best is None else f"P{best + 1} {found.matrix_nats[number][best]:+.2f}")
+        made = _sentence(number + 1, sentence.text, sentence.contribution_nats)
+        candidates.append(replace(made, helps=None if best is None else best + 1, gives_nats=gives))
     return PairMap(
         total_nats=found.total_nats,
         end_nats=found.end_gain_nats,
         peer_sentences=tuple(
             _sentence(number, s.text, s.gain_nats) for number, s in enumerate(found.peer_sentences, 1)
         ),
-        candidate_sentences=tuple(
-            _sentence(number, s.text, s.contribution_nats, helped)
-            for number, (s, helped) in enumerate(zip(found.candidate_sentences, helps, strict=True), 1)
-        ),
+        candidate_sentences=tuple(candidates),
         tokens=tuple(StripToken(t.text, t.gain_nats, gain_shade(t.gain_nats)) for t in found.tokens),
         placed=True,
         contributions=True,

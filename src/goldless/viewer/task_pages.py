@@ -14,7 +14,7 @@ from goldless.reports.html.labels import decimals_for
 from goldless.viewer.evidence_tables import EvidenceTables
 from goldless.viewer.library import Library, PageNotFoundError, RunFolder
 from goldless.viewer.links import Links
-from goldless.viewer.pair_map import StripToken, strip
+from goldless.viewer.pair_map import SURPRISE_LIMITS, StripToken, strip
 from goldless.viewer.prompts import (
     Prompt,
     ReviewWording,
@@ -220,6 +220,7 @@ def response_page(library: Library, links: Links, run: str, numbers: tuple[int, 
         rewrites=[*_rewrites(about)],
         perturbed=about.perturbed,
         agent_numbers=place.index.agent_numbers,
+        surprise=SURPRISE_LIMITS,
         whole=bool(given.get("whole")),
     )
 

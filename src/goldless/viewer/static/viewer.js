@@ -1,4 +1,4 @@
-// The little that needs a script: progress of a running run, and search and sorting in a static site.
+// The little that needs a script: progress, keys, lights in information maps, search and sorting in a static site.
 "use strict";
 
 const EVERY_MS = 2000;
@@ -65,6 +65,47 @@ for (const table of document.querySelectorAll("table[data-sortable]")) {
         return up ? order : -order;
       });
       table.tBodies[0].append(...rows);
+    });
+  }
+}
+
+// An information map: a sentence lights up those of the other text that lose without it, or that it loses without.
+const pair = document.querySelector("[data-map]");
+if (pair) {
+  const LEAST_SHARE = 0.2; // of the largest loss
+  const rows = [...pair.querySelectorAll("[data-sentence]")];
+  const candidates = rows.filter((row) => row.dataset.gives);
+  const peers = rows.filter((row) => !row.dataset.gives);
+  const matrix = candidates.map((row) => row.dataset.gives.split(" ").map(Number));
+  const said = document.querySelector("[data-lit]");
+  const first = said.textContent;
+  let pinned = null;
+  const losses = (row) => {
+    const i = candidates.indexOf(row);
+    const found = i >= 0 ? peers.map((other, j) => [other, matrix[i][j]]) : candidates.map((other, k) => [other, matrix[k][peers.indexOf(row)]]);
+    return found.filter(([, nats]) => nats > 0).sort((a, b) => b[1] - a[1]);
+  };
+  const light = (row) => {
+    const found = row ? losses(row) : [];
+    const most = found.length ? found[0][1] : 0;
+    const lit = found.filter(([, nats]) => nats >= LEAST_SHARE * most);
+    for (const one of rows) one.classList.toggle("lit", one === row || lit.some(([other]) => other === one));
+    const name = row?.dataset.sentence;
+    const parts = lit.map(([other, nats]) => `${other.dataset.sentence} ${nats.toFixed(2)}`).join(", ");
+    if (!row) said.textContent = first;
+    else if (!lit.length) said.textContent = name[0] === "C" ? `Without ${name}, no sentence would lose anything.` : `${name} would lose nothing without any sentence.`;
+    else said.textContent = name[0] === "C" ? `Without ${name}, this many nats would be lost: ${parts}.` : `${name} would lose this many nats without: ${parts}.`;
+  };
+  for (const row of rows) {
+    const button = row.querySelector("button");
+    row.addEventListener("pointerenter", () => light(row));
+    row.addEventListener("pointerleave", () => light(pinned));
+    button.addEventListener("focus", () => light(row));
+    button.addEventListener("blur", () => light(pinned));
+    button.addEventListener("click", () => {
+      pinned = pinned === row ? null : row;
+      for (const other of rows) other.querySelector("button").setAttribute("aria-pressed", String(other === pinned));
+      light(row);
     });
   }
 }

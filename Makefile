@@ -6,6 +6,8 @@ VENV ?= .venv
 WITH ?=
 PIP = $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 WORKERS ?= 2
+# What `make test` runs: a path, or -m MARKER tests
+TESTS ?= tests
 
 PYTEST = $(VENV)/bin/python -m pytest -n $(WORKERS)
 # What `make check` leaves out: all that needs a model, a browser or torch, runs whole commands or takes seconds.
@@ -20,7 +22,7 @@ check: lint
 	$(PYTEST) --hypothesis-profile=check -m "$(QUICK)" tests
 
 test: install-dev browser lint
-	$(PYTEST) tests
+	$(PYTEST) --durations=40 --durations-min=5 $(TESTS)
 
 # Every night: faults, kills, damage and hostile texts by the thousand, in about 20 minutes on two cores.
 torture: install-dev

@@ -24,6 +24,7 @@ async def test_without_the_extra_the_message_gives_the_command(missing: str, mon
         await HfModel("owner/model").prepare()
 
 
+@pytest.mark.transformers
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     ("package", "old", "needed"), [("torch", "2.4.1+cpu", "2.5"), ("transformers", "4.56.0", "4.57")]

@@ -161,14 +161,16 @@ class Reviewing(Arguments, total=False):
 def evaluate(study: Any, **options: Unpack[Evaluating]) -> Evaluation:
     """Score a study with the metrics and return frozen results.
 
-    ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
-    ``metrics``: one name or several, such as gem-raw, gem, gem-s[abstract], tvd-mi, mi, bartscore.
-    ``scorer``: a model specification such as ``embedded``, ``gguf:PATH``, ``hf:NAME_OR_PATH``,
-    ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol. ``rewriter``: the chat model that
-    preprocesses for gem and gem-s; ``template``: the prompt wording. Several of either are averaged over.
-    ``recorded``: use only the evidence in the study and call no model. ``journal``: where replies are kept;
-    the user's journal by default, so that nothing is computed or paid for twice. The other arguments are the options of
-    ``goldless score``; see its help.
+    - ``study``: a path, a pandas, polars or pyarrow frame with columns task, agent, text, or a Study.
+    - ``metrics``: one name or several, such as gem-raw, gem, gem-s[abstract], tvd-mi, mi, bartscore.
+    - ``scorer``: a model specification such as ``embedded``, ``gguf:PATH``, ``hf:NAME_OR_PATH``,
+      ``http://HOST:PORT/v1#MODEL``, or an object with the Scorer protocol.
+    - ``rewriter``: the chat model that preprocesses for gem and gem-s; several are averaged over.
+    - ``template``: the prompt wording; several are averaged over.
+    - ``recorded``: use only the evidence in the study and call no model.
+    - ``journal``: where replies are kept; the user's journal by default, so that nothing is paid for twice.
+
+    The other arguments are the options of ``goldless score``.
     """
     return _run(evaluate_study, study, from_arguments(Options, "evaluate", EVALUATING, options))
 
@@ -191,9 +193,10 @@ def crash_test(
 ) -> CrashTest:
     """Stress-test metrics: scores should fall where content is lost, and not rise where only the style changes.
 
-    ``options`` are those of ``evaluate``; ``metrics`` is required. ``agents``: whose responses are perturbed.
-    ``references``: the number of peers, or the agents, that a response is compared with. ``writer``: a chat model for
-    the perturbations that need one.
+    - ``agents``: whose responses are perturbed.
+    - ``references``: the number of peers, or the agents, that a response is compared with.
+    - ``writer``: a chat model for the perturbations that need one.
+    - ``options``: those of ``evaluate``; ``metrics`` is required.
     """
     crash = CrashOptions(
         perturbations=several(perturbations),
@@ -218,8 +221,9 @@ def agree(
 ) -> Agreement:
     """Measure how well metrics, recorded reviewers or given scores agree with the study's human labels.
 
-    ``reviewers``: names whose judgements are in the study, on ``scale``. ``scores``: a file, or a mapping of metrics
-    to scores by (task, agent). ``options`` are those of ``evaluate``; without ``metrics`` none is computed.
+    - ``reviewers``: names whose judgements are in the study, on ``scale``.
+    - ``scores``: a file, or a mapping of metrics to scores by (task, agent).
+    - ``options``: those of ``evaluate``; without ``metrics`` none is computed.
     """
     work = partial(
         agree_with_people,
@@ -247,11 +251,12 @@ def calibrate(
 ) -> Calibration:
     """Estimate agents' mean labels over all tasks from labels on some of them and metrics or reviewers on all.
 
-    ``study``: a study or a run folder, whose metrics are used by default. ``labels``: a file or frame with task, agent,
-    rater, score; None: the study's own. ``scores``: a file, or a mapping of metrics to scores by (task, agent).
-    ``next_count``: how many tasks to draw to be labelled next; ``drawn``: files of earlier draws. ``average``: use the
-    mean of the standardised proxies as the only one. ``options`` are those of ``evaluate``; without ``metrics`` none
-    is computed.
+    - ``study``: a study or a run folder, whose metrics are used by default.
+    - ``labels``: a file or frame with task, agent, rater, score; None: the study's own.
+    - ``scores``: a file, or a mapping of metrics to scores by (task, agent).
+    - ``next_count``: how many tasks to draw to be labelled next; ``drawn``: files of earlier draws.
+    - ``average``: use the mean of the standardised proxies as the only one.
+    - ``options``: those of ``evaluate``; without ``metrics`` none is computed.
     """
     work = partial(
         calibrate_to_people,
@@ -282,9 +287,13 @@ def watch(
 ) -> WatchReport:
     """Ask a judge or scorer fixed anchors again, past the journal, and report whether it or the system changed.
 
-    The judge is one of ``reviewers`` on a ``scale``, or the scorer or critic behind one of ``metrics``. ``folder``
-    keeps the occasions. ``stream``: scores of the system since the last occasion, a file or a run folder. ``alpha``:
-    the rate of false alarms, however long it runs. The other arguments are the options of ``goldless watch``.
+    The judge is one of ``reviewers`` on a ``scale``, or the scorer or critic behind one of ``metrics``.
+
+    - ``folder``: where the occasions are kept.
+    - ``stream``: scores of the system since the last occasion, a file or a run folder.
+    - ``alpha``: the rate of false alarms, however long it runs.
+
+    The other arguments are the options of ``goldless watch``.
     """
     named = {"metrics": (), **options, "reviewers": reviewers, "scale": scale}
     chosen = from_arguments(Options, "watch", (*SCORING, "reviewers", "scale"), named)
@@ -330,7 +339,7 @@ def review(study: Any, **options: Unpack[Reviewing]) -> Review:
     """Run a peer review: reviewers take an exam, those who pass judge, and their weighted votes rank the agents.
 
     ``reviewers``: specifications, ``NAME=SPEC``, models, a mapping of names to either, or with ``recorded=True`` names.
-    The other arguments are the options of ``goldless review``; see its help.
+    The other arguments are the options of ``goldless review``.
     """
     return _run(review_study, study, from_arguments(Options, "review", REVIEWING, options))
 
@@ -347,7 +356,12 @@ def explain(
     text: Literal["responses", "rewrites"] = "responses",
     journal: Path | str | None = None,
 ) -> InformationMap:
-    """Map the information in one pair: which of the agent's sentences make which of the peer's predictable."""
+    """Map the information in one pair: which of the agent's sentences make which of the peer's predictable.
+
+    - ``agent``: whose response is known; ``peer``: whose response is predicted.
+    - ``synopsis``: a text of the task that is given as well, such as prompt or abstract.
+    - ``text``: the responses, or their recorded rewrites.
+    """
     options = ExplainOptions(
         task=task,
         agent=agent,
@@ -364,8 +378,8 @@ def explain(
 def export(source: Any, path: Path | str, *, exporter: str, **options: Any) -> Path:
     """Write scores or a study in another tool's format and return the path: the formats of ``goldless export``.
 
-    ``source``: a run folder, a study, or the result of ``evaluate`` or ``review``. ``options`` are those of the format,
-    such as ``metric``, ``margin``, ``dataset``, ``task_id`` and ``logs``.
+    - ``source``: a run folder, a study, or the result of ``evaluate`` or ``review``.
+    - ``options``: those of the format, such as ``metric``, ``margin``, ``dataset``, ``task_id`` and ``logs``.
     """
     if not isinstance(source, Evaluation | Review):
         return export_to(source, path, exporter=exporter, **options)
@@ -385,8 +399,9 @@ def compare(
 ) -> PairedComparison:
     """Compare two agents on common tasks: the second minus the first. Calls no model.
 
-    ``runs``: one run folder, or two, before and after a change. ``agents``: the two, in this order; one name is meant
-    in both runs. ``metrics``: those of the runs to compare (default: all that both have).
+    - ``runs``: one run folder, or two, before and after a change.
+    - ``agents``: the two, in this order; one name is meant in both runs.
+    - ``metrics``: those of the runs to compare (default: all that both have).
     """
     named = several(agents), several(metrics)
     return compare_runs(runs, agents=named[0], metrics=named[1], seed=seed, resamples=resamples, level=level)
@@ -441,10 +456,12 @@ def gate(
 ) -> Gate:
     """Decide whether a candidate may replace the baseline: SHIP, BLOCK or INCONCLUSIVE.
 
-    ``runs``: one run folder with both agents, or that of the baseline and that of the candidate. ``margin``: how much
-    worse the candidate may be, in the metric's unit or, such as ``0.2sd``, in standard deviations of the baseline's
-    scores. ``aa``: ask the run's judge this many verdicts a second time; ``repeats``: run folders with the same
-    questions asked a second time; ``uncertified``: decide although the judge was never asked twice.
+    - ``runs``: one run folder with both agents, or that of the baseline and that of the candidate.
+    - ``margin``: how much worse the candidate may be, in the metric's unit or, such as ``0.2sd``, in standard
+      deviations of the baseline's scores.
+    - ``aa``: ask the run's judge this many verdicts a second time.
+    - ``repeats``: run folders with the same questions asked a second time.
+    - ``uncertified``: decide although the judge was never asked twice.
     """
     chosen = from_arguments(Options, "gate", GATING, options)
     work = partial(

@@ -11,13 +11,14 @@ import click
 import pytest
 import typer.main
 
+import goldless
 from goldless.cli.main import app
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 CONFIGURATION = ROOT / "mkdocs.yml"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
-MADE = ("files.md",)
+MADE = ("files.md", "options.md")
 """Pages that are made when the site is built."""
 LINK = re.compile(r"(?<!\\)\[[^\]]*\]\(([^)\s]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -61,6 +62,18 @@ def test_the_site_is_configured_to_load_no_font_and_no_script_from_elsewhere():
     settings = CONFIGURATION.read_text(encoding="utf-8")
     assert re.search(r"^  font: false\b", settings, flags=re.MULTILINE)
     assert "://" not in settings
+
+
+def test_the_reference_has_every_public_name_once():
+    listed = re.findall(r"^::: goldless\.(\w+)$", (DOCS / "api.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert sorted(listed) == [name for name in goldless.__all__ if name != "__version__"]
+
+
+def test_a_list_begins_after_an_empty_line():
+    """Otherwise the site shows it as one paragraph."""
+    glued = re.compile(r"^(?![-|#>\s]|\d+\. ).*\S\n(?=(?:- |1\. )\S)", re.MULTILINE)
+    wrong = {name_of(page): glued.findall(FENCED.sub("", page.read_text(encoding="utf-8"))) for page in PAGES}
+    assert {page: lines for page, lines in wrong.items() if lines} == {}
 
 
 @pytest.mark.parametrize("page", [*sorted(DOCS.glob("metric_*.md")), DOCS / "peer_review.md"], ids=name_of)

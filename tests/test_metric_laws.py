@@ -24,6 +24,7 @@ NAMES_OF = {
     "gem-raw": ("gem-raw", "gem-raw+control"),
     "mi": ("mi", "mi+control"),
     "gem-s": ("gem-s[abstract]",),
+    "peer-prediction": ("peer-prediction", "peer-prediction[kind]"),
     "review": ("review[5-level]",),
     "judge": ("judge[words]",),
     "judge-first": ("judge-first[words]",),
@@ -103,7 +104,13 @@ def write(folder: Path, texts: Texts) -> Path:
     """A study with references, synopses and recorded comparisons, in the order of the texts."""
     folder.mkdir(parents=True)
     common = [
-        {"task": t, "prompt": f"Say {t}.", "reference": f"{TEXTS[t]['bob']} indeed", "synopsis_abstract": f"quex {t}"}
+        {
+            "task": t,
+            "prompt": f"Say {t}.",
+            "reference": f"{TEXTS[t]['bob']} indeed",
+            "synopsis_abstract": f"quex {t}",
+            "kind": "saying",
+        }
         for t in texts
     ]
     given = [(t, agent, text) for t, by in texts.items() for agent, text in by.items()]
@@ -137,6 +144,8 @@ def evaluated(tmp_path: Path, metric: str, texts: Texts = TEXTS, secret: str | N
             asked["rewriter"] = ScriptedModel(answers=plain, name="rewriter")
     if metric.endswith("+control"):
         asked["control_tasks"] = len(texts) - 1  # all there are, so that none is drawn
+    if needs.logprobs and needs.logprobs.worked_examples and secret:
+        asked["examples"] = 0  # else the secret would be part of every question
     if needs.verdicts:
         critic = ScriptedModel(answers=refusing(secret, share_a_word), name="critic")
         asked |= {"critic": critic, "verdicts": "labels", "shuffles": len(texts) - 1}  # so, too

@@ -85,6 +85,9 @@ class Scoring(Arguments, total=False):
     peer_sample: int | None
     control_tasks: int
     own_samples: bool
+    juror: str | Scorer | Sequence[str | Scorer]
+    juror_families: Mapping[str, str]
+    examples: int
     on_too_long: Literal["error", "skip"]
     metric_timeout_seconds: float | None
     in_process: bool

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
@@ -84,6 +85,15 @@ Texts = Mapping[Any, str | CallFailure]
 
 
 @dataclass(frozen=True, slots=True)
+class WorkedExample:
+    """Another task with an answer of the agent that is predicted."""
+
+    task: Task
+    agent: str
+    """Whose response is shown: another sample than the one that is predicted, where there are two."""
+
+
+@dataclass(frozen=True, slots=True)
 class ScoringStage:
     """One way to present texts to a scorer."""
 
@@ -93,6 +103,8 @@ class ScoringStage:
     """The model whose rewrites the texts are; None: the original responses."""
     synopsis: str | None = None
     """Name of the synopsis shown; None: none."""
+    examples: Mapping[str, Sequence[WorkedExample]] = field(default_factory=dict)
+    """Worked examples shown first, by the agent that is predicted."""
 
     async def request(self, task: Task, question: Question, texts: Texts) -> ScoreRequest | CallFailure:
         """The request to the scorer, or why it cannot be made."""
@@ -108,11 +120,20 @@ class ScoringStage:
         synopsis = None if self.synopsis is None else task.synopsis(self.synopsis)
         if self.synopsis is not None and synopsis is None:
             return CallFailure("no_synopsis", f"task {task.task} has no synopsis {self.synopsis!r}", attempts=0)
-        messages = (
-            Message("system", self.template.predict),
-            Message("user", self.template.question(synopsis, given if isinstance(given, str) else None)),
-        )
-        return messages, str(target)
+        messages = [Message("system", self.template.predict)]
+        for example in self.examples.get(question.target, ()):
+            asked, answer = self._worked(example, question.given, texts)
+            messages += [Message("user", asked), Message("assistant", answer)]
+        messages.append(Message("user", self.template.question(synopsis, given if isinstance(given, str) else None)))
+        return tuple(messages), str(target)
+
+    def _worked(self, example: WorkedExample, given: str | None, texts: Texts) -> tuple[str, str]:
+        """The question and the answer of a worked example; an informant without a response to it says nothing."""
+        task = example.task
+        informant = None if given is None else texts.get((task.task, given))
+        synopsis = None if self.synopsis is None else task.synopsis(self.synopsis)
+        shown = self.template.question(synopsis, informant if isinstance(informant, str) else None)
+        return shown, str(texts[task.task, example.agent])
 
     async def encoded(self, asked: Asked | CallFailure) -> ScoreRequest | CallFailure:
         """The same as the scorer's request, if it fits."""
@@ -134,7 +155,8 @@ class ScoringStage:
         target = texts[question.target_key]
         if isinstance(given, CallFailure) or isinstance(target, CallFailure):
             return None
-        return content_hash(synopsis, given, target)[:16]
+        examples = [self._worked(one, question.given, texts) for one in self.examples.get(question.target, ())]
+        return content_hash(synopsis, given, target, *itertools.chain(*examples))[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +187,8 @@ def _surely_fits(job: ScoringJob) -> bool:
     longest = job.stage.scorer.context_length
     if longest is None:
         return True
+    if job.stage.examples:
+        return False
     texts = [len(text.encode()) for text in job.texts.values() if isinstance(text, str)]
     synopsis = "" if job.stage.synopsis is None else job.task.synopsis(job.stage.synopsis) or ""
     words = job.stage.template.predict + job.stage.template.question(synopsis or None, "")

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import tomllib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from goldless.errors import UserError, nearest
 
 NOT_AVAILABLE = "Not available"
 """The text for an absent synopsis or candidate, as in the paper."""
+EXAMPLES = "+examples-"
+"""What the name of a template has where worked examples are shown before the question."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,10 @@ class Template:
         """The user message: the synopsis and the first response, or that they are not available."""
         parts = (self.synopsis_heading, synopsis or NOT_AVAILABLE, self.candidate_heading, candidate or NOT_AVAILABLE)
         return "\n\n".join(parts)
+
+    def with_examples(self, number: int, same: str | None) -> Template:
+        """The same words after worked examples, under a name that says how many, and of which kind of task."""
+        return replace(self, name=f"{self.name}{EXAMPLES}{number}{f'-same-{same}' if same else ''}")
 
 
 PEER_REVIEW = Template(

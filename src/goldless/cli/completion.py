@@ -18,7 +18,18 @@ import typer
 from goldless.cli.command import verb
 
 MODELS = {
-    *("scorer", "critic", "rewriters", "rewriter", "synopsis_writer", "writer", "changer", "reviewers", "models"),
+    *(
+        "scorer",
+        "jurors",
+        "critic",
+        "rewriters",
+        "rewriter",
+        "synopsis_writer",
+        "writer",
+        "changer",
+        "reviewers",
+        "models",
+    ),
     *("model", "base"),
 }
 """Parameters that take models."""

@@ -16,6 +16,7 @@ from goldless.metrics.label_information import RaterMetric
 from goldless.metrics.lexical import Bleu, Length, Rouge
 from goldless.metrics.likelihood import BOTH, CONTROL, GEM, GEM_BOTH, RELATIVES, LikelihoodMetric
 from goldless.metrics.metric import Metric, Needs
+from goldless.metrics.peer_prediction import PeerPrediction
 from goldless.metrics.review_scores import ReviewMetric
 from goldless.metrics.text_metrics import BaselineMetric, TextPairMetric
 from goldless.metrics.tvd_mi import CriticMetric
@@ -72,6 +73,8 @@ METRICS = {
     "log-probabilities",
     "gem-raw+control+both": "mean of both directions, what a response says about its peers' and they about it; +both "
     "works with gem-raw, gem and gem-s",
+    "peer-prediction": "how much a response helps a juror to predict other agents' second responses, after worked "
+    "examples; peer-prediction[COLUMN] takes examples from tasks with the same value in COLUMN",
     "tvd-mi": "how well a critic separates matched pairs of responses from shuffled ones; both directions",
     "tvd-mi[given]": "one direction: what a response reveals about its peers'",
     "tvd-mi[about]": "the other direction: what the peers' responses reveal about it",
@@ -148,6 +151,7 @@ def _relative(base: str) -> MetricFamily:
 OURS: Mapping[str, MetricFamily] = {
     "gem-raw": _plain(lambda name: LikelihoodMetric(name, GEM)),
     "gem": _plain(lambda name: LikelihoodMetric(name, GEM, "rewrites")),
+    "peer-prediction": MetricFamily(PeerPrediction),
     "gem-s": MetricFamily(_gem_s),
     "tvd-mi": MetricFamily(_tvd_mi),
     **{base: _relative(base) for base in RELATIVES},

@@ -30,6 +30,7 @@ from goldless.metrics.metric import (
     mean_over_peers,
     mean_over_variants,
 )
+from goldless.templates import EXAMPLES
 
 Number = TypeVar("Number", float, pl.Expr)
 Term = Literal["peer given agent", "peer", "agent given peer", "agent"]
@@ -217,19 +218,31 @@ class Wording:
         """One word for tables."""
         return self.template if self.rewriter is None else f"{self.template}/{self.rewriter}"
 
+    @property
+    def worked(self) -> bool | str:
+        """Whether worked examples are shown first, or the column in which they have the same value."""
+        _, examples, shown = str(self.template).partition(EXAMPLES)
+        return shown.partition("-same-")[2] or bool(examples)
 
-def wordings(logprobs: pl.DataFrame, text: Text, synopsis: str | None) -> dict[Wording, pl.DataFrame]:
-    """The log-probabilities a metric uses, by query variant; several are averaged."""
-    return _by_wording(logprobs, _wordings(logprobs, text, synopsis), logprobs)
+
+def wordings(
+    logprobs: pl.DataFrame, text: Text, synopsis: str | None, *, worked: bool | str = False
+) -> dict[Wording, pl.DataFrame]:
+    """The log-probabilities a metric uses, by query variant; several are averaged.
+
+    ``worked``: those after worked examples, or after examples with the same value in this column.
+    """
+    return _by_wording(logprobs, _wordings(logprobs, text, synopsis, worked=worked), logprobs)
 
 
 WAYS = ("template", "rewriter", "synopsis")
 
 
-def _wordings(rows: pl.DataFrame, text: Text, synopsis: str | None) -> list[Wording]:
+def _wordings(rows: pl.DataFrame, text: Text, synopsis: str | None, *, worked: bool | str = False) -> list[Wording]:
     """The query variants among these rows that a metric uses."""
     found = rows.select(WAYS).head(1) if _one_way(rows) else rows.select(WAYS).unique(maintain_order=True)
-    asked = [wording for way in found.iter_rows() if (wording := Wording(*way)).synopsis == synopsis]
+    every = [wording for way in found.iter_rows() if (wording := Wording(*way)).synopsis == synopsis]
+    asked = [wording for wording in every if wording.worked == worked]
     raw = [wording for wording in asked if wording.rewriter is None]
     rewritten = [wording for wording in asked if wording.rewriter is not None]
     return raw if text == "responses" or (text == "rewrites if any" and not rewritten) else rewritten

@@ -42,6 +42,10 @@ class LogprobNeed:
     """Whether means over tokens are enough; otherwise sums are needed."""
     control: bool = False
     """Also of the peer's responses to other tasks."""
+    worked_examples: bool = False
+    """Whether worked examples are shown first; then one sample of an agent informs and another is predicted."""
+    same: str | None = None
+    """The column of the tasks table in which worked examples have the same value; None: they are any other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +152,8 @@ class Given:
     """Settings for signatures: how rewrites were requested."""
     rater_groups: Mapping[str, str] = field(default_factory=dict)
     """The group of each rater, for metrics that score raters."""
+    families: Mapping[str, str] = field(default_factory=dict)
+    """The model family of each juror, by its name in the evidence."""
     seed: int = 0
     resamples: int = 10_000
     level: float = 0.95
@@ -157,6 +163,10 @@ class Given:
     def agents(self) -> tuple[str, ...]:
         """Names of the agents, in their order."""
         return tuple(agent.agent for agent in self.study.agents)
+
+    def own_family(self, juror: str) -> frozenset[str]:
+        """The agents of a juror's own family; none where it is not known."""
+        return self.study.family(self.families.get(juror))
 
     @cached_property
     def _paired(self) -> pl.DataFrame:

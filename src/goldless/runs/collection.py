@@ -37,6 +37,7 @@ from goldless.records import CallFailure, Response, Task
 from goldless.runs.opening import OpenModel
 from goldless.runs.options import Options
 from goldless.runs.recorded import recorded_control, recorded_logprobs, recorded_tokens
+from goldless.runs.worked_examples import WorkedExamples
 from goldless.scoring import (
     SCORED,
     Question,
@@ -103,21 +104,27 @@ class Need:
     """Whether the same is asked of responses to other tasks, and below what of it."""
     controlled_both: bool = False
     controlled_marginals: bool = False
+    examples: WorkedExamples | None = None
+    """The worked examples that are shown first."""
 
 
 def needs(
-    metrics: Iterable[Metric], templates: Sequence[Template], rewritten: Sequence[Preprocessor]
+    metrics: Iterable[Metric], study: Study, options: Options, rewritten: Sequence[Preprocessor]
 ) -> dict[Wording, Need]:
     """What the metrics over log-probabilities need, each item once."""
     found: dict[Wording, Need] = {}
     for wanted in (metric.needs.logprobs for metric in metrics):
         if wanted is None:
             continue
-        for template in templates:
+        examples = None
+        if wanted.worked_examples:
+            examples = WorkedExamples(study, options.examples, options.seed, wanted.same)
+        for template in options.chosen_templates():
             for preprocessor in _preprocessors(wanted, template, rewritten):
                 rewriter = None if preprocessor is None else preprocessor.name
-                wording = Wording(template.name, rewriter, wanted.synopsis)
-                need = found.setdefault(wording, Need(template, preprocessor))
+                words = template if examples is None else template.with_examples(options.examples, wanted.same)
+                wording = Wording(words.name, rewriter, wanted.synopsis)
+                need = found.setdefault(wording, Need(words, preprocessor, examples=examples))
                 need.both_directions |= wanted.both_directions
                 need.marginals |= wanted.marginals
                 need.controlled |= wanted.control
@@ -238,10 +245,14 @@ class Collector:
             jobs = []
             for wording, need in wanted.items():
                 asked = self._asked(task.task, agents, need, peers)
+                examples = {} if need.examples is None else need.examples.shown(task.task, asked)
                 asked += [q for q in alone[wording].get(task.task, ()) if q not in set(asked)]
                 asked += self._elsewhere(task.task, agents, wording, need, peers)
-                stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis)
-                jobs.append(ScoringJob(stage, known, _needed(texts[wording], task.task, agents, asked), asked))
+                stage = ScoringStage(scorer, need.template, wording.rewriter, wording.synopsis, examples)
+                mine = _needed(texts[wording], task.task, agents, asked)
+                if need.examples is not None:
+                    mine |= need.examples.texts(examples, texts[wording])
+                jobs.append(ScoringJob(stage, known, mine, asked))
             yield jobs
 
     def _tasks(self, only: Collection[str] | None) -> Iterator[tuple[Task, tuple[Response, ...]]]:
@@ -252,7 +263,8 @@ class Collector:
         return raw if preprocessor is None else {**dict.fromkeys(raw, NO_REWRITE), **preprocessor.texts()}
 
     def _asked(self, task: str, agents: Sequence[str], need: Need, peers: Sequence[str] | None) -> list[Question]:
-        return self._pairs(task, agents, peers, both_directions=need.both_directions, marginals=need.marginals)
+        asked = self._pairs(task, agents, peers, both_directions=need.both_directions, marginals=need.marginals)
+        return asked if need.examples is None else need.examples.questions(asked)
 
     def _pairs(
         self, task: str, agents: Sequence[str], peers: Sequence[str] | None, *, both_directions: bool, marginals: bool
@@ -288,12 +300,36 @@ class Collector:
         return {task: tuple(asked) for task, asked in found.items()}
 
     async def score(
-        self, scorer: OpenModel, wanted: Mapping[Wording, Need], peers: Sequence[str] | None, synopses: pl.DataFrame
+        self,
+        wanted: Sequence[tuple[OpenModel, Mapping[Wording, Need]]],
+        peers: Sequence[str] | None,
+        synopses: pl.DataFrame,
     ) -> tuple[pl.DataFrame, pl.DataFrame]:
         """Log-probabilities for every question, with those of responses to other tasks separate.
 
-        All ways of asking about one task are scored together.
+        ``wanted``: what each scorer is asked. All ways of asking about one task are scored together.
         """
+        found: list[pl.DataFrame] = [empty(SCORED).drop(TOKENS)]
+        batches = 0
+        for scorer, needed in wanted:
+            rows, some = await self._scored(scorer, needed, peers, synopses, batches)
+            found.append(rows)
+            batches += some
+        evidence = pl.concat(found)
+        if self.options.on_too_long == "error":
+            refuse_too_long(too_long(evidence))
+        matched = evidence.filter(pl.col("target_task").is_null()).drop("target_task")
+        return matched, evidence.filter(pl.col("target_task").is_not_null()).select(*CONTROL)
+
+    async def _scored(
+        self,
+        scorer: OpenModel,
+        wanted: Mapping[Wording, Need],
+        peers: Sequence[str] | None,
+        synopses: pl.DataFrame,
+        first: int,
+    ) -> tuple[pl.DataFrame, int]:
+        """The log-probabilities of one scorer, and the number of batches; ``first``: the number of the first batch."""
         known = self._recorded(scorer)
         by_task = list(self.jobs(scorer.scorer, wanted, peers, synopses))
         if self.options.on_too_long == "error" and scorer.local:
@@ -312,7 +348,9 @@ class Collector:
             rows, reused = await _score_unknown(jobs, known, turn)
             taken += reused
             done += len(rows)
-            self.parts.append("logprobs", number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS))
+            self.parts.append(
+                "logprobs", first + number, rows.filter(pl.col("target_task").is_null()).select(*LOGPROBS)
+            )
             found[number] = rows.drop(TOKENS)
             self.report("scoring", done, sum(counts), scorer)
 
@@ -321,10 +359,7 @@ class Collector:
         evidence = pl.concat([empty(SCORED).drop(TOKENS), *(rows.drop(TOKENS, strict=False) for rows in found)])
         if taken:
             self.options.say(f"{taken} of {len(evidence)} log-probabilities were reused from the study")
-        if self.options.on_too_long == "error":
-            refuse_too_long(too_long(evidence))
-        matched = evidence.filter(pl.col("target_task").is_null()).drop("target_task")
-        return matched, evidence.filter(pl.col("target_task").is_not_null()).select(*CONTROL)
+        return evidence, len(groups)
 
     def _recorded(self, scorer: OpenModel) -> Mapping[str, pl.DataFrame]:
         """By task, log-probabilities recorded in the study for this scorer, with the hash of their texts."""

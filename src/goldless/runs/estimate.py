@@ -250,8 +250,9 @@ class _Estimate:
         reviewers = named_reviewers(work.options.reviewers) if work.scales else {}
         for part in work.parts():
             model = self.models[part.name]
-            if part.name == "scorer":
-                found.append(_row(name, part.name, model, await self._scoring(work, model, part_of), share=share))
+            if part.use == "scoring":
+                count = await self._scoring(work, part.name, model, part_of)
+                found.append(_row(name, part.name, model, count, share=share))
             elif part.name == "critic":
                 found.append(_row(name, part.name, model, await self._judging(work, model, part_of), share=share))
             elif part.name in reviewers:
@@ -261,8 +262,8 @@ class _Estimate:
                 found.append(_row(name, part.name, model, count))
         return found
 
-    async def _scoring(self, work: RunPlan, model: _Model, part_of: Study) -> _Count:
-        wanted = needs(work.likelihood, work.options.chosen_templates(), _stand_ins(work))
+    async def _scoring(self, work: RunPlan, part: str, model: _Model, part_of: Study) -> _Count:
+        wanted = work.by_scorer(needs(work.likelihood, work.study, work.options, _stand_ins(work)))[part]
         synopses = _stand_in_synopses(work)
         count = _Count()
         seen: set[Any] = set()
@@ -377,7 +378,7 @@ def _row(metric: str | None, part: str, model: _Model, count: _Count, *, share: 
         computed_tokens=computed,
         cost_usd=None if model.price is None else model.price.cost(Usage(round(tokens * left), round(written * left))),
         seconds=seconds,
-        shared_tokens=round(count.computed * share) if part == "scorer" and not model.local else None,
+        shared_tokens=round(count.computed * share) if not texts and part != "critic" and not model.local else None,
     )
 
 

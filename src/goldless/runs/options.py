@@ -77,7 +77,18 @@ REVIEWING = (REVIEWERS, EXAM, LABELS, STATISTICS, STOPPING, MODELS)
 """The groups that reviewing takes."""
 
 ASKED_OF_MODELS = {
-    *("scorer", "rewriters", "rewrite_max_tokens", "synopsis_writer", "critic", "changer", "reviewers", "licences"),
+    *(
+        "scorer",
+        "jurors",
+        "examples",
+        "rewriters",
+        "rewrite_max_tokens",
+        "synopsis_writer",
+        "critic",
+        "changer",
+        "reviewers",
+        "licences",
+    ),
     *("issue_to", "task_kind", "metric_timeout_seconds", "budget_calls"),
 }
 """Options of other groups than models that change evidence alone, or where it goes."""
@@ -172,6 +183,23 @@ class Options:
         METRICS,
         "--own-samples",
         "Where agents have several samples per task: an agent's other samples count as its peers too.",
+    )
+    jurors: Sequence[str | Scorer] = NAMES.option(
+        (),
+        METRICS,
+        "--juror MODEL",
+        "Model that predicts responses for peer-prediction (default: the scorer). Repeat it to average over several; "
+        "with --recorded, names.",
+        keyword="juror",
+    )
+    juror_families: Mapping[str, str] = by_name("FAMILY", last=True).option(
+        {},
+        METRICS,
+        "--juror-family JUROR=FAMILY",
+        "Model family of a juror: it does not predict agents of this family (column family of the agents table).",
+    )
+    examples: int = whole(0).option(
+        3, METRICS, "--examples N", "Worked examples that a juror is shown for peer-prediction."
     )
     on_too_long: OnTooLong = one_of("error", "skip").option(
         "error",

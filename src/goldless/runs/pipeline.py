@@ -47,7 +47,7 @@ from goldless.runs.opening import (
 )
 from goldless.runs.options import Options, check_options, check_review_options
 from goldless.runs.outcomes import MetricScores, answer, audit_scores, metric_outcome, rater_outcome, signature
-from goldless.runs.plan import RunPlan, plan_run, with_default_metrics
+from goldless.runs.plan import SCORER, RunPlan, model_name, plan_run, with_default_metrics
 from goldless.runs.recorded import recorded_wins
 from goldless.runs.recorded_evidence import recorded_evidence
 from goldless.runs.review_evidence import ReviewEvidence, paired_judgements, recorded_review, what_people_said
@@ -208,6 +208,7 @@ async def _scores(plan: RunPlan, collected: Collected) -> Scored:
         tables={name: recorded_wins(study, name) for m in plan.metrics if (name := m.needs.table) is not None},
         settings={"rewrite-max-tokens": str(options.rewrite_max_tokens)} if limited else {},
         rater_groups=options.rater_groups,
+        families=_families(plan, collected.models),
         seed=options.seed,
         resamples=options.resamples,
         level=options.level,
@@ -215,6 +216,15 @@ async def _scores(plan: RunPlan, collected: Collected) -> Scored:
     )
     found = {metric.name: await _metric_scores(metric, given, options) for metric in plan.metrics}
     return Scored(found, collected, options)
+
+
+def _families(plan: RunPlan, models: Mapping[str, OpenModel]) -> dict[str, str]:
+    """The families of jurors by their names in the evidence."""
+    if plan.options.recorded:
+        return dict(plan.options.juror_families)
+    named = {models[part].identity.short: model_name(juror) for part, juror in plan.jurors.items() if part in models}
+    families = plan.options.juror_families
+    return {short: families[name] for short, name in named.items() if name in families}
 
 
 async def _metric_scores(metric: Metric, given: Given, options: Options) -> MetricScores:
@@ -342,8 +352,9 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
     ):
         _check_parts(plan, models)
         _warn_of_scorer(plan, models)
-        scorer = models.get("scorer")
-        canaries = await check_scorer(scorer.model, journal, scorer.ledger) if scorer and plan.likelihood else None
+        canaries = {
+            part: await check_scorer(models[part].model, journal, models[part].ledger) for part in _scorers(models)
+        }
         stage, noise = await _critic_stage(plan, models, journal) if plan.critic else (None, None)
 
         async def collect(plan: RunPlan) -> Collected:
@@ -359,7 +370,7 @@ async def _collecting(plan: RunPlan) -> AsyncIterator[Collect]:
 async def _collect(
     plan: RunPlan,
     models: Mapping[str, OpenModel],
-    canaries: CanaryReport | None,
+    canaries: Mapping[str, CanaryReport],
     stage: CriticStage | None,
     noise: float | None,
 ) -> Collected:
@@ -374,8 +385,9 @@ async def _collect(
     if rewritten:
         tables["rewrites"] = pl.concat(preprocessor.table for preprocessor in rewritten)
     if plan.likelihood:
-        wanted = needs(plan.likelihood, options.chosen_templates(), rewritten)
-        scored = await collector.score(models["scorer"], wanted, plan.peers, synopses)
+        wanted = needs(plan.likelihood, plan.study, options, rewritten)
+        asked = [(models[part], mine) for part, mine in plan.by_scorer(wanted).items()]
+        scored = await collector.score(asked, plan.peers, synopses)
         tables["logprobs"], tables["control"] = scored
         tables["with_tokens"] = partial(parts.scan, "logprobs")
     if stage is not None:
@@ -383,11 +395,18 @@ async def _collect(
     if plan.scales:
         tables["judgements"] = await _ratings(plan, models)
     described = {}
-    if canaries is not None:
-        described["logprobs"] = _scorer_description(models["scorer"], canaries)
+    if SCORER in canaries:
+        described["logprobs"] = _scorer_description([models[SCORER]], [canaries[SCORER]])
+    if jurors := [part for part in plan.jurors if part != SCORER]:
+        described["jurors"] = _scorer_description([models[j] for j in jurors], [canaries[j] for j in jurors])
     if stage is not None:
         described["verdicts"] = _critic_description(plan, models["critic"], stage, tables["verdicts"], noise)
-    return Collected(Evidence(**tables, described=described), models, canaries)
+    return Collected(Evidence(**tables, described=described), models, next(iter(canaries.values()), None))
+
+
+def _scorers(models: Mapping[str, OpenModel]) -> list[str]:
+    """The parts that give log-probabilities of responses."""
+    return [part for part in models if part == SCORER or part.startswith("juror ")]
 
 
 async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel]) -> pl.DataFrame:
@@ -402,8 +421,8 @@ async def _ratings(plan: RunPlan, models: Mapping[str, OpenModel]) -> pl.DataFra
 
 def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
     """Reject a model that cannot play its role, before any call."""
-    if plan.likelihood:
-        refuse_without_scoring(models["scorer"], [metric.name for metric in plan.likelihood])
+    for part in _scorers(models):
+        refuse_without_scoring(models[part], [metric.name for metric in plan.likelihood])
     for name, model in models.items():
         if name.startswith("rewriter"):
             refuse_without_chat(model, "rewrite responses for gem")
@@ -413,10 +432,10 @@ def _check_parts(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
 
 def _warn_of_scorer(plan: RunPlan, models: Mapping[str, OpenModel]) -> None:
     """Warn if a scorer was trained with another template, or on tasks that it is to score, or lacks its template."""
-    if plan.likelihood:
-        for note in training_notes(models["scorer"].model, plan.options.chosen_templates(), plan.study):
+    for part in _scorers(models):
+        for note in training_notes(models[part].model, plan.options.chosen_templates(), plan.study):
             warnings.warn(note, stacklevel=2)
-        if unlike := layout_note(models["scorer"].model):
+        if unlike := layout_note(models[part].model):
             warnings.warn(unlike, stacklevel=2)
 
 
@@ -459,13 +478,13 @@ def _identity_settings(model: OpenModel) -> dict[str, str]:
     return found if sharing is None else {**found, "sharing": sharing}
 
 
-def _scorer_description(scorer: OpenModel, canaries: CanaryReport) -> dict[str, str]:
-    """Settings of log-probabilities for signatures."""
+def _scorer_description(scorers: Sequence[OpenModel], canaries: Sequence[CanaryReport]) -> dict[str, str]:
+    """Settings of log-probabilities for signatures; of several jurors, their names and the largest noise."""
+    alone = {**_identity_settings(scorers[0]), "positions": scorers[0].scorer.positions} if len(scorers) == 1 else {}
     return {
-        "scorer": scorer.identity.short,
-        **_identity_settings(scorer),
-        "positions": scorer.scorer.positions,
-        "noise": f"{canaries.noise_nats:.0e}nats",
+        "scorer": "+".join(scorer.identity.short for scorer in scorers),
+        **alone,
+        "noise": f"{max(report.noise_nats for report in canaries):.0e}nats",
     }
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from goldless.errors import MetricError, UserError, nearest
 from goldless.judging.critic_questions import (
@@ -21,10 +22,11 @@ from goldless.judging.critic_questions import (
 from goldless.judging.judges import JUDGES, find_judge
 from goldless.judging.scales import Scale
 from goldless.metrics.label_information import check_labels
-from goldless.metrics.likelihood import CONTROL
+from goldless.metrics.likelihood import CONTROL, Wording
 from goldless.metrics.metric import Metric, Pairing
+from goldless.metrics.peer_prediction import Roles, example_order
 from goldless.models.interface import content_hash
-from goldless.runs.collection import Control, Preprocessor, preprocessors, with_peers
+from goldless.runs.collection import Control, Need, Preprocessor, preprocessors, with_peers
 from goldless.runs.opening import Part
 from goldless.runs.options import Options
 from goldless.runs.outcomes import group_members
@@ -75,6 +77,26 @@ class RunPlan:
         return tuple(metric for metric in self.metrics if metric.needs.logprobs is not None)
 
     @property
+    def jurors(self) -> dict[str, Any]:
+        """The models that predict after worked examples, by the name of their part; empty: no metric needs them."""
+        if not any(_worked(metric) for metric in self.metrics):
+            return {}
+        jurors = self.options.jurors
+        return {f"juror {i}": juror for i, juror in enumerate(jurors, 1)} or {SCORER: self.options.scorer}
+
+    def by_scorer(self, wanted: Mapping[Wording, Need]) -> dict[str, dict[Wording, Need]]:
+        """What each scorer and juror is asked, by the name of its part; a juror nothing about its own family."""
+        plain = {wording: need for wording, need in wanted.items() if need.examples is None}
+        found = {SCORER: plain} if plain else {}
+        for part, juror in self.jurors.items():
+            left_out = self.study.family(self.options.juror_families.get(model_name(juror)))
+            for wording, need in wanted.items():
+                if need.examples is not None:
+                    mine = replace(need, examples=replace(need.examples, left_out=left_out))
+                    found.setdefault(part, {})[wording] = mine
+        return found
+
+    @property
     def critic(self) -> bool:
         """Whether a critic is needed."""
         return any(metric.needs.verdicts is not None for metric in self.metrics)
@@ -102,8 +124,11 @@ class RunPlan:
         found: list[Part] = []
         if not self.asks_models:
             return found
-        if self.likelihood:
-            found.append(Part("scorer", options.scorer, "scoring"))
+        if not all(map(_worked, self.likelihood)):
+            found.append(Part(SCORER, options.scorer, "scoring"))
+        found += [
+            Part(part, juror, "scoring") for part, juror in self.jurors.items() if part not in {p.name for p in found}
+        ]
         if self.rewriting:
             found += [Part(f"rewriter {i}", given, "chat") for i, given in enumerate(options.rewriters, 1)]
         if self.synopses:
@@ -115,6 +140,8 @@ class RunPlan:
         return found
 
 
+SCORER = "scorer"
+"""The part of the model that gives log-probabilities."""
 LONGEST_PROMPT = 6_000
 """Characters of a prompt that the default metrics condition on: every longer one would cost more than the responses."""
 
@@ -141,6 +168,7 @@ def plan_run(study: Study, options: Options, metrics: Sequence[Metric] | None = 
         _check_peers(study)
     _check_reviews(options, metrics)
     _check_synopses(study, metrics, options)
+    _check_jurors(study, options, metrics)
     for metric in metrics:
         if metric.needs.table is not None:
             check_wins(study, metric.needs.table)
@@ -199,6 +227,7 @@ def _warn_of_unused(options: Options, metrics: Sequence[Metric]) -> None:
         "--shuffles": options.shuffles and not critic,
         "--budget-calls": options.budget_calls and not critic,
         "--reviewers": options.reviewers and not any(metric.needs.judgements for metric in metrics),
+        "--juror": options.jurors and not options.recorded and not any(map(_worked, metrics)),
         "--control-tasks": options.control_tasks != Options().control_tasks and not any(map(_controlled, metrics)),
     }
     for option in [name for name, is_unused in unused.items() if is_unused]:
@@ -218,6 +247,40 @@ def _rewritten(metric: Metric) -> bool:
 def _controlled(metric: Metric) -> bool:
     """Whether what two agents share on other tasks is taken off."""
     return metric.needs.logprobs is not None and metric.needs.logprobs.control
+
+
+def _worked(metric: Metric) -> bool:
+    """Whether a metric is asked after worked examples, of jurors."""
+    return metric.needs.logprobs is not None and metric.needs.logprobs.worked_examples
+
+
+def model_name(given: Any) -> str:
+    """The name of a model that is given by a specification, or as an object."""
+    return given if isinstance(given, str) else str(given.identity.short)
+
+
+def _check_jurors(study: Study, options: Options, metrics: Sequence[Metric]) -> None:
+    """Refuse a family of no juror, and say who is predicted by the very response that informs."""
+    worked = [metric for metric in metrics if _worked(metric)]
+    if not worked or options.recorded:
+        return
+    names = list(map(model_name, options.jurors or (options.scorer,)))
+    for name in options.juror_families:
+        if name not in names:
+            advice = nearest(name, names) or f". Jurors: {', '.join(names)}"
+            raise UserError(f"--juror-family: no juror {name!r}{advice}")
+    if len(set(names)) < len(names):
+        raise UserError(f"--juror must name different models, got {', '.join(names)}")
+    for metric in worked:
+        if metric.needs.logprobs is not None and metric.needs.logprobs.same is not None:
+            example_order((task for task, _ in study), metric.needs.logprobs.same, options.seed)
+    roles = Roles.of(study.agents)
+    if single := roles.single:
+        who = "every agent" if len(single) == len(roles.examples) else ", ".join(single)
+        options.say(
+            f"{worked[0].name}: {who} has one response to a task, which informs about others and is predicted from "
+            "theirs. With a second, independent response (column sample) the first informs and the second is predicted"
+        )
 
 
 def _check_peers(study: Study) -> None:

@@ -14,6 +14,7 @@ from goldless.metrics.metric import Metric
 from goldless.metrics.tvd_mi import checked_contrasts
 from goldless.runs.recorded_table import RECORDED, Names, RecordedTable, find_table, named
 from goldless.studies import Study
+from goldless.templates import EXAMPLES
 
 ROUNDING_NATS = 1e-2
 """Tolerance: in half precision the log-probability of a certain token can be slightly above zero."""
@@ -147,19 +148,39 @@ def _with_failures(rows: pl.LazyFrame, lacking: pl.Expr) -> pl.LazyFrame:
 
 
 def usable_logprobs(
-    study: Study, metrics: Sequence[Metric], scorer: str | None, templates: Sequence[str]
+    study: Study, metrics: Sequence[Metric], scorer: str | None, jurors: Sequence[str], templates: Sequence[str]
 ) -> pl.DataFrame:
     """The recorded log-probabilities of one scorer, for the given templates or all.
 
-    Raises if they are not enough for a metric.
+    Those after worked examples are of the jurors, or of all. Raises if they are not enough for a metric.
     """
     rows = recorded_logprobs(study)
     if rows.is_empty():
         raise no_logprobs(study, metrics)
-    rows = of_one_scorer(study, rows, scorer, templates)
+    worked = pl.col("template").cast(pl.String).str.contains(EXAMPLES, literal=True)
+    plain, predicted = rows.filter(~worked), rows.filter(worked)
+    wanted = {m.needs.logprobs.worked_examples for m in metrics if m.needs.logprobs is not None}
+    if plain.is_empty() and False in wanted:
+        raise no_logprobs(study, [m for m in metrics if m.needs.logprobs and not m.needs.logprobs.worked_examples])
+    if len(plain):
+        plain = of_one_scorer(study, plain, scorer, templates)
+    rows = pl.concat([plain, _of_jurors(study, predicted, jurors, templates)]) if True in wanted else plain
     if not rows["sum_logprob_nats"].count() and rows["mean_token_logprob_nats"].count():
         refuse_means(study, metrics)
     return rows
+
+
+def _of_jurors(study: Study, rows: pl.DataFrame, jurors: Sequence[str], templates: Sequence[str]) -> pl.DataFrame:
+    """The rows of these jurors, or of all, for the given templates or all."""
+    known = rows["scorer"].unique(maintain_order=True).to_list()
+    for name in jurors:
+        if name not in known:
+            advice = nearest(name, known) or f". Jurors: {', '.join(known) or 'none'}"
+            raise MetricError(f"{study.name} has no log-probabilities of a juror {name!r}{advice}")
+    if jurors:
+        rows = rows.filter(pl.col("scorer").cast(pl.String).is_in(list(jurors)))
+    before = pl.col("template").cast(pl.String).str.split(EXAMPLES).list.first()
+    return rows.filter(before.is_in(list(templates))) if templates else rows
 
 
 def no_logprobs(study: Study, metrics: Sequence[Metric]) -> MetricError:

@@ -40,7 +40,9 @@ def recorded_evidence(plan: RunPlan) -> Evidence:
         large["logprobs"] = large_logprobs(table, plan.likelihood, _name(options.scorer), templates)
         tables["with_tokens"] = _with_tokens(study, large["logprobs"].ways)
     elif plan.likelihood:
-        tables["logprobs"] = usable_logprobs(study, plan.likelihood, _name(options.scorer), templates)
+        tables["logprobs"] = usable_logprobs(
+            study, plan.likelihood, _name(options.scorer), list(map(str, options.jurors)), templates
+        )
         if any(metric.needs.logprobs is not None and metric.needs.logprobs.control for metric in plan.likelihood):
             tables["control"] = usable_control(study, tables["logprobs"])
         tables["with_tokens"] = _with_tokens(study, tables["logprobs"])

@@ -238,6 +238,10 @@ class Study:
         """The agent of each sample, by the sample's name; empty where every agent has one response to a task."""
         return {agent.agent: agent.sample_of for agent in self.agents if agent.sample_of is not None}
 
+    def family(self, family: str | None) -> frozenset[str]:
+        """The agents of a model family; an agent of no known family is one of its own. None: no agent."""
+        return frozenset(a.agent for a in self.agents if family == (a.family or a.sample_of or a.agent))
+
     def one_sample_each(self) -> Study:
         """The study with the first sample of each agent, under the agent's name; without evidence and labels."""
         if not self.samples:

@@ -28,7 +28,7 @@ from goldless.reports.documents.scores import LeaderboardDocument, ReviewDocumen
 from goldless.reports.html.words import signature_settings
 from goldless.runs.recorded_table import RECORDED
 from goldless.scoring import Question, ScoringStage
-from goldless.templates import Template
+from goldless.templates import EXAMPLES, Template
 
 Found = TypeVar("Found")
 NO_HASH = "rebuilt from the texts now in the run folder; the run has no hash of the original prompt"
@@ -122,6 +122,10 @@ def _other_texts(row: Mapping[str, Any], texts_hash: str | None) -> str:
 def _no_template(name: object) -> str:
     if name in {None, RECORDED}:
         return "the recorded evidence does not include the prompt"
+    if EXAMPLES in str(name):
+        return (
+            f"the template {name} shows worked examples from other tasks before the question; they are not shown here"
+        )
     return f"the template {name} is not in the run folder"
 
 

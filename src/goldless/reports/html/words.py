@@ -112,6 +112,7 @@ MEANINGS = {
     "orders": "Whether pairs were shown in both orders, or once in a drawn one.",
     "own-family": "Whether reviewers judged agents of their own family.",
     "pairs": "How labels decide which response of a pair is better.",
+    "predicted": "Whether the response that a juror predicts is another one than the one that informs.",
     "peers": "Agents whose responses were used as references.",
     "permutations": "Number of shuffles used to measure the chance level.",
     "perturbations": "Changes made to responses.",
